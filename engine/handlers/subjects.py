@@ -126,7 +126,7 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
 
 def watch(lab: Lab, command: WatchCommand) -> Iterator[Snapshot]:
     """Raises LabError if there is no such subject or module, and for too many modules."""
-    module = _code_model(lab, command.subject, command.training).module
+    module = code_model(lab, command.subject, command.training).module
     watching = lab.subjects.watching
     watching.watch(command.subject, module, command.paths)
     yield WatchedSnapshot(paths=watching.paths)
@@ -134,7 +134,7 @@ def watch(lab: Lab, command: WatchCommand) -> Iterator[Snapshot]:
 
 def run_line(lab: Lab, command: RunLineCommand) -> Iterator[Snapshot]:
     """Raises LabError if there is no such subject, or if the line raises."""
-    model = _code_model(lab, command.subject, command.training)
+    model = code_model(lab, command.subject, command.training)
     run_written_line(
         command.source,
         command.subject.expression,
@@ -149,7 +149,7 @@ def run_line(lab: Lab, command: RunLineCommand) -> Iterator[Snapshot]:
 def preview_init(lab: Lab, command: PreviewInitCommand) -> Iterator[Snapshot]:
     """Raises LabError if there is no such subject, function or tensor, and for arguments that are
     not constants."""
-    module = _code_model(lab, command.subject, command.training).module
+    module = code_model(lab, command.subject, command.training).module
     tensors = {
         **dict(module.named_parameters(remove_duplicate=False)),
         **dict(module.named_buffers(remove_duplicate=False)),
@@ -160,9 +160,10 @@ def preview_init(lab: Lab, command: PreviewInitCommand) -> Iterator[Snapshot]:
     yield InitPreviewSnapshot(rows=tuple(preview(command.function, command.arguments, chosen)))
 
 
-def _code_model(
+def code_model(
     lab: Lab, subject: ConsoleSubject | FileSubject, training: TrainingSetup
 ) -> CodeModel:
+    """Raises as `find_subject` does."""
     model = find_subject(lab, subject, Model(), training)
     assert isinstance(model, CodeModel)
     return model

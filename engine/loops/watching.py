@@ -99,6 +99,10 @@ class _Watched:
         self._handle = module.register_forward_hook(self._on_output)
         self.begin(is_measured=True)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Watched:
+        """A copy of the module is not watched: it calls this hook, which it leaves alone."""
+        return self
+
     def begin(self, is_measured: bool) -> None:
         self._is_measured = is_measured
         self._sums: _Sums | None = None
@@ -126,7 +130,9 @@ class _Watched:
         return {name: value.to(sums.mean.device) for name, value in named if value is not None}
 
     def _on_output(self, module: nn.Module, args: Any, result: Any) -> None:
-        if not self._is_measured or not torch.is_grad_enabled() or _is_inside_backward():
+        if not self._is_measured or module is not self._module():
+            return
+        if not torch.is_grad_enabled() or _is_inside_backward():
             return
         try:
             output = next(filter(_is_real, tensors_in(result)), None)

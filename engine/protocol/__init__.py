@@ -16,6 +16,7 @@ from .rule_snapshots import *  # noqa: F403
 from .shape_snapshots import *  # noqa: F403
 from .snapshots import *  # noqa: F403
 from .stepping import *  # noqa: F403
+from .structures.commands import *  # noqa: F403
 from .subject_commands import *  # noqa: F403
 from .tensor_commands import *  # noqa: F403
 from .trace_snapshots import *  # noqa: F403

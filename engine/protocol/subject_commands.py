@@ -9,7 +9,6 @@ from msgspec import Struct, structs
 
 from ..project.document import Model, TrainingSetup
 from ..project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
-from .autograd_snapshots import GraphSnapshot
 from .commands import Command
 from .snapshots import Snapshot
 from .value_snapshots import Histogram
@@ -54,53 +53,6 @@ class ReadStructureCommand(Command, frozen=True, kw_only=True):
     objective: Objective = Objective()
     model: Model = Model()
     training: TrainingSetup = TrainingSetup()
-
-
-class ReadForwardGraphCommand(Command, frozen=True, kw_only=True):
-    """Read the graph that one step of a subject of code records, with the module of each node ->
-    ForwardGraphSnapshots, the parts of one graph. The step runs as for ReadStructureCommand. In the
-    graph the path of a module begins with the class of the subject: `Net.layers.0`."""
-
-    handler = "backward:read_forward_graph"
-    subject: ConsoleSubject | FileSubject
-    objective: Objective
-    training: TrainingSetup = TrainingSetup()
-
-
-class ForwardGraphSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A part of the graph of a step; no pass goes through it."""
-
-    graph: GraphSnapshot
-
-
-MAX_WATCHED = 4
-"""As many modules are watched at a time."""
-WATCHED_FIGURES = (
-    "output mean",
-    "output std",
-    "output zeros",
-    "output norm",
-    "output gradient norm",
-    "parameter gradient norm",
-)
-"""The figures of a watched module in each step. In StepColumns they are named `head: output mean`.
-Zeros are a share, from 0 to 1."""
-
-
-class WatchCommand(Command, frozen=True, kw_only=True):
-    """Watch exactly these modules of a subject of code, by their paths -> WatchedSnapshot. Each
-    optimizer step of Train, and of a loop in a cell or file, then has their WATCHED_FIGURES."""
-
-    handler = "subjects:watch"
-    subject: ConsoleSubject | FileSubject
-    paths: tuple[str, ...]
-    training: TrainingSetup = TrainingSetup()
-
-
-class WatchedSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The modules that are watched from now on."""
-
-    paths: tuple[str, ...]
 
 
 class RunLineCommand(Command, frozen=True, kw_only=True):

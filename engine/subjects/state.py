@@ -39,6 +39,8 @@ class SubjectState:
 
     files: dict[Path, PythonFile] = field(default_factory=dict)
     watching: Watching = field(default_factory=Watching)
+    before: CodeModel | None = None
+    """A copy of a subject, kept to be compared with what becomes of it."""
     _made: dict[tuple[ConsoleSubject | FileSubject, int], _Made] = field(default_factory=dict)
 
     def run_file(

@@ -12,9 +12,10 @@ from ..modes import modes_kept
 
 
 @contextmanager
-def on_trial(module: nn.Module) -> Iterator[None]:
-    """In this context the module is in training mode and has copies of its buffers; afterwards it
-    has the mode that it had, and its own buffers as they were.
+def on_trial(module: nn.Module, training: bool | None = True) -> Iterator[None]:
+    """In this context the module is in training mode (with `training` None in the mode that it has)
+    and has copies of its buffers; afterwards it has the mode that it had, and its own buffers as
+    they were.
 
     A graph made in the context keeps the copies, so a backward through it finds what forward saved.
     A lazy buffer, which has no numbers yet, is not copied.
@@ -28,7 +29,7 @@ def on_trial(module: nn.Module) -> Iterator[None]:
                 if id(buffer) not in copies:
                     copies[id(buffer)] = buffer.detach().clone()
     with modes_kept(module):
-        if not module.training:
+        if training and not module.training:
             module.train()
         try:
             for part, name, buffer in own:

@@ -1,0 +1,2 @@
+"""Answers about two modules, or one before and after.
+Not here: the structure of one module (`handlers/subjects.py`)."""
