@@ -16,8 +16,10 @@ from ..protocol import Finding
 from ..recording.modes import Running, Tell
 from .keeping import Keeping
 from .losses import Losses
+from .modes import Modes
 from .notes import Names, Notes
 from .trained import Trained
+from .units import Units
 from .zeroing import Zeroing
 
 LOOKED_EVERY = 8
@@ -41,17 +43,22 @@ class Adviser:
         self._zeroing = Zeroing(self._notes, names)
         self._keeping = Keeping(self._notes, names)
         self._trained = Trained(self._notes, names)
+        self._modes = Modes(self._notes, self._trained.is_held)
         self._backwards = 0
         self._done: list[weakref.ref[Optimizer]] = []  # enough of their steps were seen
         self._is_broken = False
+        wanted: dict[Callable, list[Tell]] = {}
+        for check in (self._losses, self._keeping, self._modes, Units(self._notes, names)):
+            for func, check_call in check.told.items():
+                wanted.setdefault(func, []).append(check_call)
         self.told: Mapping[Callable, Tell] = {
-            func: self._unbroken(tell)
-            for check in (self._losses, self._keeping)
-            for func, tell in check.told.items()
+            func: self._unbroken(tells) for func, tells in wanted.items()
         }
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         self._backwards += 1
+        if self._modes.is_waiting:
+            self._modes.saw_loss()
         is_first = self._zeroing.is_active or self._trained.walks_left
         if is_first or self._losses.is_waiting or self._backwards % LOOKED_EVERY == 0:
             with self._sheltered():
@@ -82,13 +89,17 @@ class Adviser:
             self._keeping.look()
             self._trained.decide()
 
-    def _unbroken(self, tell: Tell) -> Tell:
+    def _unbroken(self, tells: list[Tell]) -> Tell:
+        first, *others = tells
+
         def told(
             func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
         ) -> None:
             if not self._is_broken:
                 try:
-                    tell(func, args, kwargs, result, modules)
+                    first(func, args, kwargs, result, modules)
+                    for tell in others:
+                        tell(func, args, kwargs, result, modules)
                 except Exception:
                     self._break()
 

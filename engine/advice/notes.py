@@ -150,6 +150,14 @@ class Names:
             for p in wanted
         ]
 
+    def module(self, module: nn.Module) -> str:
+        """The name of a module, in the module that holds it; "" if none is known."""
+        for name, root in self.modules.items():
+            for path, inside in root.named_modules():
+                if inside is module:
+                    return f"{name}.{path}" if path else name
+        return ""
+
     def optimizer(self, optimizer: Optimizer) -> str:
         return self._notes.name_of(optimizer, "optimizer")
 

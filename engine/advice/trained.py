@@ -76,6 +76,11 @@ class Trained:
             silent = self._silent[optimizer]
             self._silent[optimizer] = [r for r in silent if _is_silent(r())]
 
+    def is_held(self, parameters: Iterable[Tensor]) -> bool:
+        """Whether an optimizer that has stepped holds one of them."""
+        held = {id(p) for optimizer in self._steps for p in _parameters_of(optimizer)}
+        return any(id(p) in held for p in parameters)
+
     def decide(self) -> None:
         """Tell what is wrong with the optimizers that took enough steps."""
         stepped = [o for o, steps in self._steps.items() if steps >= DECIDED_AFTER]

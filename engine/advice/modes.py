@@ -1,0 +1,190 @@
+"""Train and eval mode where they do not belong, and graphs of evaluations."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..recording.modes import Running, Tell
+from ..recording.recording import Place
+from .notes import Notes, argument, counted, is_plain
+
+TOLD_AFTER = 3
+"""Steps in eval mode, or evaluations with a graph, one after the other."""
+
+_LOSSES = (
+    F.cross_entropy,
+    F.nll_loss,
+    F.mse_loss,
+    F.l1_loss,
+    F.smooth_l1_loss,
+    F.huber_loss,
+    F.binary_cross_entropy,
+    F.binary_cross_entropy_with_logits,
+)
+_DROPOUTS = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout)
+
+
+@dataclass
+class _Seen:
+    """How the outermost module around a BatchNorm or Dropout ran last. `steps`: the optimizer
+    steps by then; `in_eval`: the steps since it ran in train mode."""
+
+    is_training: bool
+    steps: int
+    in_eval: int = 0
+
+
+class Modes:
+    """Looks at each call of BatchNorm and Dropout: the layers that differ between the modes.
+    `is_held` tells whether an optimizer that has stepped holds one of these parameters."""
+
+    def __init__(self, notes: Notes, is_held: Callable[[Iterable[Tensor]], bool]) -> None:
+        self._notes = notes
+        self._is_held = is_held
+        self._seen = weakref.WeakKeyDictionary[nn.Module, _Seen]()
+        self._drawn: tuple[weakref.ref[nn.Module], str] | None = None
+        """The module that ran last under no_grad, and its layer that was in train mode."""
+        self._evaluated: weakref.ref[nn.Module] | None = None
+        """The module that ran last, in eval mode and with a graph."""
+        self._unused: dict[Place | None, int] = {}
+        self.is_waiting = False
+        """Whether a loss of an evaluation with a graph may still be backwarded."""
+        self.told: Mapping[Callable, Tell] = {
+            F.batch_norm: self._batch_norm,
+            **dict.fromkeys(_DROPOUTS, self._dropout),
+            **dict.fromkeys(_LOSSES, self._loss),
+            **dict.fromkeys((Tensor.__eq__, Tensor.eq, torch.eq), self._compared),
+            torch.autograd.grad: lambda *told: self.saw_loss(),
+        }
+
+    def saw_loss(self) -> None:
+        """A graph is used."""
+        self.is_waiting = False
+        self._unused.clear()
+
+    # -- layers ----------------------------------------------------------------------------------
+
+    def _batch_norm(
+        self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
+    ) -> None:
+        if argument(args, kwargs, 1, "running_mean") is not None:
+            is_training = bool(argument(args, kwargs, 5, "training"))
+            self._ran("BatchNorm", is_training, result, modules)
+
+    def _dropout(
+        self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
+    ) -> None:
+        layer = modules[-1] if modules else None
+        if isinstance(layer, nn.modules.dropout._DropoutNd) and layer.p > 0:
+            self._ran("Dropout", layer.training, result, modules)
+
+    def _ran(self, layer: str, is_training: bool, result: Any, modules: Running) -> None:
+        outermost = modules[0] if modules else None
+        if outermost is None:
+            return
+        if not torch.is_grad_enabled():
+            self._evaluated = None
+            self._drawn = (weakref.ref(outermost), layer) if is_training else None
+            return
+        self._drawn = None
+        seen = self._seen.get(outermost)
+        if seen is None:
+            seen = self._seen[outermost] = _Seen(is_training, self._notes.steps)
+        if outermost.training:
+            seen.in_eval, seen.is_training = 0, True
+            self._evaluated = None
+            return
+        if is_plain(result) and result.requires_grad:
+            self._evaluated = weakref.ref(outermost)
+        if not seen.is_training and self._notes.steps > seen.steps:
+            seen.in_eval += 1
+            if seen.in_eval == TOLD_AFTER and self._is_held(outermost.parameters()):
+                self._tell_eval(outermost, layer)
+        seen.is_training, seen.steps = False, self._notes.steps
+
+    # -- what is computed from them --------------------------------------------------------------
+
+    def _loss(
+        self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
+    ) -> None:
+        if self._drawn is not None and not torch.is_grad_enabled():
+            self._tell_train(*self._drawn)
+        elif self._evaluated is not None and is_plain(result) and result.requires_grad:
+            self.is_waiting = True
+            place = self._notes.place()
+            count = self._unused[place] = self._unused.get(place, 0) + 1
+            outermost = self._evaluated()
+            if count == TOLD_AFTER and outermost is not None and self._notes.steps:
+                self._tell_graph(outermost, place)
+
+    def _compared(
+        self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
+    ) -> None:
+        if self._drawn is None or torch.is_grad_enabled() or len(args) < 2 or not is_plain(args[0]):
+            return
+        if is_plain(args[1]) and not args[0].is_floating_point():
+            self._tell_train(*self._drawn)
+
+    # -- telling ---------------------------------------------------------------------------------
+
+    def _tell_train(self, reference: weakref.ref[nn.Module], layer: str) -> None:
+        module = reference()
+        if module is None or not self._notes.steps or not self._is_held(module.parameters()):
+            return
+        name, place = self._notes.name_of(module, "model"), self._notes.place()
+        does = (
+            "drops values at random"
+            if layer == "Dropout"
+            else "uses the statistics of the batch, and changes its running ones"
+        )
+        self._notes.find(
+            "mode",
+            f"`{name}` is evaluated in train mode: {layer} {does}.",
+            (
+                f"its {layer} ran in train mode under no_grad, and line"
+                f" {0 if place is None else place[1]} compares the result with targets",
+                f"{counted(self._notes.steps, 'optimizer step')} had been taken",
+            ),
+            f"{name}.eval()  # before the evaluation, and {name}.train() after it",
+            place,
+            name,
+        )
+
+    def _tell_eval(self, module: nn.Module, layer: str) -> None:
+        name = self._notes.name_of(module, "model")
+        does = (
+            "drops nothing"
+            if layer == "Dropout"
+            else "does not learn its running statistics, and does not use those of the batch"
+        )
+        self._notes.find(
+            "mode",
+            f"`{name}` is trained in eval mode: {layer} {does}.",
+            (
+                f"{TOLD_AFTER} optimizer steps in a row followed a forward pass in eval mode;"
+                f" `{name}.training` is False",
+            ),
+            f"{name}.train()  # before the training loop, and again after each evaluation",
+            what=name,
+        )
+
+    def _tell_graph(self, module: nn.Module, place: Place | None) -> None:
+        name = self._notes.name_of(module, "model")
+        self._notes.find(
+            "mode",
+            f"`{name}` is evaluated with gradients on, and backward is not called: its graphs are"
+            " built for nothing, and cost memory and time.",
+            (
+                f"`{self._notes.source(place)}` ran {TOLD_AFTER} times in eval mode; each loss has"
+                " a grad_fn, and no backward followed",
+            ),
+            "with torch.no_grad():  # around the evaluation",
+            place,
+        )

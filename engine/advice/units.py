@@ -1,0 +1,111 @@
+"""Units behind a ReLU that give 0 for every sample."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..recording.modes import Running, Tell
+from ..recording.recording import Place
+from .notes import Names, Notes, counted, is_plain
+
+LOOKED_AT = frozenset({8, 16, 32, 64, 128, 256})
+"""The optimizer steps after which outputs are looked at."""
+TOLD_AFTER = 3
+"""Looks in which the units gave nothing but 0."""
+MIN_VALUES = 192
+"""Values of each unit, over all looks."""
+DEAD_SHARE = 0.5
+"""Of the units of a layer."""
+
+_RELUS = (F.relu, torch.relu, Tensor.relu, torch.relu_, Tensor.relu_)
+
+
+@dataclass
+class _Layer:
+    """`alive` tells which units gave another value than 0 (U,); `looked` the steps at which they
+    were looked at."""
+
+    alive: Tensor
+    looked: set[int]
+    values: int = 0
+
+
+class Units:
+    """Looks at the outputs of ReLUs at a few steps of the loop only. A unit is a feature: a channel
+    of images, or the last dimension."""
+
+    def __init__(self, notes: Notes, names: Names) -> None:
+        self._notes, self._names = notes, names
+        self._by_module = weakref.WeakKeyDictionary[nn.Module, _Layer]()
+        self._by_place: dict[Place | None, _Layer | None] = {}
+        self.told: Mapping[Callable, Tell] = dict.fromkeys(_RELUS, self._relu)
+
+    def _relu(
+        self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
+    ) -> None:
+        if self._notes.steps not in LOOKED_AT or not is_plain(result) or result.ndim < 2:
+            return
+        if not result.requires_grad or result.device.type == "meta" or not result.numel():
+            return
+        place = self._notes.place()
+        layer = self._layer(modules, place, result)
+        if layer is None:
+            return
+        with torch.no_grad():
+            unit = _unit_dim(result)
+            others = tuple(dim for dim in range(result.ndim) if dim != unit)
+            layer.alive |= result.detach().ne(0).sum(others).ne(0)
+            layer.looked.add(self._notes.steps)
+            layer.values += result.numel() // result.shape[unit]
+            if len(layer.looked) < TOLD_AFTER or layer.values < MIN_VALUES:
+                return
+            dead = int(layer.alive.logical_not().sum())
+        if dead >= DEAD_SHARE * len(layer.alive):
+            self._tell(layer, dead, modules, place)
+
+    def _layer(self, modules: Running, place: Place | None, result: Tensor) -> _Layer | None:
+        """What is known of the ReLU: by its module if it is one, else by its line."""
+        units = result.shape[_unit_dim(result)]
+        relu = modules[-1] if modules and isinstance(modules[-1], nn.ReLU) else None
+        known = self._by_place.get(place) if relu is None else self._by_module.get(relu)
+        if known is None:
+            alive = torch.zeros(units, dtype=torch.bool, device=result.device)
+            known = _Layer(alive, set())
+            if relu is None:
+                self._by_place[place] = known
+            else:
+                self._by_module[relu] = known
+        elif len(known.alive) != units:  # one ReLU for layers of different widths
+            return None
+        return known
+
+    def _tell(self, layer: _Layer, dead: int, modules: Running, place: Place | None) -> None:
+        total = len(layer.alive)
+        owner = next((m for m in reversed(modules) if m is not None), None)
+        name = "" if owner is None else self._names.module(owner)
+        of = f" of `{name}`" if name else ""
+        which = "All" if dead == total else f"{dead} of the"
+        self._notes.find(
+            "dead_units",
+            f"{which} {counted(total, 'unit')}{of} behind a ReLU give 0 for every sample: no"
+            " gradient passes them, so they learn nothing.",
+            (
+                f"{dead} of {total} outputs were 0 for all of {layer.values:,} values each, at"
+                f" steps {', '.join(map(str, sorted(layer.looked)))}",
+            ),
+            "optimizer.param_groups[0]['lr'] /= 10  # and start again; or use nn.LeakyReLU()",
+            place,
+            name,
+        )
+
+
+def _unit_dim(t: Tensor) -> int:
+    """The dimension of the features: 1 of images (N, C, H, W), else the last."""
+    return 1 if t.ndim >= 4 else t.ndim - 1

@@ -1,0 +1,120 @@
+"""Findings about train and eval mode, graphs of evaluations, and units that are dead."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.advice.desk import Desk
+
+BEGIN = """
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 16), {layer}, nn.ReLU(), nn.Linear(16, 3))
+x, y = torch.randn(64, 4), torch.randint(3, (64,))
+held_out, wanted = torch.randn(32, 4), torch.randint(3, (32,))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+def fit(steps):
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+"""
+DROPOUT, BATCH_NORM = (
+    BEGIN.format(layer=f"nn.{name}") for name in ("Dropout(0.5)", "BatchNorm1d(16)")
+)
+EVALUATIONS = [
+    "F.cross_entropy(net(held_out), wanted)",
+    "(net(held_out).argmax(1) == wanted).float().mean()",
+    "net(held_out).max(1).indices.eq(wanted).sum()",
+]
+
+
+@pytest.mark.parametrize("evaluation", EVALUATIONS)
+@pytest.mark.parametrize(("begin", "layer"), [(DROPOUT, "Dropout"), (BATCH_NORM, "BatchNorm")])
+def test_an_evaluation_in_train_mode(desk: Desk, begin: str, layer: str, evaluation: str) -> None:
+    found = desk.only(f"{begin}fit(5)\nwith torch.no_grad():\n    print({evaluation})")
+    assert found.kind == "mode"
+    assert found.text.startswith(f"`net` is evaluated in train mode: {layer} ")
+    assert found.line == 15
+    assert found.evidence == (
+        f"its {layer} ran in train mode under no_grad, and line 15 compares the result with"
+        " targets",
+        "5 optimizer steps had been taken",
+    )
+    assert found.fix.startswith("net.eval()  # before the evaluation")
+    right = f"net.eval()\nwith torch.no_grad():\n    print({evaluation})\nnet.train()\nfit(5)"
+    assert desk.run(right) == []
+
+
+@pytest.mark.parametrize("begin", [DROPOUT, BATCH_NORM])
+def test_training_goes_on_in_eval_mode(desk: Desk, begin: str) -> None:
+    evaluate = "net.eval()\nwith torch.no_grad():\n    F.cross_entropy(net(held_out), wanted)\n"
+    found = desk.only(f"{begin}fit(3)\n{evaluate}fit(100)")
+    assert found.kind == "mode"
+    assert found.text.startswith("`net` is trained in eval mode: ")
+    assert found.evidence[0].endswith("`net.training` is False")
+    assert found.fix.startswith("net.train()")
+    assert desk.run(f"net.train()\nfit(3)\n{evaluate}net.train()\nfit(100)") == []
+
+
+def test_an_evaluation_that_builds_graphs(desk: Desk) -> None:
+    evaluate = "net.eval()\nfor i in range(4):\n    F.cross_entropy(net(held_out), wanted).item()\n"
+    found = desk.only(f"{DROPOUT}fit(3)\n{evaluate}")
+    assert (found.kind, found.line) == ("mode", 16)
+    assert "is evaluated with gradients on, and backward is not called" in found.text
+    assert found.evidence[0].startswith("`F.cross_entropy(net(held_out), wanted).item()` ran 3")
+    assert found.fix.startswith("with torch.no_grad():")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        # the gradient of the input, in eval mode
+        "net.eval()\nfor i in range(5):\n    a = x.clone().requires_grad_()\n"
+        "    F.cross_entropy(net(a), y).backward()\n    net.zero_grad()\nnet.train()\nfit(3)",
+        "net.eval()\nfor i in range(5):\n    a = x.clone().requires_grad_()\n"
+        "    torch.autograd.grad(F.cross_entropy(net(a), y), a)\nnet.train()\nfit(3)",
+        # a loss that looks through a frozen network in eval mode
+        "judge = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.Linear(3, 3))\n"
+        "judge.requires_grad_(False).eval()\nfor i in range(8):\n    optimizer.zero_grad()\n"
+        "    F.cross_entropy(judge(net(x)), y).backward()\n    optimizer.step()",
+        # once for each epoch
+        "for epoch in range(5):\n    fit(2)\n    net.eval()\n"
+        "    F.cross_entropy(net(x), y).item()\n    net.train()",
+    ],
+)
+def test_modes_that_are_meant_so(desk: Desk, code: str) -> None:
+    assert desk.run(f"{DROPOUT}fit(3)\n{code}") == []
+
+
+def test_units_that_are_dead(desk: Desk) -> None:
+    begin = DROPOUT.replace("nn.Dropout(0.5)", "nn.Tanh()")
+    code = "with torch.no_grad():\n    net[0].bias.fill_(3.0)\n    net[1] = nn.Identity()\n"
+    assert desk.run(f"{begin}{code}fit(80)") == []
+    found = desk.only("with torch.no_grad():\n    net[0].bias[:12] = -100.0\nfit(80)")
+    assert found.kind == "dead_units"
+    assert found.text.startswith("12 of the 16 units of `net.2` behind a ReLU give 0")
+    assert found.evidence == (
+        "12 of 16 outputs were 0 for all of 192 values each, at steps 8, 16, 32",
+    )
+    desk.run("with torch.no_grad():\n    alive = net[:3](x).ne(0).any(0).sum()")
+    assert desk.variables["alive"] == 4
+
+
+def test_a_relu_of_several_layers_and_small_batches_are_left_alone(desk: Desk) -> None:
+    assert (
+        desk.run(
+            """
+relu = nn.ReLU()
+first, last = nn.Linear(4, 16), nn.Linear(16, 8)
+with torch.no_grad():
+    first.bias.fill_(-100.0)
+optimizer = torch.optim.SGD([*first.parameters(), *last.parameters()], 0.01)
+for step in range(40):
+    optimizer.zero_grad()
+    relu(last(relu(first(torch.randn(2, 4))))).sum().backward()
+    optimizer.step()
+"""
+        )
+        == []
+    )
