@@ -15,8 +15,9 @@ from widgets.icons import icon, set_icon
 from widgets.theme import GRID
 
 _ICON_PX = 24
-_TEMPLATE = QSize(28 * GRID, 124)
-_WAY_PX = 48 * GRID
+# In a window of 1366 pixels the five templates stand side by side, and so do the three ways.
+_TEMPLATE = QSize(27 * GRID, 108)
+_WAY_PX = 46 * GRID
 
 
 class Way(Struct, frozen=True):
