@@ -163,7 +163,7 @@ class FirstStepsPresenter(QObject):
         self._show(
             4,
             f"The loss of the same batch {before}is now {format_number(loss, 3)}. Click a block to"
-            " see its output. F11 begins the backward pass.",
+            " see its output. Step goes on to the backward pass.",
             ("Finish", "Close this message. Start has templates and examples.", self._end),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPen
+from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
@@ -143,6 +143,11 @@ class BlockList(QListWidget):
         else:
             super().keyPressEvent(event)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the selected block in sight."""
+        super().resizeEvent(event)
+        self.scrollTo(self.currentIndex())
+
 
 class _RowDelegate(QStyledItemDelegate):
     def sizeHint(
@@ -178,13 +183,14 @@ class _RowDelegate(QStyledItemDelegate):
         shape_width = QFontMetrics(plain).horizontalAdvance(shape)
         name_room = int(room - shape_width - GRID)
         name = QFontMetrics(bold).elidedText(row.name, Qt.TextElideMode.ElideRight, name_room)
-        painter.drawText(QPointF(left, rect.y() + 18), name)
+        numbers = row.numbers_text()
+        painter.drawText(QPointF(left, rect.y() + (18 if numbers else 27)), name)
         painter.setFont(plain)
         painter.setPen(colors.color("muted"))
         painter.drawText(QPointF(left + room - shape_width, rect.y() + 18), shape)
         bad = row.summary is not None and bool(bad_numbers(row.summary))
         painter.setPen(colors.color("error" if bad else "muted"))
-        painter.drawText(QPointF(left, rect.y() + 36), row.numbers_text())
+        painter.drawText(QPointF(left, rect.y() + 36), numbers)
         if row.summary is not None:
             glyph = QRectF(left + room - GLYPH_WIDTH, rect.y() + 26, GLYPH_WIDTH, 12)
             _paint_range(painter, glyph, row.summary, row.scale)

@@ -22,6 +22,8 @@ EMPTY_TEXT = (
     " shows its output."
 )
 
+_SPACE = "\N{NO-BREAK SPACE}"
+
 
 class ForwardView(QWidget):
     """Steps through the blocks; shows each block's output."""
@@ -73,6 +75,7 @@ class ForwardView(QWidget):
         self.blocks.show_rows(rows_of(snapshot, names))
         self._show_bar()
         self._line.setText(self._position_text(snapshot))
+        self.values.setVisible(snapshot.position > 0)
         if snapshot.position == 0:
             self.values.show_sections([])
         else:
@@ -122,7 +125,7 @@ class ForwardView(QWidget):
         if snapshot.batch_size:
             parts.append(f"batch {snapshot.batch} ({snapshot.batch_size} samples)")
         if snapshot.loss is not None:
-            parts.append(f"loss = {format_number(snapshot.loss, 6)}")
+            parts.append(f"loss{_SPACE}={_SPACE}{format_number(snapshot.loss, 6)}")
         return " · ".join(parts)
 
     def _show_bar(self) -> None:
