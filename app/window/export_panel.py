@@ -31,6 +31,7 @@ class ExportPanel(Card):
         self._grid.setColumnStretch(1, 1)
         self._grid.setHorizontalSpacing(2 * GRID)
         self._values: dict[str, QLabel] = {}
+        self._texts: dict[str, str] = {}
         self._row("path", "Path", "The file that was written.", copy=True)
         self._row("size", "Size", "The file's size in bytes.")
         self._row(
@@ -56,7 +57,7 @@ class ExportPanel(Card):
         error = exact if snapshot.max_error == 0.0 else format_number(snapshot.max_error)
         few = ", ".join(snapshot.keys[:4])
         load = _LOAD.get(snapshot.format, "").format(name=path.name, stem=path.stem)
-        texts = {
+        self._texts = {
             "path": snapshot.path,
             "size": f"{format_bytes(snapshot.size_bytes)} ({snapshot.size_bytes:,} bytes)",
             "sha256": snapshot.sha256,
@@ -64,14 +65,15 @@ class ExportPanel(Card):
             "keys": f"{len(snapshot.keys)}: {few}{', …' if len(snapshot.keys) > 4 else ''}",
             "load": load,
         }
-        for key, text in texts.items():
-            self._values[key].setText(text)
+        for key, text in self._texts.items():
+            half = len(text) // 2  # no line breaks inside a word
+            self._values[key].setText(f"{text[:half]}\n{text[half:]}" if key == "sha256" else text)
             self._values[key].setToolTip("\n".join(snapshot.keys) if key == "keys" else text)
         self.show_card()
 
     def text(self, key: str) -> str:
         """The text shown for `path`, `size`, `sha256`, `error`, `keys` or `load`."""
-        return self._values[key].text()
+        return self._texts[key]
 
     def _row(self, key: str, title: str, tip: str, copy: bool = False) -> None:
         row = self._grid.rowCount()
@@ -79,13 +81,13 @@ class ExportPanel(Card):
         value = make.text(f"export_{key}", wrap=True, width="own")
         self._values[key] = value
         self._grid.addWidget(word, row, 0, Qt.AlignmentFlag.AlignTop)
-        self._grid.addWidget(value, row, 1)
+        self._grid.addWidget(value, row, 1, Qt.AlignmentFlag.AlignTop)
         if copy:
             button = make.tool_button(
                 f"export_copy_{key}", "mdi6.content-copy", f"Copy {title} to the clipboard."
             )
             button.setAccessibleName(f"Copy {title}")
-            button.clicked.connect(lambda: QGuiApplication.clipboard().setText(value.text()))
+            button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._texts[key]))
             self._grid.addWidget(button, row, 2, Qt.AlignmentFlag.AlignTop)
 
     def _open_folder(self) -> None:
