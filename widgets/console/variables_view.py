@@ -38,7 +38,7 @@ from widgets.console.variables_model import (
 from widgets.memory.storage_color import paint_storage_chip, storage_color
 
 ROW_HEIGHT = 24
-_WIDTHS = (44, 80, 88, 72, 36, 56, 120, 72, 56)
+_WIDTHS = (44, 64, 64, 60, 36, 56, 120, 72, 56)
 _WIDEST = 240
 
 
@@ -95,7 +95,7 @@ class VariablesView(QWidget):
         self._following = True
         self.model.set_variables(snapshot.variables)
         self._following = False
-        for column in (SHAPE, DTYPE, VALUE):
+        for column in (NAME, SHAPE, DTYPE, VALUE):
             self._make_room_for(column)
         if not any(variable.name == self._selected for variable in snapshot.variables):
             self._selected = ""
