@@ -254,6 +254,8 @@ def _style_sheet(theme: Theme) -> str:
     QScrollBar::handle:hover {{ background: {theme.muted}; }}
     QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
     QScrollBar::add-page, QScrollBar::sub-page {{ background: none; }}
+    QAbstractScrollArea::corner {{ background: transparent; border: none; }}
+    QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
     QSplitter::handle {{ background: {theme.border}; }}
     QSplitter::handle:horizontal {{ width: 1px; }}
     QSplitter::handle:vertical {{ height: 1px; }}

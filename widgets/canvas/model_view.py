@@ -99,6 +99,7 @@ class ModelView(DiagramView):
         self._empty = QLabel(EMPTY, self)
         self._empty.setObjectName("canvas_empty")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._empty.setWordWrap(True)
         self._empty.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._restyle()
         theme.notifier.changed.connect(self._restyle)
@@ -280,7 +281,7 @@ class ModelView(DiagramView):
         self.zoom_bar.adjustSize()
         self.zoom_bar.move(edge, size.height() - self.zoom_bar.height() - edge)
         self.minimap.follow()
-        self._empty.setGeometry(self.viewport().rect())
+        self._empty.setGeometry(self.viewport().rect().adjusted(GRID, 0, -GRID, 0))
 
     def _hover(self, item: Thing | None) -> None:
         if item is not self._hovered:

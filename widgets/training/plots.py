@@ -154,6 +154,7 @@ class LivePlot(QFrame):
     def set_caption(self, text: str) -> None:
         """Show a notice under the legend; none if empty."""
         make.tell(self._caption, text)
+        self._caption.setToolTip(text)
 
     # -- drawing ---------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QFrame,
     QProgressBar,
-    QSizePolicy,
     QWidget,
 )
 
@@ -196,9 +195,7 @@ class RunBar(QFrame):
         self._progress = make.named(QProgressBar(), "train_progress", "Progress of the run")
         self._progress.setTextVisible(False)
         self._progress.setFixedHeight(GRID)
-        self._line = make.label(name="train_line")
-        # A long line must not widen the window.
-        self._line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._line = make.label(name="train_line", wrap=True)
         self._result = make.text("train_result", wrap=True, width="own")
         buttons = (
             self.train,
