@@ -19,7 +19,7 @@ class Control:
     `mark` is the id of the newest command at the time of the last signal. A signal is meant for
     that command and older ones, so a command with a higher id starts with clear flags.
     `interrupted`: an interrupt came while the lab's own code ran inside the user's. `goes_on`: how
-    far the code that is held is to run.
+    far the code that is held is to run. `steps_backward`: it is to be held in its backward().
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -29,6 +29,7 @@ class Control:
     in_own_code: bool = False
     interrupted: bool = False
     goes_on: GoesOn = ""
+    steps_backward: bool = False
     interrupt: Callable[[], None] = lambda: None  # raises KeyboardInterrupt in the user's code
 
     def clear_before(self, command_id: int) -> None:

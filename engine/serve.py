@@ -30,6 +30,7 @@ from .protocol import (
     InterruptSignal,
     PauseSignal,
     Snapshot,
+    StepBackwardSignal,
     StopSignal,
     decode_message,
     encode_snapshot_or_error,
@@ -171,7 +172,9 @@ class Mailbox:
             if isinstance(message, Command):
                 self._newest = message.id
                 self.received.put(message)
-            elif isinstance(message, PauseSignal | StopSignal | InterruptSignal):
+            elif isinstance(
+                message, PauseSignal | StepBackwardSignal | StopSignal | InterruptSignal
+            ):
                 with self._attaching:
                     self._act(message, self._newest)
             else:
@@ -185,6 +188,9 @@ class Mailbox:
             return
         if isinstance(message, InterruptSignal):
             self._interrupt()
+            return
+        if isinstance(message, StepBackwardSignal):
+            control.steps_backward = message.on
             return
         control.mark = newest
         (control.stop if isinstance(message, StopSignal) else control.pause).set()

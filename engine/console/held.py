@@ -40,6 +40,10 @@ class HeldCode:
         """The engine's own work while the code is held, as `Namespace.suspended`."""
         return self._suspension
 
+    def resumed(self) -> AbstractContextManager[None]:
+        """Within `suspended`: the modes and random numbers of the code that is held."""
+        return self._suspension.resumed()
+
     def run(
         self, source: str, output: Output, control: Control
     ) -> tuple[BaseException | None, str]:
@@ -54,7 +58,7 @@ class HeldCode:
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         before, error = dict(self.namespace.variables), None
         try:
-            with self._suspension.resumed(), control.user_code():
+            with self.resumed(), control.user_code():
                 self.namespace.execute(source, name, output)
         except BaseException as raised:  # user code may raise anything
             error = raised
@@ -129,6 +133,7 @@ class _Suspension:
 
     def __init__(self, enter: Callable[[], AbstractContextManager[object]]) -> None:
         self._enter, self._stack = enter, ExitStack()
+        self._is_resumed = False
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self._enter())
@@ -139,10 +144,15 @@ class _Suspension:
 
     @contextmanager
     def resumed(self) -> Iterator[None]:
+        if self._is_resumed:  # a hook's code inside the run of its node
+            yield
+            return
         self._stack.close()
+        self._is_resumed = True
         try:
             yield
         finally:
+            self._is_resumed = False
             self._stack.enter_context(self._enter())
 
 

@@ -251,10 +251,12 @@ class Namespace:
             return
         with self.writes.watch(cell, lambda: self.reached().tensors().values()) as watch:
             recorder = self._next_recorder(modules=self.name_of, watch=watch, cuts=self._cuts)
+            before, self.recordings.running = self.recordings.running, recorder.recording
             try:
                 with recorder:
                     yield
             finally:
+                self.recordings.running = before
                 self.recordings.add(recorder.recording)
 
     @contextmanager

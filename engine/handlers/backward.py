@@ -52,6 +52,7 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     do, and what the user's code raises.
     """
     subject: Subject
+    lab.backward.check_start(command.real_engine)
     if command.of:
         subject = _gradient_subject(lab, command)
         lab.backward.close()
@@ -122,6 +123,8 @@ def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
     Raises LabError for a move that is impossible, and for an error that a node or its hook raises.
     """
     backward = lab.backward.require()
+    if command.move == "again":
+        lab.backward.check_again()
     try:
         backward.debugger.go(command.move, command.target)
     except (Exception, KeyboardInterrupt) as error:

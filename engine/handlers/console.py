@@ -53,11 +53,11 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     title = cell.strip("<>") if cell.startswith("<") else Path(cell).name
     if command.model is not None and command.training is not None:
         lab.canvas.show(command.model, command.training)
-    with shown_and_held(lab, namespace, title, output) as (loop, _), lab.canvas.watched():
+    with shown_and_held(lab, namespace, title, output) as holder, lab.canvas.watched():
         error, name = namespace.run(command.source, command.filename, output, lab.control)
         new_weights = lab.canvas.new_weights()
     report = cell_error(error, name, lab.control)
-    last = loop.last(error, report)
+    last = holder.loop.last(error, report)
     if last is not None:
         yield last
     if command.report_tensors:

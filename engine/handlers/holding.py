@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from types import FrameType, ModuleType
+from typing import Any
 
 from torch import nn
 
 from ..advice.adviser import Adviser
+from ..autograd.backward.backward_pass import BackwardPass
+from ..autograd.backward.own_call import CallSubject, arguments_of
+from ..autograd.backward.release import free_saved
 from ..console.debugging import LineSteps, breakpoints_held
 from ..console.held import HeldCode
+from ..console.journal import Journal
 from ..console.namespace import Namespace
 from ..console.output import Output
 from ..console.variables import list_variables
-from ..errors import error_report
+from ..errors import LabError, error_report
 from ..lab import Lab
+from ..loops.backward_calls import backward_calls
 from ..loops.hooks import Steps, steps_shown
 from ..loops.own_loop import OwnLoop
 from ..loops.watching import Watching
@@ -26,6 +34,7 @@ from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
 from ..recording.light_recorder import LightRecorder
 from ..recording.user_files import UsersFrames, is_user_file
 from ..subjects.python_file import Around
+from .backward_edits import debugger_maker
 
 
 class Holder:
@@ -39,55 +48,140 @@ class Holder:
         self._is_holding = False
         self.has_held = False
         self.lines = LineSteps(lambda frame: self.hold(frame, "line"))
-
-    def at_step(self) -> None:
-        """Hold after an optimizer step."""
-        frame = self._frames.innermost()
-        if frame is not None:
-            self.hold(frame, "step")
+        self.loop = OwnLoop(
+            f"Loop in {title}",
+            lab.control,
+            lab.emit,
+            namespace.lab.take_figures,
+            namespace.name_of,
+            None if lab.attend is None else self._hold_at_step,
+            _watching(lab),
+        )
 
     def hold(self, frame: FrameType, at: HeldAt) -> None:
         """Hold the code in this frame until it is to go on. Code that the user runs meanwhile is
         not held. Raises KeyboardInterrupt if it is interrupted."""
-        lab, control = self._lab, self._lab.control
-        if self._is_holding or lab.attend is None:
+        if self._is_holding:
             return
+        with self._looking_at(frame, at):
+            self._attend()
+        if self._lab.control.goes_on == "line":
+            self.lines.begin(frame)
+
+    def _hold_at_step(self) -> None:
+        frame = self._frames.innermost()
+        if frame is not None:
+            self.hold(frame, "step")
+
+    @contextmanager
+    def _looking_at(self, frame: FrameType, at: HeldAt) -> Iterator[HeldCode]:
+        lab, control = self._lab, self._lab.control
+        began_s = perf_counter()
         self.lines.end()
         held = HeldCode(self._namespace, frame)
         control.goes_on, self._is_holding, self.has_held = "", True, True
         try:
-            with control.own_code(), held.suspended(), lab.console.held_at(held, self._output):
+            with (
+                control.own_code(),
+                held.suspended(),
+                lab.console.held_at(held, self._output),
+                lab.backward.apart(),
+            ):
                 self._output.flush()
+                if at != "step":
+                    self.loop.catch_up()
                 lab.emit(held.snapshot(at, self._title))
                 lab.emit(list_variables(held.namespace, control))
-                while not (control.goes_on or control.interrupted):
-                    lab.attend()
-                lab.emit(HeldSnapshot())
+                try:
+                    yield held
+                finally:
+                    lab.emit(HeldSnapshot())
         finally:
             self._is_holding = False
-        if control.goes_on == "line":
+            self.loop.leave_out(perf_counter() - began_s)
+
+    def _attend(self) -> None:
+        """Answer commands until the code is to go on."""
+        control = self._lab.control
+        while self._lab.attend is not None and not (control.goes_on or control.interrupted):
+            self._lab.attend()
+
+    # -- backward() of the user's code -----------------------------------------------------------
+
+    def step_backward(
+        self,
+        tensors: Any,
+        grad_tensors: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        grad_variables: Any = None,
+        inputs: Any = None,
+    ) -> bool:
+        """Hold at the root of this call of `torch.autograd.backward`, if that is wanted, and let
+        the window step it. Then run the nodes that are left. Returns whether the call is done;
+        raises what its nodes raise.
+
+        The call is done as torch does it: `.grad`s, hooks and random numbers. Steps back, edits and
+        what is typed meanwhile are the user's changes.
+        """
+        if not self._lab.control.steps_backward or self._is_holding:
+            return False
+        frame = self._frames.innermost()
+        arguments = arguments_of(tensors, grad_tensors)
+        if frame is None or arguments is None:
+            return False
+        if inputs is not None or grad_variables is not None:
+            self._tell_not_stepped(frame, "backward(inputs=…) is not stepped")
+            return False
+        with self._looking_at(frame, "backward") as held:
+            try:
+                stepped = self._begin_pass(held, *arguments, create_graph)
+            except (LabError, ValueError, TypeError, RuntimeError) as error:
+                self._tell_not_stepped(frame, f"backward() cannot be stepped: {error}")
+                return False
+            self._attend()
+            if not self._lab.control.interrupted:
+                stepped.stepper.run()
+                stepped.moved()
+                self._lab.emit(stepped.snapshot())
+                if not (create_graph if retain_graph is None else retain_graph):
+                    free_saved(stepped.stepper.graph)
+        if self._lab.control.goes_on == "line":
             self.lines.begin(frame)
+        return True
+
+    def _begin_pass(
+        self, held: HeldCode, roots: list, gradient: list | None, create_graph: bool
+    ) -> BackwardPass:
+        lab = self._lab
+        subject = CallSubject(held.namespace, roots, gradient, held.resumed)
+        lab.backward.namespace = held.namespace
+        make = debugger_maker(lab, subject.defaults)
+        stepped = BackwardPass(subject, make, journal=Journal(), create_graph=create_graph)
+        lab.backward.begin_own_call(stepped)
+        for part in stepped.graph_snapshots():
+            lab.emit(part)
+        lab.emit(stepped.snapshot())
+        return stepped
+
+    @staticmethod
+    def _tell_not_stepped(frame: FrameType, why: str) -> None:
+        file = frame.f_code.co_filename.strip("<>")
+        print(f"Line {frame.f_lineno} of {file}: {why}. It runs at once.", file=sys.stderr)
 
 
 @contextmanager
-def shown_and_held(
-    lab: Lab, namespace: Namespace, title: str, output: Output
-) -> Iterator[tuple[OwnLoop, Holder]]:
+def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -> Iterator[Holder]:
     """While this context is open, the loops of the user's code in this thread are shown and, if it
-    is recorded, looked over; it is held at breakpoints and, if it is to pause, after optimizer
-    steps."""
+    is recorded, looked over. It is held at breakpoints and, if that is wanted, after optimizer
+    steps and inside backward()."""
     holder = Holder(lab, namespace, title, output)
-    loop = OwnLoop(
-        f"Loop in {title}",
-        lab.control,
-        lab.emit,
-        namespace.lab.take_figures,
-        namespace.name_of,
-        None if lab.attend is None else holder.at_step,
-        _watching(lab),
-    )
-    watching: list[Steps] = [] if lab.is_training else [loop]  # Train shows one run at a time
+    watching: list[Steps] = [] if lab.is_training else [holder.loop]  # Train shows one at a time
     with ExitStack() as stack:
+        if lab.attend is not None:
+            stack.enter_context(backward_calls(holder.step_backward))
+            stack.enter_context(breakpoints_held(lambda frame: holder.hold(frame, "line")))
+            stack.callback(holder.lines.end)
         if namespace.records:
             adviser = Adviser(
                 lambda found: lab.emit(FindingSnapshot(finding=found)), namespace.variables
@@ -96,11 +190,8 @@ def shown_and_held(
             stack.callback(adviser.end)
             recorder = partial(LightRecorder, told=adviser.told)
             stack.enter_context(namespace.recorded_by(recorder))
-        stack.enter_context(steps_shown(*watching))
-        if lab.attend is not None:
-            stack.enter_context(breakpoints_held(lambda frame: holder.hold(frame, "line")))
-            stack.callback(holder.lines.end)
-        yield loop, holder
+        stack.enter_context(steps_shown(*watching, unless=lambda: lab.control.in_own_code))
+        yield holder
 
 
 def _watching(lab: Lab) -> Watching | None:
@@ -121,19 +212,17 @@ def _watching(lab: Lab) -> Watching | None:
 def seen_and_held(lab: Lab, path: Path, output: Output) -> Iterator[Around]:
     """What a file runs in: its calls are recorded, as those of a cell, its loops shown and held.
     The end of its loop is told here; an error is not caught."""
-    loop: OwnLoop | None = None
-    has_held = False
+    holder: Holder | None = None
 
     @contextmanager
     def around(module: ModuleType) -> Iterator[None]:
-        nonlocal loop, has_held
+        nonlocal holder
         namespace = lab.console.namespace.of_module(module)
-        with shown_and_held(lab, namespace, path.name, output) as (loop, holder):
-            try:
-                with namespace.recorded(str(path)):
-                    yield
-            finally:
-                has_held = holder.has_held
+        with (
+            shown_and_held(lab, namespace, path.name, output) as holder,
+            namespace.recorded(str(path)),
+        ):
+            yield
 
     error: BaseException | None = None
     try:
@@ -142,11 +231,10 @@ def seen_and_held(lab: Lab, path: Path, output: Output) -> Iterator[Around]:
         error = raised
         raise
     finally:
-        last = None
-        if loop is not None:
+        if holder is not None:
             report = None if error is None else error_report(error, is_user_file)
-            last = loop.last(error, report)
-        if last is not None:
-            lab.emit(last)
-        if has_held:
-            lab.emit(list_variables(lab.console.namespace, lab.control))
+            last = holder.loop.last(error, report)
+            if last is not None:
+                lab.emit(last)
+            if holder.has_held:
+                lab.emit(list_variables(lab.console.namespace, lab.control))

@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -31,10 +31,10 @@ class Steps(Protocol):
 
 
 @contextmanager
-def steps_shown(*watching: Steps) -> Iterator[None]:
+def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Show each of `watching` the optimizer steps of this thread, and the scalars on which
     `backward` is called. Not shown: what other threads and forked processes do, what torch
-    compiles, and what a CUDA graph captures."""
+    compiles, what a CUDA graph captures, and what runs while `unless` returns True."""
     thread, process = threading.get_ident(), os.getpid()
     is_open = True
     # The result of the last GradScaler.scale, and the loss that was scaled.
@@ -49,6 +49,7 @@ def steps_shown(*watching: Steps) -> Iterator[None]:
             and threading.get_ident() == thread
             and os.getpid() == process
             and not torch.compiler.is_compiling()
+            and not unless()
         )
 
     def before(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:

@@ -84,6 +84,16 @@ class OwnLoop:
             self._flush()
         return self._snapshot(state, report)
 
+    def catch_up(self) -> None:
+        """Send the figures up to the last step."""
+        if self.step:
+            with self._sheltered(is_measuring=False):
+                self._send("running")
+
+    def leave_out(self, seconds: float) -> None:
+        """The code was held for so long: the time of the next step is less by it."""
+        self._ended_s += seconds
+
     # -- what the hooks call ---------------------------------------------------------------------
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:

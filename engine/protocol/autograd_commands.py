@@ -64,6 +64,7 @@ class StartBackwardCommand(Command, frozen=True, kw_only=True):
     """
 
     handler = "backward:start_backward"
+    while_held = True
     root: str = ""
     example: ExampleTab = ""
     gradient: str = ""
@@ -83,6 +84,7 @@ class NodeDetailCommand(Command, frozen=True, kw_only=True):
     """Ask for all that is known of one node of the current graph -> NodeDetailSnapshot."""
 
     handler = "node_detail:node_detail"
+    while_held = True
     newest_only = True
     node: int
 
@@ -92,6 +94,7 @@ class GraphNumbersCommand(Command, frozen=True, kw_only=True):
     GraphNumbersSnapshot."""
 
     handler = "backward:graph_numbers"
+    while_held = True
     newest_only = True
     nodes: tuple[int, ...]
 
@@ -158,6 +161,7 @@ class MoveBackwardCommand(Command, frozen=True, kw_only=True):
     """
 
     handler = "backward:move_backward"
+    while_held = True
     move: BackwardMove
     target: int = -1
 
@@ -167,6 +171,7 @@ class SetBreakpointsCommand(Command, frozen=True, kw_only=True):
     pass."""
 
     handler = "backward_edits:set_breakpoints"
+    while_held = True
     breakpoints: tuple[Breakpoint, ...]
 
 
@@ -179,6 +184,7 @@ class EditGradientCommand(Command, frozen=True, kw_only=True):
     """
 
     handler = "backward_edits:edit_gradient"
+    while_held = True
     node: int
     expression: str
     output: int = 0
@@ -188,6 +194,7 @@ class UneditGradientCommand(Command, frozen=True, kw_only=True):
     """Remove the edits of a node that has not run -> BackwardSnapshot."""
 
     handler = "backward_edits:unedit_gradient"
+    while_held = True
     node: int
 
 
@@ -195,6 +202,7 @@ class ZeroGradientsCommand(Command, frozen=True, kw_only=True):
     """`zero_grad()`: set every `.grad` of the pass to None, or to zeros -> BackwardSnapshot."""
 
     handler = "backward_edits:zero_gradients"
+    while_held = True
     set_to_none: bool = True
 
 
@@ -203,6 +211,7 @@ class ExportBackwardCommand(Command, frozen=True, kw_only=True):
     write it to a file if `path` is given -> BackwardScriptSnapshot."""
 
     handler = "backward_edits:export_backward"
+    while_held = True
     path: str = ""
 
 
@@ -211,6 +220,7 @@ class CompareGradientsCommand(Command, frozen=True, kw_only=True):
     ComparisonSnapshot."""
 
     handler = "backward:compare_gradients"
+    while_held = True
 
 
 class InspectCommand(Command, frozen=True, kw_only=True):
@@ -223,6 +233,7 @@ class InspectCommand(Command, frozen=True, kw_only=True):
     """
 
     handler = "backward:inspect_value"
+    while_held = True
     of: Literal["activation", "parameter", "gradient"]
     key: str
     optimizer: str = ""
@@ -239,6 +250,7 @@ class WhyNoGradientCommand(Command, frozen=True, kw_only=True):
     """
 
     handler = "missing_gradient:why_no_gradient"
+    while_held = True
     name: str
     root: str = ""
     example: ExampleTab = ""
@@ -326,6 +338,7 @@ class RuleCommand(Command, frozen=True, kw_only=True):
     RuleSnapshot."""
 
     handler = "rules:tell_rule"
+    while_held = True
     node: int
     input: int = -1
     element: tuple[int, ...] | None = None
@@ -336,6 +349,7 @@ class CheckRuleCommand(Command, frozen=True, kw_only=True):
     RuleCheckSnapshot."""
 
     handler = "rules:check_step"
+    while_held = True
     node: int
 
 
@@ -343,4 +357,5 @@ class RuleOpsCommand(Command, frozen=True, kw_only=True):
     """Run a node's rule once more, on copies, and list what torch runs in it -> RuleOpsSnapshot."""
 
     handler = "rules:list_ops"
+    while_held = True
     node: int

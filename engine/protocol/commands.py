@@ -20,9 +20,9 @@ ExampleTab = Literal["", "steps", "trace", "derivatives", "mistakes"]
 class Command(Struct, frozen=True, kw_only=True, tag=True):
     """`handler` is `module:function` in `engine.handlers`, imported at its first use; "" means that
     the session itself answers. `newest_only`: of the commands of this kind that the engine has not
-    read yet, only the newest is wanted. `while_held`: it only reads, so that the engine answers it
-    inside a cell whose loop is held. Every struct that derives from this one is a command; there
-    is no other list of them."""
+    read yet, only the newest is wanted. `while_held`: the engine answers it inside the user's code
+    that is held, too, since it changes nothing of it. Every struct that derives from this one is a
+    command; there is no other list of them."""
 
     handler: ClassVar[str] = ""
     newest_only: ClassVar[bool] = False
@@ -238,6 +238,12 @@ class PauseSignal(Struct, frozen=True, tag=True):
     optimizer step."""
 
 
+class StepBackwardSignal(Struct, frozen=True, tag=True):
+    """From now on, hold the user's code inside each backward() that it calls, or no longer."""
+
+    on: bool
+
+
 class StopSignal(Struct, frozen=True, tag=True):
     """End the current job at its next step boundary; its results so far stay."""
 
@@ -251,4 +257,4 @@ class QuitSignal(Struct, frozen=True, tag=True):
     """Stop the current job and end the engine."""
 
 
-AnySignal = PauseSignal | StopSignal | InterruptSignal | QuitSignal
+AnySignal = PauseSignal | StepBackwardSignal | StopSignal | InterruptSignal | QuitSignal

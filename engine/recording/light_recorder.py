@@ -47,7 +47,7 @@ class LightRecording:
     def __init__(self, max_calls: int = sys.maxsize) -> None:
         self.classes: dict[str, str] = {}
         self.notes: list[str] = []
-        self.end = 0
+        self.end = sys.maxsize
         self.noted: list[Noted] = []
         self.max_calls = max_calls
         self._first: list[Noted] = []  # of what was folded
@@ -82,7 +82,7 @@ class LightRecording:
 
     @property
     def span(self) -> tuple[int, int]:
-        """[first, end) of its nodes' sequence numbers; `end` is set when the recorder exits."""
+        """[first, end) of its nodes' sequence numbers; open at the end until the recorder exits."""
         noted = self._in_order()
         return (noted[0][0], self.end) if noted else (0, 0)
 

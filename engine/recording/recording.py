@@ -191,15 +191,23 @@ class Recordings:
 
     def __init__(self, max_calls: int = 100_000) -> None:
         self.max_calls = max_calls
-        self.kept: list[Recorded] = []
+        self.running: Recorded | None = None
+        """The recording that goes on."""
+        self._ended: list[Recorded] = []
 
     def add(self, recording: Recorded) -> None:
         if not len(recording):
             return
-        self.kept.append(recording)
-        total = sum(map(len, self.kept))
-        while total > self.max_calls and len(self.kept) > 1:
-            total -= len(self.kept.pop(0))
+        ended = self._ended
+        ended.append(recording)
+        total = sum(map(len, ended))
+        while total > self.max_calls and len(ended) > 1:
+            total -= len(ended.pop(0))
+
+    @property
+    def kept(self) -> list[Recorded]:
+        running = self.running
+        return [*self._ended, running] if running is not None and len(running) else self._ended
 
     @property
     def classes(self) -> dict[str, str]:

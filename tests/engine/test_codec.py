@@ -24,6 +24,7 @@ from engine.protocol import (
     OutputSnapshot,
     OversizeSnapshot,
     SourceLine,
+    StepBackwardSignal,
     StepColumns,
     TraceCall,
     TraceSnapshot,
@@ -79,8 +80,10 @@ def test_a_command_comes_back_equal(name, value, id_, x, ints):
 
 @pytest.mark.parametrize("signal", AnySignal.__args__)
 def test_signals_come_back(signal):
-    assert decode_message(encode_command(signal())) == signal()
-    assert decode_message(encode_command(signal())) == signal()
+    sent = signal(on=True) if signal is StepBackwardSignal else signal()
+    assert decode_message(encode_command(sent)) == sent
+    sent = signal(on=True) if signal is StepBackwardSignal else signal()
+    assert decode_message(encode_command(sent)) == sent
 
 
 def test_no_two_messages_share_a_name():

@@ -149,6 +149,11 @@ class BackwardPass:
     def stepper(self) -> SteppedPass:
         return self.debugger.stepped
 
+    def take_back(self) -> None:
+        """Undo all steps, and what they have added to `.grad`."""
+        if isinstance(self.stepper, BackwardStepper):
+            self.stepper.reset()
+
     def close(self) -> None:
         """Drop the graph and the recorded gradients."""
         self._end_record()

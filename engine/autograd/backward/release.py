@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
+from torch import Tensor
+
 from ..graph.node_facts import storage_id
 from ..graph.reading import Graph, Node
 
@@ -27,3 +29,30 @@ def released_bytes(graph: Graph, plan: Sequence[Node]) -> list[int]:
     for place, size in freed_at.values():
         freed[place] += size
     return list(accumulate(freed))
+
+
+def free_saved(graph: Graph) -> None:
+    """Let the nodes go of the tensors that they saved, as the engine does without `retain_graph`:
+    another backward raises torch's error. What hooks of the user's own have packed stays."""
+    for node in graph.nodes:
+        for attribute in node.kind.saves:
+            try:
+                saved = getattr(node.fn, attribute)
+            except RuntimeError:  # freed
+                continue
+            for each in saved if isinstance(saved, tuple) else (saved,):
+                if isinstance(each.data, Tensor) and each.unpack_hook is None:
+                    each.register_hooks(lambda _: None, _refuse)
+
+
+def _refuse(_: object) -> Tensor:
+    raise RuntimeError(_FREED)
+
+
+_FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after"
+    " they have already been freed). Saved intermediate values of the graph are freed when you call"
+    " .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the"
+    " graph a second time or if you need to access saved tensors after calling backward."
+)
+"""torch's own words."""

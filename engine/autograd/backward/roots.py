@@ -177,6 +177,11 @@ class ConsoleSubject(Subject):
         given = self._given(texts, [namespace.evaluate(text, control) for text in texts])
         self.gradient = [grad for grad, _ in given] if texts else None
         self.written = Roots(self._expressions, tuple(how for _, how in given))
+        self.name_tensors()
+
+    def name_tensors(self) -> None:
+        """Find names for the tensors under the roots, and the calls that made the graph."""
+        namespace = self._namespace
         held = namespace.reached().tensors()
         self.names = dict(reversed(held.items()))  # a tensor's shortest name comes last and wins
         name_of = {id(t): name for name, t in self.names.items()}

@@ -15,7 +15,7 @@ from engine.protocol import (
     Snapshot,
     StopSignal,
 )
-from tests.engine.processes import receive
+from tests.engine import processes
 
 
 class HeldEngine:
@@ -28,18 +28,25 @@ class HeldEngine:
 
     def wait(self) -> HeldSnapshot:
         """Where the code is held next."""
+        where = self.next_hold()
+        assert where is not None, "the code has ended"
+        return where
+
+    def next_hold(self) -> HeldSnapshot | None:
+        """Where the code is held next; None if it ends before."""
         while True:
-            snapshot = self._receive()
+            snapshot = self.receive()
             if isinstance(snapshot, HeldSnapshot) and snapshot.at:
                 return snapshot
-            ended = isinstance(snapshot, DoneSnapshot) and snapshot.reply_to == self.running
-            assert not ended and not isinstance(snapshot, ErrorSnapshot), snapshot
+            assert not isinstance(snapshot, ErrorSnapshot), snapshot
+            if isinstance(snapshot, DoneSnapshot) and snapshot.reply_to == self.running:
+                return None
 
     def ask(self, command: Command) -> list[Snapshot]:
         """The answers to a command, without what the code says meanwhile."""
         asked, found = self.engine.send(command), []
         while True:
-            snapshot = self._receive()
+            snapshot = self.receive()
             if isinstance(snapshot, DoneSnapshot) and snapshot.reply_to == asked:
                 return found
             if snapshot.reply_to == asked:
@@ -56,7 +63,7 @@ class HeldEngine:
         """What the code says up to its end."""
         found: list[Snapshot] = []
         while True:
-            snapshot = self._receive()
+            snapshot = self.receive()
             if isinstance(snapshot, DoneSnapshot) and snapshot.reply_to == self.running:
                 return found
             found.append(snapshot)
@@ -66,8 +73,8 @@ class HeldEngine:
         self.engine.signal(InterruptSignal())
         return self.end()
 
-    def _receive(self) -> Snapshot:
-        snapshot = receive(self.engine)
+    def receive(self) -> Snapshot:
+        snapshot = processes.receive(self.engine)
         if isinstance(snapshot, OutputSnapshot):
             self.printed += snapshot.text
         return snapshot
