@@ -97,7 +97,11 @@ def _is_undefined(metadata: Any) -> bool:
 
 def storages_of(fn: Any, saves: tuple[str, ...]) -> dict[int, int]:
     """`Node.storages`, of a node's attributes `saves`."""
-    found: dict[int, int] = {}
+    return dict(map(_storage, tensors_saved_by(fn, saves)))
+
+
+def tensors_saved_by(fn: Any, saves: tuple[str, ...]) -> Iterator[torch.Tensor]:
+    """The tensors that `saved_by` shows."""
     for attribute in saves:
         try:
             saved = getattr(fn, attribute)
@@ -106,9 +110,7 @@ def storages_of(fn: Any, saves: tuple[str, ...]) -> dict[int, int]:
         for each in saved if isinstance(saved, tuple) else (saved,):
             data = each.data
             if isinstance(data, torch.Tensor):
-                storage, size_bytes = _storage(data)
-                found[storage] = size_bytes
-    return found
+                yield data
 
 
 def saved_by(fn: Any, saves: tuple[str, ...]) -> Iterator[SavedTensor]:
