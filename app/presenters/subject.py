@@ -90,7 +90,7 @@ class SubjectPresenter(QObject):
         self._chooser.arguments.tell(f"{name}{error.message} {error.hint}".strip())
 
     def _on_ran(self, snapshot: FileSnapshot, opening: bool) -> None:
-        offers = [_offer(snapshot.path, found) for found in snapshot.objects]
+        offers = [offer_of(snapshot.path, found) for found in snapshot.objects]
         held = self._files[snapshot.path] = tuple(offer for offer in offers if offer is not None)
         self._show_offers()
         if not opening:
@@ -182,7 +182,7 @@ class SubjectPresenter(QObject):
         return name is not None and name.group() not in self._variables
 
 
-def _offer(path: str, found: FileObject) -> Offer | None:
+def offer_of(path: str, found: FileObject) -> Offer | None:
     """What the chooser offers of a file: modules, classes, and functions that can be called as they
     are, which may return a module."""
     if found.kind == "module":

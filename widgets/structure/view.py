@@ -6,10 +6,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from engine.protocol import InitPreviewSnapshot, ModuleRow, StructureSnapshot
+from engine.protocol import DifferenceSnapshot, InitPreviewSnapshot, ModuleRow, StructureSnapshot
 from widgets import make
 from widgets.structure.action_bar import ActionBar
 from widgets.structure.calls_picture import CallsPane
+from widgets.structure.compare_button import CompareButton
+from widgets.structure.difference_view import DifferenceView
 from widgets.structure.module_tree import ModuleTree
 from widgets.structure.weight_table import WeightTable
 from widgets.structure.words import batch_words, totals_words, unfed_words, unregistered_words
@@ -22,7 +24,8 @@ class StructureView(QWidget):
     `module_chosen(path)` and `weight_chosen(name)`: the reader has selected one. `came_in_sight()`:
     the view is shown again. `remedy_requested()`: the button beside a trouble. `data_requested()`:
     the reader wants to name data under Train. The signals of `bar` ask to run lines and to try
-    initial values. `calls` is the picture of one forward; the owner fills it.
+    initial values, those of `compare` to compare. `calls` is the picture of one forward; the owner
+    fills it.
     """
 
     module_chosen = Signal(str)
@@ -35,7 +38,12 @@ class StructureView(QWidget):
         super().__init__(parent)
         self.setObjectName("structure_view")
         self.tree, self.weights, self.bar = ModuleTree(), WeightTable(), ActionBar()
-        self.calls = CallsPane()
+        self.calls, self.difference, self.compare = CallsPane(), DifferenceView(), CompareButton()
+        self._beside = QStackedWidget()
+        self._beside.addWidget(self.calls)
+        self._beside.addWidget(self.difference)
+        self.difference.closed.connect(self.show_picture)
+        self.difference.module_chosen.connect(self._choose_differing)
         self._title = make.text("structure_title", "heading", width="own")
         self._totals = make.text("structure_totals", "muted")
         self._batch = make.text("structure_batch", "muted", wrap=True)
@@ -108,6 +116,19 @@ class StructureView(QWidget):
         if preview:
             self.bar.show_preview(rows)
 
+    def show_difference(self, told: DifferenceSnapshot) -> None:
+        """Show a comparison in the place of the picture."""
+        self.difference.show_difference(told)
+        self._beside.setCurrentWidget(self.difference)
+
+    def show_picture(self) -> None:
+        """Show the picture of one forward again."""
+        self._beside.setCurrentWidget(self.calls)
+
+    @property
+    def shows_difference(self) -> bool:
+        return self._beside.currentWidget() is self.difference
+
     @property
     def shows_structure(self) -> bool:
         return self._pages.currentIndex() == 1
@@ -122,6 +143,10 @@ class StructureView(QWidget):
         self.weights.show_module(module.path if module else "")
         self.bar.show_module(module)
 
+    def _choose_differing(self, path: str) -> None:
+        self.show_chosen(path)
+        self.module_chosen.emit(path)
+
     def _choose_rows(self) -> None:
         chosen = self.weights.chosen
         if not chosen:
@@ -135,7 +160,7 @@ class StructureView(QWidget):
 
     def _structure_page(self) -> QWidget:
         head = make.column(
-            make.row(self._title, (self._totals, 1)),
+            make.row(self._title, (self._totals, 1), self.compare),
             make.row((self._batch, 1), self.data_button),
             self._unfed,
             self._unregistered,
@@ -143,7 +168,7 @@ class StructureView(QWidget):
             margins=(GRID, GRID, GRID, 0),
         )
         rows = make.splitter(self.tree, self.weights, upright=True, sizes=(300, 300), shares=(1, 1))
-        panes = make.splitter(rows, self.calls, sizes=(736, 640), shares=(1, 1))
+        panes = make.splitter(rows, self._beside, sizes=(736, 640), shares=(1, 1))
         return make.page(head, (panes, 1), self.bar, margins=(0, 0, 0, GRID))
 
     def _trouble_page(self) -> QWidget:

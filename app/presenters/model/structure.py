@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.presenters.model.calls import CallsPresenter
+from app.presenters.model.comparing import ComparingPresenter
 from app.presenters.questions import Questions, in_words
 from app.selection.finding import module_of, parameter_of
 from app.selection.references import Module, Parameter, Reference
@@ -61,6 +62,7 @@ class StructurePresenter(QObject):
         self._sent_cells: list[str] = []
         self._preview: tuple[tuple[str, ...], str, str] | None = None
         self.calls = CallsPresenter(bench, view.calls, self)
+        self.comparing = ComparingPresenter(bench, view, self)
         view.tree.module_chosen.connect(lambda row: self.calls.show_module(row.path))
         self.calls.module_chosen.connect(view.show_chosen)
         self.calls.module_chosen.connect(lambda path: self._choose(Module(path)))
@@ -164,6 +166,7 @@ class StructurePresenter(QObject):
             expression = self._subject.expression.strip()
             self.view.bar.show_subject(expression, self._where(expression))
             self.view.show_structure(part, expression)
+            self.comparing.compare_again()
             self.calls.show_structure(part)
             self._follow()
 

@@ -11,18 +11,25 @@ from engine.project import edits
 from engine.project.document import replace
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
+    CompareSubjectsCommand,
+    DifferenceSnapshot,
     ErrorReport,
     ExampleSnapshot,
+    FileObject,
     FileSnapshot,
     ForwardGraphSnapshot,
     GraphSnapshot,
     InitialValues,
     InitPreviewSnapshot,
+    KeepBeforeCommand,
+    KeptSnapshot,
     LineSnapshot,
     PreviewInitCommand,
     ReadForwardGraphCommand,
     ReadStructureCommand,
     RunLineCommand,
+    Variable,
+    VariableKind,
     VariablesSnapshot,
     WatchCommand,
     WatchedSnapshot,
@@ -319,3 +326,62 @@ def test_a_forward_without_a_graph_is_told_and_another_subject_shows_none(desk, 
     desk.wait_for(ReadForwardGraphCommand, 2)
     link.fail("The loss has no graph to step through.")
     assert desk.view.calls.view._empty_text == "The loss has no graph to step through."
+
+
+# -- comparing -------------------------------------------------------------------------------------
+
+
+DIFFERENCE = DifferenceSnapshot(before="model, before", after="model", equal_weights=8)
+
+
+def test_a_copy_is_kept_and_compared_again_when_the_structure_was_read(shown, link, bench):
+    compare = shown.view.compare
+    compare.keep_requested.emit()
+    assert shown.wait_for(KeepBeforeCommand).subject == ConsoleSubject("model")
+    link.answer(KeptSnapshot(title="model"))
+    assert compare._kept == "model"
+    compare.compare_requested.emit(None)
+    assert shown.wait_for(CompareSubjectsCommand).other is None
+    link.answer(DIFFERENCE)
+    assert shown.view.shows_difference
+    bench.store.take(VariablesSnapshot(variables=()))
+    shown.wait_for(ReadStructureCommand, 2)
+    link.answer(BARE)
+    shown.wait_for(CompareSubjectsCommand, 2)
+    link.fail("No copy is kept.", "Keep one first.")
+    assert shown.view.difference.words.text() == "No copy is kept. Keep one first."
+    shown.view.difference.closed.emit()
+    bench.store.take(VariablesSnapshot(variables=()))
+    shown.wait_for(ReadStructureCommand, 3)
+    link.answer(BARE)
+    assert len(shown.sent(CompareSubjectsCommand)) == 2
+    link.close()
+    assert compare._kept == ""
+
+
+def test_other_modules_of_console_and_files_are_offered(shown, bench, link):
+    variable = variable_of("other", "module"), variable_of("model", "module"), variable_of("x")
+    bench.store.take(VariablesSnapshot(variables=variable))
+    found = (
+        FileObject("Net", "class", "Net"),
+        FileObject("Wide", "class", "Wide", ("width",)),
+        FileObject("made", "module", "Net"),
+    )
+    bench.store.take(FileSnapshot(path="/x/net.py", digest="0", objects=found))
+    compare = shown.view.compare
+    assert compare._others == (
+        ConsoleSubject("other"),
+        FileSubject("/x/net.py", "Net()"),
+        FileSubject("/x/net.py", "made"),
+    )
+    shown.work_on(ConsoleSubject("other"))
+    assert compare._others[0] == ConsoleSubject("model") and not shown.view.shows_difference
+    compare.compare_requested.emit(ConsoleSubject("model"))
+    command = shown.wait_for(CompareSubjectsCommand)
+    assert (command.subject, command.other) == (ConsoleSubject("other"), ConsoleSubject("model"))
+    link.fail("There is no variable named `model`.")
+    assert shown.view.bar.told.text() == "There is no variable named `model`."
+
+
+def variable_of(name: str, kind: VariableKind = "other") -> Variable:
+    return Variable(name=name, kind=kind, type="Net")
