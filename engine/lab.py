@@ -91,6 +91,9 @@ class Lab:
         self.attend: Callable[[], None] | None = None
         """Waits a moment for a command, and answers it inside the cell that runs. None where
         commands come only between cells."""
+        self.inside: Callable[[Callable[[], None]], None] | None = None
+        """Calls a function, which only reads, in the middle of the user's code that runs in the
+        main thread, if it may be called there. None while no cell or file runs."""
         self.standard_files: tuple[int, int] | None = None
         """Descriptors of the files that are this process's standard output and error, if they are
         files of the engine's own."""

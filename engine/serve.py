@@ -15,13 +15,14 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import error_report
+from .interjections import Interjections
 from .protocol import (
     AnySignal,
     Command,
@@ -80,6 +81,10 @@ def serve(connection: Connection, log: Path) -> None:
     )
     session.lab.standard_files = standard_files
     session.lab.attend = lambda: mailbox.attend(session)
+    inside = Interjections(
+        lambda: not mailbox.received.empty(), lambda: mailbox.attend_inside(session)
+    )
+    mailbox.came = inside.wanted
     mailbox.attach(session.lab.control)
     mailbox.send(ready())
     busy = False
@@ -108,6 +113,7 @@ class Mailbox:
 
     def __init__(self, connection: Connection) -> None:
         self.received: queue.SimpleQueue[Command | str] = queue.SimpleQueue()
+        self.came: Callable[[], None] = lambda: None  # called when a command has come
         self._postponed: deque[Command | str] = deque()
         self._connection = connection
         self._sending = threading.Lock()
@@ -124,7 +130,7 @@ class Mailbox:
     def send(self, snapshot: Snapshot) -> None:
         """May be called from any thread. A closed pipe is not an error here: `_read` handles it."""
         data = encode_snapshot_or_error(snapshot)
-        with self._sending, self._uninterrupted():
+        with self._uninterrupted(), self._sending:
             try:
                 self._connection.send_bytes(data)
             except OSError:
@@ -147,6 +153,21 @@ class Mailbox:
             isinstance(message, Command) and session.handle_held(message)
         ):
             self._postponed.append(message)
+
+    def attend_inside(self, session: Session) -> None:
+        """Answer what waits in the middle of the user's code that runs, if it can be: what only
+        reads. The rest comes `next`."""
+        lab = session.lab
+        if self._writing or not lab.control.in_user_code or lab.inside is None:
+            return
+
+        def answer() -> None:
+            while not self.received.empty():
+                message = self.received.get()
+                if not (isinstance(message, Command) and session.answer_inside(message)):
+                    self._postponed.append(message)
+
+        lab.inside(answer)
 
     def attach(self, control: Control) -> None:
         """Let signals set the flags of `control` from now on. Signals that came before set them
@@ -172,6 +193,7 @@ class Mailbox:
             if isinstance(message, Command):
                 self._newest = message.id
                 self.received.put(message)
+                self.came()
             elif isinstance(
                 message, PauseSignal | StepBackwardSignal | StopSignal | InterruptSignal
             ):

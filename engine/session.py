@@ -89,7 +89,7 @@ class Session:
             elif isinstance(command, ContinueTrainingCommand):
                 control.pause.clear()
                 control.goes_on = "on"
-            elif type(command).while_held:
+            elif type(command).while_held or type(command).while_running:
                 for snapshot in self._find_handler(type(command))(self.lab, command):
                     if snapshot is not None:
                         self._answer(command, snapshot)
@@ -99,6 +99,11 @@ class Session:
             self._fail(command, error)
         self._done(command)
         return True
+
+    def answer_inside(self, command: Command) -> bool:
+        """Answer one command in the middle of the user's code that runs. False, and nothing is
+        done, unless it only reads."""
+        return type(command).while_running and self.handle_held(command)
 
     def advance(self) -> bool:
         """Train one step, if a run is going. False if there is nothing to do until a command or

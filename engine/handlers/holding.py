@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from time import perf_counter
 from types import FrameType, ModuleType
 from typing import Any
 
+import torch
 from torch import nn
 
 from ..advice.adviser import Adviser
@@ -45,7 +47,7 @@ class Holder:
         self._lab, self._namespace = lab, namespace
         self._title, self._output = title, output
         self._frames = UsersFrames()
-        self._is_holding = False
+        self._is_holding = self._is_answering = False
         self.has_held = False
         self.lines = LineSteps(lambda frame: self.hold(frame, "line"))
         self.loop = OwnLoop(
@@ -169,6 +171,33 @@ class Holder:
         file = frame.f_code.co_filename.strip("<>")
         print(f"Line {frame.f_lineno} of {file}: {why}. It runs at once.", file=sys.stderr)
 
+    def inside(self, answer: Callable[[], None]) -> None:
+        """Call `answer` in the middle of the user's code, unless torch is in a state there in which
+        the lab cannot read tensors."""
+        if self._is_holding or self._is_answering or _is_out_of_reach():
+            return
+        self._is_answering = True
+        with self._lab.control.own_code():
+            try:
+                with self._namespace.suspended():
+                    answer()
+            except Exception:  # of ours: the user's code goes on
+                logging.getLogger(__name__).exception("A question inside a cell has failed.")
+            finally:
+                self._is_answering = False
+
+
+_transforms: Callable[[], object] = torch._C._functorch.peek_interpreter_stack  # pyright: ignore
+
+
+def _is_out_of_reach() -> bool:
+    """Whether torch compiles, transforms a function (vmap, grad), or captures a CUDA graph."""
+    return (
+        torch.compiler.is_compiling()
+        or _transforms() is not None
+        or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+    )
+
 
 @contextmanager
 def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -> Iterator[Holder]:
@@ -191,6 +220,9 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
             recorder = partial(LightRecorder, told=adviser.told)
             stack.enter_context(namespace.recorded_by(recorder))
         stack.enter_context(steps_shown(*watching, unless=lambda: lab.control.in_own_code))
+        if lab.attend is not None:
+            lab.inside = holder.inside
+            stack.callback(setattr, lab, "inside", None)
         yield holder
 
 

@@ -21,12 +21,14 @@ class Command(Struct, frozen=True, kw_only=True, tag=True):
     """`handler` is `module:function` in `engine.handlers`, imported at its first use; "" means that
     the session itself answers. `newest_only`: of the commands of this kind that the engine has not
     read yet, only the newest is wanted. `while_held`: the engine answers it inside the user's code
-    that is held, too, since it changes nothing of it. Every struct that derives from this one is a
-    command; there is no other list of them."""
+    that is held, too, since it changes nothing of it; with `while_running`, also inside code that
+    runs: it only reads. Every struct that derives from this one is a command; there is no other
+    list of them."""
 
     handler: ClassVar[str] = ""
     newest_only: ClassVar[bool] = False
     while_held: ClassVar[bool] = False
+    while_running: ClassVar[bool] = False
     id: int = 0
     revision: int = 0
 
@@ -214,7 +216,7 @@ class ReadVariablesCommand(Command, frozen=True, kw_only=True):
     """List the console's variables -> VariablesSnapshot (also sent after every cell)."""
 
     handler = "console:read_variables"
-    while_held = True
+    while_running = True
 
 
 class CompleteCommand(Command, frozen=True, kw_only=True):
@@ -222,7 +224,7 @@ class CompleteCommand(Command, frozen=True, kw_only=True):
     CompletionsSnapshot."""
 
     handler = "console:complete_source"
-    while_held = True
+    while_running = True
     newest_only = True
     source: str
     cursor: int

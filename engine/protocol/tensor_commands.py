@@ -18,7 +18,7 @@ class BroadcastCommand(Command, frozen=True, kw_only=True):
     into the first operand."""
 
     handler = "shapes:broadcast"
-    while_held = True
+    while_running = True
     operands: tuple[str, ...]
     in_place: bool = False
     element: tuple[int, ...] | None = None
@@ -32,7 +32,7 @@ class ReductionCommand(Command, frozen=True, kw_only=True):
     """
 
     handler = "shapes:reduce"
-    while_held = True
+    while_running = True
     expression: str
     op: str = "sum"
     dims: tuple[int, ...] | None = None
@@ -45,7 +45,7 @@ class ProductCommand(Command, frozen=True, kw_only=True):
     `equation` is einsum's."""
 
     handler = "shapes:multiply"
-    while_held = True
+    while_running = True
     operands: tuple[str, ...]
     op: Literal["matmul", "mm", "bmm", "mv", "dot", "outer", "einsum"] = "matmul"
     equation: str = ""
@@ -57,7 +57,7 @@ class PickCommand(Command, frozen=True, kw_only=True):
     i)`) -> PickSnapshot. Nothing runs in the console."""
 
     handler = "shapes:pick"
-    while_held = True
+    while_running = True
     source: str
     element: tuple[int, ...] | None = None
 
@@ -74,7 +74,7 @@ class ReadValuesCommand(Command, frozen=True, kw_only=True):
     """
 
     handler = "values:read_values"
-    while_held = True
+    while_running = True
     expression: str
     slice: str = ""
     row_start: int = 0
@@ -93,7 +93,7 @@ class StatisticsCommand(Command, frozen=True, kw_only=True):
     """
 
     handler = "values:statistics"
-    while_held = True
+    while_running = True
     expression: str
     slice: str = ""
     restart: bool = False
@@ -105,7 +105,7 @@ class LinesCommand(Command, frozen=True, kw_only=True):
     until all are read."""
 
     handler = "values:lines"
-    while_held = True
+    while_running = True
     expression: str
     slice: str = ""
     lines: int = 6
@@ -116,7 +116,7 @@ class BitsCommand(Command, frozen=True, kw_only=True):
     """Show the bits of one element -> BitsSnapshot."""
 
     handler = "values:bits"
-    while_held = True
+    while_running = True
     expression: str
     index: tuple[int, ...]
 
@@ -129,7 +129,7 @@ class ReadStorageCommand(Command, frozen=True, kw_only=True):
     element) -> StorageSnapshot."""
 
     handler = "memory:read_storage"
-    while_held = True
+    while_running = True
     expression: str
     first: int | None = None
     count: int = 1024
@@ -140,7 +140,7 @@ class LocateCommand(Command, frozen=True, kw_only=True):
     two is given -> LocationSnapshot."""
 
     handler = "memory:locate"
-    while_held = True
+    while_running = True
     newest_only = True
     expression: str
     index: tuple[int, ...] | None = None
@@ -152,7 +152,7 @@ class AliasesCommand(Command, frozen=True, kw_only=True):
     -> AliasesSnapshot."""
 
     handler = "memory:read_aliases"
-    while_held = True
+    while_running = True
 
 
 # -- tensors: operations explained ---------------------------------------------------------------
