@@ -31,6 +31,8 @@ from engine.protocol import (
     TraceSnapshot,
 )
 
+WAITS = "Your cell is running: this comes at its end. Variables and values are read meanwhile."
+
 T = TypeVar("T")
 S = TypeVar("S", bound=Snapshot)
 
@@ -105,5 +107,10 @@ class Workbench(Struct, frozen=True):
         return result
 
     def send(self, command: Command) -> int:
-        """Send a command about the current document and return its id; 0 without an engine."""
-        return self.link.send(replace(command, revision=self.store.revision))
+        """Send a command about the current document and return its id; 0 without an engine. While
+        code of the user's runs, the status bar says that one waits which does more than read."""
+        waits = self.link.runs_code and not type(command).while_held
+        command_id = self.link.send(replace(command, revision=self.store.revision))
+        if waits and command_id:
+            self.say(WAITS)
+        return command_id

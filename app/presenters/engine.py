@@ -69,7 +69,8 @@ class EnginePresenter(QObject):
         link, ready = self._bench.link, self._bench.newest(ReadySnapshot)
         if ready is not None:
             self._was_ready = True
-            text = "engine busy…" if link.busy else f"ready · {_versions(ready)}"
+            busy = "your cell is running…" if link.runs_code else "engine busy…"
+            text = busy if link.busy else f"ready · {_versions(ready)}"
             self._bench.window.show_engine("busy" if link.busy else "ready", text)
         elif link.state == "starting":
             self._bench.window.show_engine("starting", "engine starting…")

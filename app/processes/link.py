@@ -22,18 +22,21 @@ from engine.protocol import (
     CompareGradientsCommand,
     DoneSnapshot,
     ExportCommand,
+    FileSnapshot,
     FlowCommand,
     InterruptSignal,
     MoveBackwardCommand,
     MoveForwardCommand,
     ReadySnapshot,
     RunCellCommand,
+    RunFileCommand,
     Snapshot,
     StartBackwardCommand,
     StartForwardCommand,
     StopSignal,
     TrainCommand,
     TrainingSnapshot,
+    VariablesSnapshot,
 )
 
 LinkState = Literal["starting", "ready", "lost"]
@@ -58,6 +61,8 @@ _WORDS: dict[type[Command], str] = {
     MoveBackwardCommand: "running the backward pass",
     CompareGradientsCommand: "comparing gradients",
 }
+_AT_END = (VariablesSnapshot, FileSnapshot)
+"""What the engine sends when a cell or file has ended."""
 _ENDS_BY_ITSELF = (TrainCommand, FlowCommand)
 
 
@@ -80,6 +85,7 @@ class Link(QObject):
         super().__init__(parent)
         self.state: LinkState = "lost"
         self._unanswered: dict[int, Command] = {}
+        self._code = 0  # the command that runs the user's code
         self.unsent = NO_ENGINE
         """Why the last command that was not sent was not."""
         self._checkpoint_step: int | None = None  # of the newest run's last checkpoint
@@ -90,6 +96,11 @@ class Link(QObject):
     def busy(self) -> bool:
         """Whether some command is not fully answered; a training run, also a paused one, counts."""
         return bool(self._unanswered)
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether a cell or a file of the user's runs."""
+        return self._code in self._unanswered
 
     def start(self) -> None:
         raise NotImplementedError
@@ -139,6 +150,8 @@ class Link(QObject):
 
     def _sent(self, command_id: int, command: Command) -> None:
         self._unanswered[command_id] = command
+        if isinstance(command, RunCellCommand | RunFileCommand):
+            self._code = command_id
         if len(self._unanswered) == 1:
             self.busy_changed.emit(True)
 
@@ -146,6 +159,8 @@ class Link(QObject):
         if isinstance(snapshot, DoneSnapshot):
             self._ended(snapshot.reply_to)
             return
+        if snapshot.reply_to == self._code and isinstance(snapshot, _AT_END):
+            self._code = 0
         if isinstance(snapshot, TrainingSnapshot):
             self._checkpoint_step = snapshot.checkpoint_step if snapshot.checkpoint else None
         self.snapshot.emit(snapshot)

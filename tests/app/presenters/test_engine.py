@@ -7,8 +7,16 @@ from PySide6.QtWidgets import QPushButton
 
 from app.presenters.engine import EnginePresenter
 from app.processes.exit_reasons import ExitReason
+from app.workbench import WAITS
 from engine.project.document import Model, TrainingSetup
-from engine.protocol import CheckModelCommand, HelloCommand, RunCellCommand
+from engine.protocol import (
+    CheckModelCommand,
+    HelloCommand,
+    ReadVariablesCommand,
+    RecordCommand,
+    RunCellCommand,
+    VariablesSnapshot,
+)
 
 REASON = ExitReason(
     "The engine crashed", "Native code failed.\n\nThe end of its log:\nboom", "Wait."
@@ -139,3 +147,16 @@ def test_errors_that_no_workspace_shows_get_a_banner(engine, bench, link):
     link.send(RunCellCommand(source="x"))
     link.fail("shown in the console")
     assert bench.window.banners.banner("error_RunCellCommand") is None
+
+
+def test_while_a_cell_runs_what_waits_for_its_end_says_so(engine, bench, link) -> None:
+    link.get_ready()
+    cell = bench.send(RunCellCommand(source="while True: pass"))
+    assert bench.window.engine == ("busy", "your cell is running…") and bench.window.said == []
+    bench.send(ReadVariablesCommand())
+    assert bench.window.said == []  # it is answered at once
+    bench.send(RecordCommand(on=False))
+    assert bench.window.said == [WAITS]
+    link.answer(VariablesSnapshot(variables=()), cell)
+    bench.send(RecordCommand(on=True))  # the cell has ended
+    assert bench.window.said == [WAITS]
