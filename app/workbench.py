@@ -109,7 +109,7 @@ class Workbench(Struct, frozen=True):
     def send(self, command: Command) -> int:
         """Send a command about the current document and return its id; 0 without an engine. While
         code of the user's runs, the status bar says that one waits which does more than read."""
-        waits = self.link.runs_code and not type(command).while_held
+        waits = self.link.runs_code and not type(command).while_running
         command_id = self.link.send(replace(command, revision=self.store.revision))
         if waits and command_id:
             self.say(WAITS)

@@ -88,7 +88,7 @@ class Running(HeldEngine):
         source = source.replace("HALF", repr(str(self.half_file)))
         super().__init__(engine, RunCellCommand(source=source))
         while "begins" not in self.printed:
-            self._receive()
+            self.receive()
 
     def go(self) -> list[Snapshot]:
         self.go_file.touch()
@@ -161,7 +161,7 @@ def test_what_does_more_than_read_waits_for_the_end(shared_engine: EngineProcess
     asked = shared_engine.send(ReadVariablesCommand())
     order: list[str] = []
     while not order or order[-1] != "checked":
-        snapshot = cell._receive()
+        snapshot = cell.receive()
         if isinstance(snapshot, VariablesSnapshot) and snapshot.reply_to == asked:
             order.append("listed")
             cell.go_file.touch()
@@ -179,7 +179,7 @@ def test_in_a_transformed_function_the_answer_comes_after_it(
     asked = shared_engine.send(ReadVariablesCommand())
     cell.half_file.touch()
     while True:
-        snapshot = cell._receive()
+        snapshot = cell.receive()
         if snapshot.reply_to == asked:
             break
     assert "doubled" in names(snapshot)
@@ -204,7 +204,7 @@ def test_a_file_that_runs_is_asked_too(shared_engine: EngineProcess, tmp_path) -
     path.write_text(PURE.replace("GO", repr(str(go))))
     running = HeldEngine(shared_engine, RunFileCommand(path=str(path)))
     while "begins" not in running.printed:
-        running._receive()
+        running.receive()
     (answer,) = running.ask(ReadVariablesCommand())
     assert isinstance(answer, VariablesSnapshot)
     go.touch()
