@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QWidget
 
 from engine.protocol import DifferenceSnapshot
@@ -21,6 +22,8 @@ from widgets.theme import GRID
 
 _HEADINGS = ("", "Before", "After", "Max |difference|")
 _WIDTHS = (176, 144, 144, 104)
+_WIDEST = 288
+_INDENTATION = 6 * GRID
 _PATH = Qt.ItemDataRole.UserRole
 
 
@@ -91,6 +94,8 @@ class DifferenceView(QWidget):
             (row.path, output_name(row), row.before, row.after, difference_text(row))
             for row in told.outputs
         ]
+        names = [texts[0] for _, *texts in (*modules, *weights, *outputs)]
+        self._make_room(names)
         self._add_part("Modules", told.module_count, modules)
         self._add_part("Parameters and buffers", told.weight_count, weights)
         of_outputs = self._add_part("Outputs", told.output_count, outputs)
@@ -102,6 +107,12 @@ class DifferenceView(QWidget):
                 for column in range(len(_HEADINGS)):
                     item.setForeground(column, colors.color("error"))
                 self.table.scrollToItem(item)
+
+    def _make_room(self, names: Iterable[str]) -> None:
+        """Make the first column as wide as the names, up to _WIDEST."""
+        metrics = QFontMetrics(theme.mono_font(9))
+        wanted = max(map(metrics.horizontalAdvance, names), default=0) + _INDENTATION
+        self.table.setColumnWidth(0, min(max(wanted, _WIDTHS[0]), _WIDEST))
 
     def _add_part(
         self, title: str, count: int, rows: Iterable[tuple[str, str, str, str, str]]

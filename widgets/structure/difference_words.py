@@ -22,7 +22,8 @@ def weights_words(told: DifferenceSnapshot) -> str:
             f"All {equal:,} parameters and buffers are equal." if equal else "There is no weight."
         )
     numbers = [row for row in told.weights if row.difference is not None]
-    most = max(numbers, key=_size, default=None)
+    parameters = [row for row in numbers if not row.after.endswith("buffer")]
+    most = max(parameters or numbers, key=_size, default=None)
     at = "" if most is None else f"; {most.name} by up to {format_number(most.difference)}"
     rows = _count(count, "parameter or buffer", "parameters and buffers")
     return f"{rows} {_verb(count)}, {equal:,} {'is' if equal == 1 else 'are'} equal{at}."

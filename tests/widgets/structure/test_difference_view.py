@@ -30,11 +30,12 @@ TOLD = DifferenceSnapshot(
     module_count=2,
     weights=(
         WeightDifference("head.weight", SHAPE, SHAPE, 0.5),
+        WeightDifference("seen", "() int64, buffer", "() int64, buffer", 60.0),
         WeightDifference("body.0.bias", "(2,) float32", "(3,) float32"),
         WeightDifference("old", "(1,) float32", ""),
         WeightDifference("new", "", "(1,) float32, buffer"),
     ),
-    weight_count=5,
+    weight_count=6,
     equal_weights=3,
     outputs=(
         OutputDifference("body.0", 1, SHAPE, SHAPE, 0.0),
@@ -76,13 +77,14 @@ def test_what_differs_is_told_in_words_and_rows(view):
     assert view.title.text() == "net, before → net"
     assert view.words.text().splitlines() == [
         "2 modules differ.",
-        "5 parameters and buffers differ, 3 are equal; head.weight by up to 0.5.",
+        "6 parameters and buffers differ, 3 are equal; head.weight by up to 0.5.",
         "For the same input, the output of body.0 (call 2) differs first, by up to 0.25."
         " 1 output before it: equal.",
     ]
     assert rows(view, 0) == [["body.1", "ReLU", "GELU", ""], ["the whole", "Net", "Other", ""]]
     assert [row[0] + ": " + row[3] for row in rows(view, 1)] == [
         "head.weight: 0.5",
+        "seen: 60",
         "body.0.bias: another",
         "old: missing",
         "new: added",
@@ -133,7 +135,7 @@ def test_a_row_leads_to_its_module(qtbot):
     assert view.shows_difference
     table = view.difference.table
     with qtbot.waitSignal(view.module_chosen) as chosen:
-        row = part(view.difference, 1).child(1)
+        row = part(view.difference, 1).child(2)
         assert row is not None
         table.setCurrentItem(row)
     assert chosen.args == ["body.0"] and view.tree.chosen.path == "body.0"
