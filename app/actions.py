@@ -92,6 +92,8 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
         ("view.train", "&Train workspace", "Ctrl+5", "chart-line",
          "Train the model and watch it learn."),
         SEPARATOR,
+        ("view.show_in", "S&how the selection in…", "Ctrl+J", "arrow-top-right",
+         "Go to another view of what is selected: its block or module, nodes, values, line."),
         ("view.back", "&Back", "Alt+Left", "arrow-left",
          "Go back to what you chose before, in the view where you chose it."),
         ("view.forward", "For&ward", "Alt+Right", "arrow-right",

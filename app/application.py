@@ -21,6 +21,7 @@ from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
 from app.presenters.python_files import PythonFiles
 from app.presenters.recording import RecordingPresenter
+from app.presenters.show_in import ShowIn
 from app.presenters.subject import SubjectPresenter
 from app.presenters.weights import WeightsPresenter
 from app.presenters.window import WindowPresenter, apply_theme
@@ -29,6 +30,7 @@ from app.processes.link import EngineLink, Link
 from app.selection.selection import Selection
 from app.settings import Settings
 from app.store import Store
+from app.ways import ways
 from app.weights import Weights
 from app.window.dialogs import Dialogs
 from app.window.first_picture import after_first_picture
@@ -90,6 +92,7 @@ class Application(QObject):
         self.workspaces = Workspaces(
             bench, self.cells, self.export, self.recording, console_history, self
         )
+        self.show_in = ShowIn(bench, ways(self.workspaces), self)
         self.cells.again_requested.connect(lambda: self.workspaces.at_tensors().run_again())
         self.engine.resume_requested.connect(lambda: self.workspaces.at_train().resume())
         self.engine.restore_requested.connect(lambda: self.workspaces.at_train().restore())
@@ -166,6 +169,7 @@ class Application(QObject):
             "view.model": to.at_model,
             "view.autograd": partial(self.window.show_workspace, "autograd"),
             "view.train": to.at_train,
+            "view.show_in": self.show_in.ask,
             "view.back": bench.selection.back,
             "view.forward": bench.selection.forward,
             "view.commands": self.window.ask_for_command,

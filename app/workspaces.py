@@ -24,7 +24,9 @@ from engine.project.subject import CanvasSubject
 from engine.protocol import Finding, LoopSnapshot, Snapshot
 
 if TYPE_CHECKING:
+    from app.presenters.autograd.chosen import ChosenPresenter
     from app.presenters.autograd.passes import AutogradPresenter
+    from app.presenters.autograd.trace import TracePresenter
     from app.presenters.model.structure import StructurePresenter
     from app.presenters.model.workspace import ModelPresenter
     from app.presenters.start import StartPresenter
@@ -86,6 +88,20 @@ class Workspaces(QObject):
     def at_train(self) -> TrainPresenter:
         self._window.show_workspace("train")
         return self.train
+
+    def at_structure(self) -> StructurePresenter:
+        self._window.show_workspace("model")
+        return self.structure
+
+    def at_chosen(self) -> ChosenPresenter:
+        """The tab Step through in front, with what is lit there."""
+        self.at_passes()
+        return self.chosen
+
+    def at_trace(self) -> TracePresenter:
+        self._window.show_workspace("autograd")
+        self.autograd.page.show_trace()
+        return self.trace
 
     def show_graph_of(self, root: str) -> None:
         """Show the autograd graph of a tensor of the console."""
@@ -198,7 +214,7 @@ class Workspaces(QObject):
         self._recording.show_in(page.steps.recording)
         let_drops_through(page.steps.graph)
         passes = AutogradPresenter(bench, page, self)
-        ChosenPresenter(bench, page.steps, self)
+        self.chosen = ChosenPresenter(bench, page.steps, self)
         PassBarPresenter(bench, passes, self)
         BackwardPresenter(bench, page.steps, self)
         rules = RulesPresenter(bench, page.steps, self)
@@ -206,7 +222,7 @@ class Workspaces(QObject):
         GraphNumbersPresenter(bench, page.steps, self)
         GraphPicturePresenter(bench, page.steps.graph_pane, self)
         examples = GraphExamplesPresenter(bench, page.steps, self)
-        trace = TracePresenter(bench, self._cells, page.trace, self)
+        self.trace = trace = TracePresenter(bench, self._cells, page.trace, self)
         derivatives = DerivativesPresenter(bench, page.derivatives, self)
         FlowPresenter(bench, page.flow, self)
         mistakes = MistakesPresenter(bench, page.mistakes, self)

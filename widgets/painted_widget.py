@@ -35,7 +35,7 @@ class PaintedWidget(QWidget):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = make.context_menu(self)
         self.fill_menu(menu)
-        menu.popup(event.globalPos())
+        make.pop_up(menu, event.globalPos())
 
     def fill_menu(self, menu: QMenu) -> None:
         """Add actions that copy or save the picture."""

@@ -16,7 +16,7 @@ from app.selection.references import (
     Reference,
     StorageCell,
 )
-from engine.project.subject import CanvasSubject, ConsoleSubject
+from engine.project.subject import CanvasSubject
 from engine.protocol import MODEL_FILE, GraphNode, GraphSnapshot, SourceLine
 
 # -- from a reference to the parts of the subject --------------------------------------------------
@@ -271,11 +271,8 @@ def expression_of(reference: Reference | None, known: Known) -> str:
                 return node.label
             else:
                 return node.label.rpartition(" = ")[0].partition(", ")[0]
-    subject = known.project.subject
     name = parameter_of(reference, known)
-    if name is None or not isinstance(subject, ConsoleSubject):
-        return ""
-    return subject.expression.strip() + _python_of(name, known)
+    return known.expression + _python_of(name, known) if name and known.expression else ""
 
 
 def _python_of(name: str, known: Known) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from app.selection.references import Element, Node, Parameter, Reference
 from engine.project.document import Project
-from engine.project.subject import ConsoleSubject
+from engine.project.subject import CanvasSubject, ConsoleSubject
 from engine.protocol import (
     GraphNode,
     GraphSnapshot,
@@ -33,11 +33,19 @@ class Known:
     trace: TraceSnapshot | None = None
 
     @property
+    def expression(self) -> str:
+        """The subject's module in the Python of the console; empty if it has no name there."""
+        match self.project.subject:
+            case ConsoleSubject(expression=expression):
+                return expression.strip() if dotted(expression) else ""
+            case CanvasSubject():
+                return "canvas.model"
+        return ""
+
+    @property
     def console_path(self) -> str | None:
-        """What the console calls the subject's module, as a dotted path; None if it has no name
-        there."""
-        subject = self.project.subject
-        return dotted(subject.expression) if isinstance(subject, ConsoleSubject) else None
+        """`expression` as a dotted path."""
+        return dotted(self.expression)
 
     def node(self, reference: Node) -> GraphNode | None:
         """The node, if its graph is still the newest."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 from PySide6.QtCore import QObject, Signal
 
 from app.selection.references import Call, Node, Reference
@@ -28,6 +30,9 @@ class Selection(QObject):
         self._current: Reference | None = None
         self._chosen: list[tuple[str, Reference]] = []
         self._place = -1
+        self.views: WeakKeyDictionary[QObject, str] = WeakKeyDictionary()
+        """The widgets in which something can be chosen, and what `choose` calls their views: their
+        context menus lead to the other views."""
 
     @property
     def current(self) -> Reference | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QMouseEvent, QTextCursor, QTextFormat
+from PySide6.QtGui import QColor, QContextMenuEvent, QMouseEvent, QTextCursor, QTextFormat
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
 from engine.protocol import BackwardSnapshot, GraphNode, GraphSnapshot
@@ -59,6 +59,13 @@ class _Text(QPlainTextEdit):
         super().mouseReleaseEvent(event)
         if event.button() == Qt.MouseButton.LeftButton and not self.textCursor().hasSelection():
             self.clicked.emit(self.line_at(event.position().toPoint()))
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.clicked.emit(self.line_at(event.pos()))
+        menu = self.createStandardContextMenu()
+        menu.setParent(self, menu.windowFlags())
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        make.pop_up(menu, event.globalPos())
 
     def line_at(self, point: QPoint) -> int:
         """The line at a point of the viewport."""
@@ -139,13 +146,17 @@ class GraphCode(QWidget):
         is while it has the focus."""
         sources = {} if self._graph is None else self._graph.sources
         self._chosen = tuple(line for line in lines if line[0] in sources)
-        moves = bool(self._chosen) and not self.text.hasFocus()
-        if moves and not self.chosen:
+        self._light()
+        if not self.text.hasFocus():
+            self.reveal_chosen()
+
+    def reveal_chosen(self) -> None:
+        """Bring the first of the lines that were chosen into view."""
+        if self._chosen and not self.chosen:
             self._lit = 0, 0  # they are of the code shown before
             self._show_file(self._chosen[0][0])
-        self._light()
-        if moves:
-            self._reveal(min(self.chosen))
+            self._light()
+        self._reveal(min(self.chosen, default=0))
 
     def _line(self, node: int | None) -> Line | None:
         assert self._graph is not None

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.protocol import ParameterGradient
-from widgets import theme
+from widgets import make, theme
 from widgets.table import ReadTable
 from widgets.text import format_number, format_shape
 from widgets.values.value_card import bad_numbers
@@ -54,7 +54,7 @@ class GradientTable(ReadTable):
         self._open.setToolTip("Second derivatives: needs a pass with create_graph (see Options)")
         self._open.triggered.connect(self._on_open)
         self.addAction(self._open)
-        self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        make.give_menu(self)
         self._has_graphs = False
         theme.notifier.changed.connect(self._fill)
 
@@ -87,6 +87,14 @@ class GradientTable(ReadTable):
             self.setCurrentCell(rows[0], 1)
             self.setAutoScroll(True)
         self._show_open()
+
+    def choose(self, name: str) -> None:
+        """Select the row of a parameter as the reader would: its gradient is asked for again."""
+        with QSignalBlocker(self):
+            self.setCurrentCell(-1, -1)
+        for row, each in enumerate(self._gradients):
+            if each.name == name:
+                self.setCurrentCell(row, 1)
 
     def show_differences(self, differences: Mapping[str, float]) -> None:
         """Add the column that compares with `loss.backward()`."""

@@ -6,6 +6,8 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QToolTip
 
+from widgets import make
+
 from . import keyboard, menus, pointer
 from .gestures import DropBlock
 from .items import TITLE_HEIGHT
@@ -134,7 +136,7 @@ class ModelCanvas(ModelView):
         if event.reason() == QContextMenuEvent.Reason.Keyboard and (ids := self.selected_blocks()):
             pos = self.model_scene.blocks[ids[0]].rect().center()
             where = self.viewport().mapToGlobal(self.mapFromScene(pos))
-        menus.menu_at(self, pos).popup(where)
+        make.pop_up(menus.menu_at(self, pos), where)
 
     def viewportEvent(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):

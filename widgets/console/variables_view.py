@@ -181,7 +181,7 @@ class VariablesView(QWidget):
         graph = menu.addAction("Show its autograd graph", lambda: self.graph_requested.emit(name))
         graph.setEnabled(variable.grad_fn is not None)
         menu.addAction(f"Delete: del {name}", lambda: self.run_requested.emit(f"del {name}"))
-        menu.popup(self.table.viewport().mapToGlobal(at))
+        make.pop_up(menu, self.table.viewport().mapToGlobal(at))
 
 
 class _Table(QTableView):

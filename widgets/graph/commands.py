@@ -46,11 +46,8 @@ def of_menu(facts: GraphFacts, place: int | None, steps: bool = True) -> list[tu
     if place is not None:
         box = facts.visible.boxes[place]
         if box.kind == "node" and box.node is not None:
-            node = facts.graph.nodes[box.node]
             if steps:
                 rows.append(("Run to here", "run_to"))
-            if node.source is not None or node.block is not None:
-                rows.append(("Show in code", "code"))
         elif box.kind != "cut":
             rows += [
                 ("Close" if box.open else "Open", "toggle"),

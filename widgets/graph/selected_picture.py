@@ -10,7 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from widgets.boxes.facts import GraphFacts
-from widgets.graph.canvas import EMPTY_TEXT
+from widgets.graph.canvas import EMPTY_TEXT, LEGIBLE_ZOOM
 from widgets.graph.numbered_picture import NumberedPicture
 
 
@@ -81,6 +81,26 @@ class SelectedPicture(NumberedPicture):
         if not self.hasFocus():
             self._reveal_selected()
 
+    def bring_up_chosen(self) -> None:
+        """Open the boxes around what was chosen, and bring it into view."""
+        if not self._chosen:
+            return
+        if self._hierarchy is None:
+            self._arrive = self.bring_up_chosen
+            return
+        found = self._hierarchy.box_of_module(self._chosen_module) if self._chosen_module else None
+        around = self._hierarchy.keys_to(self._chosen[0]) if found is None else found[1]
+        if not around <= self._open:
+            self._open |= around
+            self._ask_for_layout(self.bring_up_chosen)
+        elif not self.laid_out:
+            self._arrive = self.bring_up_chosen
+        elif self._item.selected is not None:
+            if self.zoom < LEGIBLE_ZOOM:
+                at = self._item.geometry.head_rect(self._item.selected).center()
+                self.set_view(LEGIBLE_ZOOM, at.x(), at.y())
+            self._reveal_selected()
+
     def _forget_chosen(self) -> None:
         self._chosen, self._chosen_module = (), ""
         self._light_chosen()
@@ -94,7 +114,8 @@ class SelectedPicture(NumberedPicture):
         if not boxes:
             nodes = np.zeros(len(self.facts.graph.nodes), bool)
             nodes[list(self._chosen)] = True
-            boxes = np.flatnonzero(self.facts.holds(nodes) & ~self._item.geometry.open).tolist()
+            closed = ~self._item.geometry.open & ~self.facts.cut
+            boxes = np.flatnonzero(self.facts.holds(nodes) & closed).tolist()
         chosen = np.zeros(len(self.facts.visible.boxes), bool)
         chosen[boxes] = True
         self._item.chosen = chosen

@@ -30,8 +30,6 @@ class GraphView(SelectedPicture):
     run_to_requested = Signal(int)
     breakpoint_toggled = Signal(str)
     """The key of a box: `#17` for node 17, else a module's path or a repeat."""
-    code_requested = Signal(int)
-    """Asks to show the code that made a node."""
     steps = True
     """Whether a pass steps through the graph, so that nodes can be run to and hold breakpoints."""
     hits_changed = Signal(int, int)
@@ -232,8 +230,11 @@ class GraphView(SelectedPicture):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = make.context_menu(self)
         at = QPointF(event.pos())
-        self.fill_menu(menu, self.box_at(at, body=True), at)
-        menu.popup(event.globalPos())
+        box = self.box_at(at, body=True)
+        if box is not None:
+            self.select_box(box)
+        self.fill_menu(menu, box, at)
+        make.pop_up(menu, event.globalPos())
 
     def fill_menu(self, menu: QMenu, box: int | None, at: QPointF | None = None) -> None:
         """The menu for a box (None: outside all boxes) and for the picture; `at` is the cursor in
@@ -280,8 +281,6 @@ class GraphView(SelectedPicture):
                 self.open_inside(place, at)
             case "run_to":
                 self.run_to_requested.emit(box.node)
-            case "code":
-                self.code_requested.emit(box.node)
             case "breakpoint":
                 self.breakpoint_toggled.emit(box.key)
             case "copy_name":

@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
-from PySide6.QtCore import Qt, SignalInstance
+from PySide6.QtCore import QObject, QPoint, Qt, Signal, SignalInstance
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QCheckBox,
     QComboBox,
     QLabel,
@@ -197,11 +198,41 @@ def menu(button: QPushButton | QToolButton, *, accessible: str = "", tips: bool 
     return made
 
 
+class _Menus(QObject):
+    opened = Signal(QMenu, QWidget)
+
+
+menus = _Menus()
+"""`menus.opened(menu, owner)`: a context menu is about to open; more entries can be added."""
+
+
 def context_menu(owner: QWidget) -> QMenu:
-    """A menu to fill and to `popup`; it deletes itself when it is closed."""
+    """A menu to fill and to `pop_up`; it deletes itself when it is closed."""
     made = QMenu(owner)
     made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     return made
+
+
+def pop_up(menu: QMenu, where: QPoint) -> None:
+    """Open a context menu at a point of the screen, unless nothing is in it."""
+    menus.opened.emit(menu, menu.parentWidget())
+    if menu.isEmpty():
+        menu.deleteLater()
+    else:
+        menu.popup(where)
+
+
+def give_menu(view: QAbstractItemView) -> None:
+    """Give a list, table or tree a context menu of what others add to it (see `menus`). Qt selects
+    the row under the cursor first."""
+
+    def open_menu(at: QPoint) -> None:
+        menu = context_menu(view)
+        menu.addActions(view.actions())
+        pop_up(menu, view.viewport().mapToGlobal(at))
+
+    view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+    view.customContextMenuRequested.connect(open_menu)
 
 
 def action(

@@ -161,7 +161,7 @@ class AliasMapView(DiagramView):
         menu = make.context_menu(self)
         menu.addAction("Fit\tF", self.fit)
         self.add_picture_actions(menu)
-        menu.popup(event.globalPos())
+        make.pop_up(menu, event.globalPos())
 
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:

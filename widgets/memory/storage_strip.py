@@ -253,9 +253,12 @@ class StorageStrip(QAbstractScrollArea):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        cell = self.cell_at(QPointF(event.pos()))
+        if cell is not None:
+            self.cell_chosen.emit(cell)
         menu = make.context_menu(self)
         add_picture_actions(menu, self.viewport(), self.paint)
-        menu.popup(event.globalPos())
+        make.pop_up(menu, event.globalPos())
 
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:

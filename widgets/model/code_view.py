@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QSize, QTimer, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
@@ -36,6 +36,8 @@ class CodeView(QWidget):
             self,
         )
         self.editor.line_clicked.connect(self._select_block_of)
+        self.editor.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.editor.customContextMenuRequested.connect(self._open_menu)
         self.copy_button = make.tool_button(
             "code_copy",
             "mdi6.content-copy",
@@ -94,6 +96,12 @@ class CodeView(QWidget):
         self.copy_button.setText("Copied")
         self._copied.start()
         self.copy_requested.emit()
+
+    def _open_menu(self, at: QPoint) -> None:
+        self._select_block_of(self.editor.cursorForPosition(at).blockNumber() + 1)
+        menu = make.context_menu(self.editor)
+        menu.addAction("Copy the whole file", self.copy)
+        make.pop_up(menu, self.editor.viewport().mapToGlobal(at))
 
     def _select_block_of(self, line: int) -> None:
         for block, lines in self._lines.items():

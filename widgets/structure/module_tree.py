@@ -105,6 +105,7 @@ class ModuleTree(QWidget):
         for column, width in enumerate(_WIDTHS):
             header.resizeSection(column, width)
         make.shortcut(QKeySequence.StandardKey.Copy, tree, self.copy)
+        make.give_menu(tree)
         tree.selectionModel().currentChanged.connect(self._on_current)
         theme.notifier.changed.connect(tree.viewport().update)
         return tree

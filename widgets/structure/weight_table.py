@@ -89,6 +89,7 @@ class WeightTable(QWidget):
         for column, width in enumerate(_WIDTHS):
             header.resizeSection(column, width)
         make.shortcut(QKeySequence.StandardKey.Copy, table, self.copy)
+        make.give_menu(table)
         table.selectionModel().selectionChanged.connect(self.rows_chosen)
         theme.notifier.changed.connect(table.viewport().update)
         return table

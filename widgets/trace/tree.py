@@ -41,6 +41,7 @@ class TraceTree(QTreeView):
         character = self.fontMetrics().averageCharWidth()
         for column, characters in _CHARACTERS.items():
             self.setColumnWidth(column, characters * character + theme.GRID)
+        make.give_menu(self)
         self.selectionModel().currentChanged.connect(self._on_current)
         theme.notifier.changed.connect(self.viewport().update)
 

@@ -343,7 +343,7 @@ class LivePlot(QFrame):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = make.context_menu(self)
         self.fill_menu(menu)
-        menu.popup(event.globalPos())
+        make.pop_up(menu, event.globalPos())
 
     def fill_menu(self, menu: QMenu) -> None:
         add_picture_actions(menu, self, self.paint)

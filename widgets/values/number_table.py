@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import (
+    QContextMenuEvent,
     QFocusEvent,
     QFontMetrics,
     QGuiApplication,
@@ -72,6 +73,12 @@ class NumberTable(NumberGrid):
         if cell != self._selected:
             self._choose(*cell)
         self.edit_selected()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        cell = self._cell_at(QPointF(event.pos()))
+        if cell is not None and cell != self._selected:
+            self._choose(*cell)
+        make.pop_up(make.context_menu(self), event.globalPos())
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll; a table of one row scrolls sideways."""

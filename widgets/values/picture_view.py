@@ -287,7 +287,7 @@ class PictureView(QWidget):
             return
         menu = make.context_menu(self)
         self.fill_menu(menu)
-        menu.popup(event.globalPos())
+        make.pop_up(menu, event.globalPos())
 
     def fill_menu(self, menu: QMenu) -> None:
         add_picture_actions(menu, self, self.paint)

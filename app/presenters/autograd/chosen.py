@@ -12,7 +12,7 @@ from app.workbench import Workbench
 from engine.protocol import BackwardSnapshot, ForwardSnapshot, GraphSnapshot, Snapshot
 from widgets.autograd.autograd_view import AutogradView
 
-GRAPH, CODE = "graph", "code"
+GRAPH, GRADIENTS, CODE = "graph", "gradients", "code"
 
 
 class ChosenPresenter(QObject):
@@ -26,6 +26,9 @@ class ChosenPresenter(QObject):
         view.graph.module_selected.connect(self._choose_module)
         view.backward.table.inspect_requested.connect(self._choose_gradient)
         view.code.line_chosen.connect(self._choose_line)
+        bench.selection.views[view.graph] = GRAPH
+        bench.selection.views[view.backward.table] = GRADIENTS
+        bench.selection.views[view.code] = CODE
         bench.selection.changed.connect(self._follow)
         bench.store.snapshot.connect(self._on_snapshot)
 
@@ -47,13 +50,36 @@ class ChosenPresenter(QObject):
 
     def _choose_gradient(self, _of: str, name: str) -> None:
         if not name.isdecimal():  # else it is a node
-            self._choose(leaf_reference(name, self._bench.known))
+            self._bench.selection.choose(leaf_reference(name, self._bench.known), GRADIENTS)
 
     def _choose_line(self, file: str, line: int) -> None:
         self._bench.selection.choose(Line(file, line), CODE)
 
     def _choose(self, reference: Reference) -> None:
         self._bench.selection.choose(reference, GRAPH)
+
+    # -- what is brought into view ---------------------------------------------------------------
+
+    def show_nodes(self) -> None:
+        """Bring the nodes of what is chosen into view, also if the graph has the focus."""
+        self._light_nodes(self._bench.selection.current)
+        self._view.graph.bring_up_chosen()
+
+    def show_gradient(self, reference: Reference) -> None:
+        """Select a parameter's row, which shows its gradient, or else its values."""
+        name = self._gradient_name(reference)
+        if name is not None:
+            self._view.backward.table.choose(name)
+
+    def show_values(self, reference: Reference) -> None:
+        """Show the values of a parameter beside the graph."""
+        name = self._gradient_name(reference)
+        if name is not None:
+            self._view.inspect_requested.emit("parameter", name)
+
+    def show_lines(self) -> None:
+        """Bring the lines of what is chosen into view, also if the code has the focus."""
+        self._view.code.reveal_chosen()
 
     # -- what is lit -----------------------------------------------------------------------------
 
@@ -83,7 +109,9 @@ class ChosenPresenter(QObject):
         self._view.code.show_chosen([(line.file, line.line) for line in lines])
 
     def _light_gradient(self, reference: Reference | None) -> None:
+        self._view.backward.table.show_chosen(self._gradient_name(reference))
+
+    def _gradient_name(self, reference: Reference | None) -> str | None:
         backward = self._bench.newest(BackwardSnapshot)
-        if backward is not None:
-            names = [gradient.name for gradient in backward.gradients]
-            self._view.backward.table.show_chosen(leaf_named(reference, names, self._bench.known))
+        names = [gradient.name for gradient in backward.gradients] if backward is not None else []
+        return leaf_named(reference, names, self._bench.known)

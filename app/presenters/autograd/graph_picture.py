@@ -1,4 +1,4 @@
-"""Saves the graph to a file for other programs, and shows the code that made a node."""
+"""Saves the graph to a file for other programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import cast
 import msgspec
 from PySide6.QtCore import QObject
 
-from app.selection.references import Blocks
 from app.workbench import Workbench
 from engine.project.atomic import write_atomically
 from widgets.graph.files import file_of_message, save_graph, suffix_of
@@ -32,7 +31,6 @@ class GraphPicturePresenter(QObject):
         self._writing = Later(self)
         pane.bar.export_requested.connect(self.export)
         pane.bar.stop_requested.connect(self.stop)
-        pane.view.code_requested.connect(self._show_code)
 
     def export(self, form: str) -> None:
         """Ask for a file and write the graph to it, as `dot`, `json` or `graphml`."""
@@ -88,18 +86,3 @@ class GraphPicturePresenter(QObject):
             self._bench.say(f"The graph was saved to {path}")
         else:
             self._bench.say(f"The graph was not saved: {error}")
-
-    def _show_code(self, node: int) -> None:
-        """Show the code that made a node: a block on the Model page, any other line in words."""
-        facts = self._view.facts
-        if facts is None:
-            return
-        made = facts.graph.nodes[node]
-        if made.block is not None and any(
-            block.id == made.block for block in self._bench.project.model.blocks
-        ):
-            self._bench.window.show_workspace("model")
-            self._bench.selection.choose(Blocks((made.block,)))
-        elif made.source is not None:
-            line = made.source
-            self._bench.say(f"{line.file}, line {line.line}: {line.text}")

@@ -63,6 +63,7 @@ class TracePresenter(QObject):
         view.started.connect(self._start)
         view.example_started.connect(self._start_example)
         view.moved.connect(self._go)
+        bench.selection.views[view] = TRACE
         bench.selection.changed.connect(lambda _: self._follow())
         view.interrupt_requested.connect(bench.link.stop_job)
         view.graph_requested.connect(self._show_on_graph)
@@ -170,6 +171,12 @@ class TracePresenter(QObject):
             call = Call(step.position, trace.reply_to)
             self._bench.selection.choose(call, TRACE, step=self._goes_to != "to")
         self._goes_to = ""
+
+    def show_chosen(self) -> None:
+        """Go to the first call that made what is chosen."""
+        calls = calls_of(self._bench.selection.current, self._bench.known)
+        if calls:
+            self._move("to", calls[0])
 
     def _follow(self) -> None:
         """Light the calls that made what was chosen."""

@@ -72,6 +72,7 @@ class StructurePresenter(QObject):
         view.module_chosen.connect(lambda path: self._choose(Module(path)))
         view.weight_chosen.connect(lambda name: self._choose(Parameter(name)))
         bench.selection.changed.connect(lambda _: self._follow())
+        bench.selection.views[view] = STRUCTURE
         view.came_in_sight.connect(self._read_if_stale)
         view.remedy_requested.connect(self._help)
         view.data_requested.connect(self.data_requested)
@@ -255,6 +256,12 @@ class StructurePresenter(QObject):
 
     def _not_watched(self, error: ErrorReport) -> None:
         self.view.bar.tell(_raised(error), "error")
+
+    def show_chosen(self) -> None:
+        """Select what is chosen, also if the reader has selected something else since; a structure
+        that is not read yet does so when it is."""
+        self._followed = None
+        self._follow()
 
     # -- initial values --------------------------------------------------------------------------
 

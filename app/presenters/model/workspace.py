@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, QSignalBlocker
+from functools import reduce
+
+from PySide6.QtCore import QObject, QRectF, QSignalBlocker
 from PySide6.QtGui import QGuiApplication
 
 from app.presenters.model.edits import ModelEdits, count
@@ -22,7 +24,7 @@ from engine.protocol import (
 from widgets.layout import layout_model
 from widgets.text import format_bytes
 
-CANVAS = "canvas"
+CANVAS, CODE = "canvas", "canvas code"
 
 
 class ModelPresenter(QObject):
@@ -38,6 +40,8 @@ class ModelPresenter(QObject):
         bench.store.snapshot.connect(self._on_snapshot)
         bench.selection.changed.connect(self._follow)
         bench.files.opened.connect(self._on_opened)
+        bench.selection.views[page.canvas] = CANVAS
+        bench.selection.views[page.code] = CODE
         self._show_all()
 
     # -- views -> edits --------------------------------------------------------------------------
@@ -221,6 +225,19 @@ class ModelPresenter(QObject):
             with QSignalBlocker(self.page.canvas):
                 self.page.canvas.select(blocks)
             self._show_blocks(blocks)
+
+    def show_chosen(self) -> None:
+        """Bring the blocks of the selection into view."""
+        there = self.page.canvas.model_scene.blocks
+        boxes = [there[block].rect() for block in self._bench.selected_blocks if block in there]
+        if boxes:
+            self.page.canvas.reveal(reduce(QRectF.united, boxes))
+
+    def show_code(self) -> None:
+        """Bring the lines of the selected block into view."""
+        self.page.code_dock.show()
+        self.page.code_dock.raise_()
+        self._show_code_of(self._bench.selected_blocks)
 
     def _show_blocks(self, blocks: tuple[str, ...]) -> None:
         if blocks != self._blocks:

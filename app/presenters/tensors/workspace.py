@@ -28,7 +28,7 @@ from engine.protocol import (
     VariablesSnapshot,
 )
 
-VALUES, STORAGE = "values", "storage"
+VARIABLES, VALUES, STORAGE = "variables", "values", "storage"
 _NAME = re.compile(r"\w*")
 
 
@@ -57,7 +57,7 @@ class TensorsPresenter(QObject):
             tab.run_requested.connect(page.console.submit)
             tab.selected.connect(self._choose)
             tab.cell_selected.connect(self._choose_cell)
-        page.variables.variable_selected.connect(self._choose)
+        page.variables.variable_selected.connect(lambda name: self._choose(name, view=VARIABLES))
         page.variables.run_requested.connect(page.console.submit)
         page.create_form.run_requested.connect(page.console.submit)
         page.bar.expression_entered.connect(self._choose)
@@ -68,6 +68,9 @@ class TensorsPresenter(QObject):
         bench.link.ended.connect(self._on_engine_ended)
         bench.files.opened.connect(self._on_opened)
         bench.selection.changed.connect(self._follow)
+        bench.selection.views[page.variables] = VARIABLES
+        bench.selection.views[page.values] = VALUES
+        bench.selection.views[page.storage] = STORAGE
         self._show_devices()
         if bench.link.state == "ready":
             bench.send(ReadVariablesCommand())
@@ -87,11 +90,11 @@ class TensorsPresenter(QObject):
 
     # -- selection -------------------------------------------------------------------------------
 
-    def _choose(self, expression: str, element: Index | None = None) -> None:
+    def _choose(self, expression: str, element: Index | None = None, view: str = VALUES) -> None:
         """The user has chosen a tensor, or one of its elements."""
         self.select(expression, element)
         if expression:
-            self._bench.selection.choose(Element(expression, element), VALUES)
+            self._bench.selection.choose(Element(expression, element), view)
 
     def _choose_cell(self, cell: int) -> None:
         self._bench.selection.choose(StorageCell(self.expression, cell), STORAGE)
@@ -102,9 +105,19 @@ class TensorsPresenter(QObject):
             return
         expression = expression_of(reference, self._bench.known)
         if expression:
-            self.show_chosen(expression, reference)
+            self._select_of(expression, reference)
 
-    def show_chosen(self, expression: str, reference: Reference | None) -> None:
+    def show_values(self, reference: Reference) -> None:
+        """Show the values of the tensor that a reference leads to."""
+        self.page.tabs.setCurrentWidget(self.page.values)
+        self._select_of(expression_of(reference, self._bench.known), reference)
+
+    def show_storage(self, reference: Reference) -> None:
+        """Show the storage of the tensor that a reference leads to."""
+        self.page.tabs.setCurrentWidget(self.page.storage)
+        self._select_of(expression_of(reference, self._bench.known), reference)
+
+    def _select_of(self, expression: str, reference: Reference | None) -> None:
         """Select the tensor, and the element, that a reference leads to."""
         match reference:
             case Element(_, index) if index is not None:
@@ -173,7 +186,7 @@ class TensorsPresenter(QObject):
         wanted = self.expression
         if new:  # show what the cell has made
             wanted = new[-1]
-        elif _NAME.findall(wanted)[0] not in self._variables:
+        elif _NAME.findall(wanted)[0] not in {"canvas", *self._variables}:
             wanted = tensors[-1] if tensors else ""
         if wanted != self.expression:
             self.select(wanted)

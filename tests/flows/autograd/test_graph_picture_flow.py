@@ -106,13 +106,3 @@ def test_a_large_graph_that_cannot_be_saved_is_told(large, answers, tmp_path, qt
         pane.bar.export_requested.emit("json")
         qtbot.waitUntil(lambda: "was not saved: " in told.currentMessage(), timeout=30_000)
         assert pane.bar.findChild(QToolButton, "graph_stop_saving").isHidden()
-
-
-def test_show_in_code_leads_to_the_block(drawn):
-    program, pane = drawn
-    blocks = {block.id for block in program.bench.store.project.model.blocks}
-    graph = program.bench.store.newest(GraphSnapshot)
-    node = next(node for node in graph.nodes if node.block in blocks)
-    pane.view.code_requested.emit(node.id)
-    assert program.window.workspace == "model"
-    assert program.window.page("model").canvas.selected_blocks() == (node.block,)

@@ -708,13 +708,30 @@ def test_menu_of_a_closed_box(nested: GraphView, qtbot) -> None:
     assert "#4" in keys(nested)
 
 
-def test_a_node_with_a_line_leads_to_the_code(nested: GraphView, qtbot) -> None:
+def test_what_another_view_has_chosen_is_lit_whichever_boxes_are_open(nested: GraphView, qtbot):
+    with qtbot.assertNotEmitted(nested.node_selected):
+        nested.show_chosen((4, 5))
+    box = nested.box_of(4)
+    assert nested._item.chosen is not None
+    assert {box, nested.box_of(5)} == set(np.flatnonzero(nested._item.chosen))
+    assert nested.selected == 4 and nested.selected_box == box
     nested.open_all()
-    menu = QMenu(nested)
-    nested.fill_menu(menu, place(nested, "#4"))
-    with qtbot.waitSignal(nested.code_requested) as asked:
-        next(a for a in menu.actions() if a.text() == "Show in code").trigger()
-    assert asked.args == [4]
+    assert {place(nested, "#4"), place(nested, "#5")} == set(np.flatnonzero(nested._item.chosen))
+    nested.show_chosen((4, 5), "body.fc")
+    assert nested.selected_box == place(nested, "body.fc") and nested.selected is None
+    assert set(np.flatnonzero(nested._item.chosen)) == {place(nested, "body.fc")}
+    nested.show_chosen(())
+    assert nested._item.chosen is nested.selected_box is None
+
+
+def test_what_was_chosen_is_brought_up_from_closed_boxes(nested: GraphView):
+    nested.close_all()
+    nested.bring_up_chosen()  # nothing was chosen
+    assert not nested.open_keys
+    nested.show_chosen((4,))
+    assert not nested.open_keys  # to be lit opens nothing
+    nested.bring_up_chosen()
+    assert nested.selected_box == place(nested, "#4")
 
 
 def test_a_breakpoint_inside_shows_on_the_closed_box(nested: GraphView) -> None:

@@ -1,0 +1,65 @@
+"""The views of the workspaces that show what is selected, in the order of the menu "Show in"."""
+
+from __future__ import annotations
+
+from app.presenters.show_in import Way
+from app.selection.finding import (
+    blocks_of,
+    calls_of,
+    expression_of,
+    lines_of,
+    module_of,
+    nodes_of,
+    parameter_of,
+)
+from app.selection.known import Known
+from app.selection.references import Reference
+from app.workspaces import Workspaces
+from engine.project.subject import CanvasSubject
+
+
+def ways(to: Workspaces) -> tuple[Way, ...]:
+    return (
+        Way("canvas", "&Model", _on_canvas, lambda _: to.at_model().show_chosen()),
+        Way("structure", "&Model", _in_structure, lambda _: to.at_structure().show_chosen()),
+        Way("canvas code", "&Code", _on_canvas, lambda _: to.at_model().show_code()),
+        Way("code", "&Code", _beside_graph, lambda _: to.at_chosen().show_lines()),
+        Way("graph", "Autograd &graph", nodes_of, lambda _: to.at_chosen().show_nodes()),
+        Way("gradients", "Gra&dients", _has_gradient, lambda r: to.at_chosen().show_gradient(r)),
+        Way("trace", "&Forward, op by op", calls_of, lambda _: to.at_trace().show_chosen()),
+        Way("values", "&Values", expression_of, lambda r: to.at_tensors().show_values(r)),
+        Way("step values", "&Values", _in_file, lambda r: to.at_chosen().show_values(r)),
+        Way("storage", "&Storage", expression_of, lambda r: to.at_tensors().show_storage(r)),
+    )
+
+
+def _is_canvas(known: Known) -> bool:
+    return isinstance(known.project.subject, CanvasSubject)
+
+
+def _on_canvas(reference: Reference, known: Known) -> bool:
+    return _is_canvas(known) and bool(blocks_of(reference, known))
+
+
+def _in_structure(reference: Reference, known: Known) -> bool:
+    return not _is_canvas(known) and module_of(reference, known) is not None
+
+
+def _beside_graph(reference: Reference, known: Known) -> bool:
+    sources = known.graph.sources if known.graph is not None else {}
+    return any(line.file in sources for line in lines_of(reference, known))
+
+
+def _has_gradient(reference: Reference, known: Known) -> bool:
+    """Whether it is a leaf of the graph, or a parameter of its subject that the graph does not
+    reach."""
+    if parameter_of(reference, known) is not None:
+        return known.graph_path() is not None
+    nodes = known.graph.nodes if known.graph is not None else ()
+    found = nodes_of(reference, known)
+    return bool(found) and all(nodes[node].kind == "leaf" for node in found)
+
+
+def _in_file(reference: Reference, known: Known) -> bool:
+    """Whether it is a parameter that the console cannot name, of the pass under way."""
+    return _has_gradient(reference, known) and not expression_of(reference, known)
