@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from math import floor
+from math import ceil, floor
 from operator import sub
 
 from .layer_graph import LayerGraph, Near
@@ -18,7 +18,7 @@ no box moves the spine."""
 
 
 def left_sides(graph: LayerGraph, rows: list[list[int]]) -> list[float]:
-    """The left side of each item, in whole pixels from 0, so that no line is almost straight.
+    """The left side of each item, from 0. Boxes stand at whole pixels: no line is almost straight.
 
     Layer by layer, the items move as near to their neighbours as their order and distances allow:
     first down, towards the layer above, then up and down, towards both. The main way weighs most,
@@ -44,7 +44,7 @@ class _Coordinates:
             self._move(number, [self._wish(item, above[item]) for item in row])
         self._sweep()
         self._straighten()
-        least = min(left)
+        least = floor(min(left))
         return [x - least for x in left]
 
     def _sweep(self) -> None:
@@ -72,7 +72,7 @@ class _Coordinates:
     def _step(self, before: int, item: int) -> float:
         widths = self.graph.widths
         lines = widths[before] == 0 or widths[item] == 0
-        return widths[before] + (LINE_GAP if lines else self.graph.level.item_gap)
+        return ceil(widths[before] + (LINE_GAP if lines else self.graph.level.item_gap))
 
     def _move(self, number: int, wishes: list[float]) -> bool:
         """Move a row's items as near to where they wish to be as their distances allow. Returns
@@ -161,7 +161,7 @@ class _Coordinates:
     def _straighten(self) -> None:
         """Move each chain of dummies to one x, or to as few as there is room for."""
         left = self.left
-        self.place = {item: place for row in self.rows for place, item in enumerate(row)}
+        place_of = {item: place for row in self.rows for place, item in enumerate(row)}
         done: set[int] = set()
         for edge, chain in zip(self.graph.level.edges, self.graph.chains, strict=True):
             if not chain or chain[0] in done or chain[-1] in done:
@@ -171,7 +171,7 @@ class _Coordinates:
             lower_x = left[edge.lower] + edge.lower_x
             if left[chain[0]] in (upper_x, lower_x) and len({left[item] for item in chain}) == 1:
                 continue
-            pieces = self._pieces(chain)
+            pieces = self._pieces(chain, place_of)
             for number, (piece, low, high) in enumerate(pieces):
                 now = sorted(left[item] for item in piece)[len(piece) // 2]
                 wishes = [now]
@@ -183,29 +183,28 @@ class _Coordinates:
                 for item in piece:
                     left[item] = min(max(wish, low), high)
 
-    def _pieces(self, chain: list[int]) -> list[tuple[list[int], float, float]]:
+    def _pieces(
+        self, chain: list[int], place_of: dict[int, int]
+    ) -> list[tuple[list[int], float, float]]:
         """A chain cut into stretches whose dummies can share an x, each with that x's range."""
+        left, layer = self.left, self.graph.layer
         pieces: list[tuple[list[int], float, float]] = []
+        piece: list[int] = []
+        least, most = -math.inf, math.inf
         for item in chain:
-            low, high = self._room(item)
-            if pieces and max(low, pieces[-1][1]) <= min(high, pieces[-1][2]):
-                stretch, before_low, before_high = pieces[-1]
-                stretch.append(item)
-                pieces[-1] = stretch, max(low, before_low), min(high, before_high)
+            row, offsets, place = self.rows[layer[item]], self.offsets[layer[item]], place_of[item]
+            low, high = -math.inf, math.inf  # the room of the item while those beside it stay
+            if place:
+                low = left[row[place - 1]] + offsets[place] - offsets[place - 1]
+            if place + 1 < len(row):
+                high = left[row[place + 1]] - offsets[place + 1] + offsets[place]
+            if low <= most and high >= least:
+                least, most = max(least, low), min(most, high)
             else:
-                pieces.append(([item], low, high))
-        return pieces
-
-    def _room(self, item: int) -> tuple[float, float]:
-        """The range of x that an item can take while its neighbours stay."""
-        row, place = self.rows[self.graph.layer[item]], self.place[item]
-        low, high = -math.inf, math.inf
-        if place:
-            before = row[place - 1]
-            low = self.left[before] + self._step(before, item)
-        if place + 1 < len(row):
-            high = self.left[row[place + 1]] - self._step(item, row[place + 1])
-        return min(low, self.left[item]), max(high, self.left[item])
+                pieces.append((piece, least, most))
+                piece, least, most = [], low, high
+            piece.append(item)
+        return [*pieces, (piece, least, most)]
 
 
 def _median(wishes: list[tuple[float, float]]) -> float:

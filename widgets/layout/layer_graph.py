@@ -267,8 +267,8 @@ class LayerGraph:
         main = [-1] * len(self.layer)
         has_rows = any(self.in_rows)
         for item in sorted(range(len(self.layer)), key=self.layer.__getitem__, reverse=True):
-            is_box = int(item < self.boxes)
-            for lower, *_ in self.below[item]:
+            is_box = item < self.boxes
+            for lower, _, _, _ in self.below[item]:
                 if has_rows and (self.is_in_rows(item) or self.is_in_rows(lower)):
                     continue  # the main way takes the trunk
                 way = reach[lower]

@@ -8,6 +8,7 @@ move sideways only in the gaps between layers, so no line runs through a box.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import add
 
 from .coordinates import LINE_GAP, left_sides
 from .layer_graph import LayerGraph, Level, LevelEdge, Point, Size
@@ -81,11 +82,11 @@ def place_level(level: Level) -> PlacedLevel:
     graph = LayerGraph(level)
     ordered = ordered_rows(graph)
     left = left_sides(graph, ordered)
-    lanes = _lanes(graph, left)
+    right = max(map(add, left, graph.widths))
+    lanes = _lanes(graph, right)
     tops, bottoms = _heights(graph, ordered, left)
     find = _Ways(graph, left, tops, bottoms)
     ways = tuple(find.of(number, lanes.get(number)) for number in range(len(level.edges)))
-    right = max(x + width for x, width in zip(left, graph.widths, strict=True))
     width = max(right, max(lanes.values(), default=0.0) + LINE_GAP)
     places = tuple((left[item], tops[graph.layer[item]]) for item in range(graph.boxes))
     rows = tuple(zip(tops, bottoms, strict=True))
@@ -100,7 +101,9 @@ def _heights(
     for item, near in enumerate(graph.below):
         row = graph.layer[item]
         for lower, x, own, _ in near:
-            shift[row] = max(shift[row], abs(left[lower] + x - left[item] - own))
+            aside = abs(left[lower] + x - left[item] - own)
+            if aside > shift[row]:
+                shift[row] = aside
     tops, bottoms, y = [], [], 0.0
     for index, row in enumerate(rows):
         tops.append(y)
@@ -126,6 +129,8 @@ class _Ways:
         start_x, end_x = self.left[edge.upper] + edge.upper_x, self.left[edge.lower] + edge.lower_x
         first, last = graph.layer[edge.upper], graph.layer[edge.lower]
         way = [(start_x, self.tops[first] + graph.heights[edge.upper])]
+        if start_x == end_x and chain is not None and not chain:
+            return way[0], (end_x, self.tops[last])
         way.append((start_x, self.bottoms[first]))
         if lane is not None:
             way += [(lane, self.tops[first + 1]), (lane, self.bottoms[last - 1])]
@@ -155,10 +160,9 @@ class _Ways:
         return way
 
 
-def _lanes(graph: LayerGraph, left: list[float]) -> dict[int, float]:
+def _lanes(graph: LayerGraph, right: float) -> dict[int, float]:
     """The x of the lane of each edge that takes one, right of all items. Edges to the same item
     share a lane."""
-    right = max(x + width for x, width in zip(left, graph.widths, strict=True))
     lane_of: dict[int, float] = {}
     found = {}
     for number, chain in enumerate(graph.chains):
