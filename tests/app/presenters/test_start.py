@@ -9,7 +9,7 @@ from app import templates
 from app.presenters.start import StartPresenter
 from engine.project.document import Project
 from engine.project.examples import graph_examples, mistakes
-from widgets.start.cards import TemplateCard
+from widgets.start.cards import TemplateCard, WayCard
 from widgets.start.start_page import StartPage
 
 
@@ -81,3 +81,13 @@ def test_the_ways_have_all_examples_and_all_mistakes(page):
 
     assert listed("start_autograd_all") == list(graph_examples())
     assert listed("start_mistakes_all") == list(mistakes())
+
+
+def test_all_templates_and_ways_are_in_sight_on_a_small_screen(page, qtbot):
+    page.resize(1278, 676)  # the page in a window with its frame on a screen of 1366 by 768
+    with qtbot.waitExposed(page):
+        page.show()
+    for kind in (TemplateCard, WayCard):
+        corners = [card.mapTo(page, card.rect().bottomRight()) for card in page.findChildren(kind)]
+        assert len({corner.y() for corner in corners}) == 1
+        assert max(corner.y() for corner in corners) < page.height()

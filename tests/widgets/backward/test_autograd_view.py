@@ -117,7 +117,7 @@ def test_rows_show_state_shape_and_statistics(view: AutogradView) -> None:
 
 def test_the_loss_is_told_when_it_is_reached(view: AutogradView) -> None:
     view.show_forward(forward(4), NAMES)
-    assert said(view, "forward_line").endswith("loss = 0.1875")
+    assert said(view, "forward_line").endswith("loss\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0.1875")
     assert view.forward.blocks.rows()[-1].numbers_text() == "= 0.1875"
 
 
