@@ -235,6 +235,7 @@ def _field_palette(theme: Theme) -> QPalette:
 
 
 def _style_sheet(theme: Theme) -> str:
+    icons = f"{_ASSETS.as_posix()}/icons"
     return f"""
     QToolTip {{ background: {theme.raised}; color: {theme.text};
                 border: 1px solid {theme.border}; padding: 4px 6px; }}
@@ -242,7 +243,7 @@ def _style_sheet(theme: Theme) -> str:
         border: 1px solid {theme.muted}; background: {theme.surface}; }}
     QCheckBox::indicator:hover, QCheckBox::indicator:focus {{ border-color: {theme.accent}; }}
     QCheckBox::indicator:checked {{ background: {theme.accent}; border-color: {theme.accent};
-        image: url("{_ASSETS.as_posix()}/icons/check_{theme.name}.svg"); }}
+        image: url("{icons}/check_{theme.name}.svg"); }}
     QCheckBox::indicator:disabled {{ border-color: {theme.border}; }}
     QCheckBox::indicator:checked:disabled {{ background: {theme.muted}; }}
     QScrollBar {{ background: transparent; border: none; margin: 0; }}
@@ -256,6 +257,8 @@ def _style_sheet(theme: Theme) -> str:
     QScrollBar::add-page, QScrollBar::sub-page {{ background: none; }}
     QAbstractScrollArea::corner {{ background: transparent; border: none; }}
     QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
+    QDockWidget {{ titlebar-close-icon: url("{icons}/close_{theme.name}.svg");
+        titlebar-normal-icon: url("{icons}/float_{theme.name}.svg"); }}
     QSplitter::handle {{ background: {theme.border}; }}
     QSplitter::handle:horizontal {{ width: 1px; }}
     QSplitter::handle:vertical {{ height: 1px; }}

@@ -216,7 +216,9 @@ class MainWindow(QMainWindow):
                     menu.addSeparator()
                 else:
                     menu.addMenu(self.recent_menu if entry == RECENT else self.panels_menu)
-        self.menuBar().setCornerWidget(self.subject_chooser)
+        bar = self.menuBar()
+        self.subject_chooser.limit_height(bar.actionGeometry(bar.actions()[0]).height())
+        bar.setCornerWidget(self.subject_chooser)
         self.subject_chooser.installEventFilter(self)
 
     def _make_status_bar(self) -> None:

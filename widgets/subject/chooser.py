@@ -72,6 +72,11 @@ class SubjectChooser(QWidget):
         make.row(self.need, self.button, on=self, gap=0)
         self.show_subject(self._subject)
 
+    def limit_height(self, pixels: int) -> None:
+        """Be no higher than the titles of the menu bar, whose lines would part otherwise."""
+        for button in (self.need, self.button):
+            button.setMaximumHeight(pixels)
+
     def show_subject(self, subject: Subject) -> None:
         self._subject = subject
         text = title(subject)

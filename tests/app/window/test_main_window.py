@@ -97,6 +97,12 @@ def test_the_menus_have_each_action_once_with_its_tip(window) -> None:
     assert window.recent_menu.toolTipsVisible()
 
 
+def test_the_menu_bar_is_as_high_as_its_titles(window) -> None:
+    """Each has a line below it, and so has the bar: they are one."""
+    bar = window.menuBar()
+    assert bar.sizeHint().height() == bar.actionGeometry(bar.actions()[0]).height()
+
+
 @pytest.mark.parametrize(
     ("state", "role"),
     [("starting", "warning"), ("ready", "success"), ("busy", "accent"), ("lost", "error")],
