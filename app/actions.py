@@ -157,6 +157,8 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
          "Run all remaining nodes of the next node's module."),
         ("autograd.run_back", "Run back to the previous brea&kpoint", "Shift+F12", "rewind",
          "Undo nodes of the backward pass, back to the previous breakpoint or to the start."),
+        ("autograd.own_backward", "Step my own back&ward()", "", "debug-step-into",
+         "Open each backward() that your own code calls, and hold the code in it.", True),
         ("autograd.compare", "Compare with &backward()", "", "scale-balance",
          "Run the same batch through loss.backward() and compare every .grad."),
         SEPARATOR,

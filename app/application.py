@@ -198,6 +198,9 @@ class Application(QObject):
             "autograd.run_backward": lambda: to.at_passes().run_backward("run"),
             "autograd.out_backward": lambda: to.at_passes().run_backward("out"),
             "autograd.run_back": lambda: to.at_passes().run_back(),
+            "autograd.own_backward": lambda: to.held.step_backward(
+                bench.actions["autograd.own_backward"].isChecked()
+            ),
             "autograd.compare": lambda: to.at_passes().compare(),
             "trace.start": lambda: to.autograd.page.trace.start(),
             "trace.over": lambda: to.autograd.page.trace.bar.trigger("over"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QCheckBox
 
 from app.presenters.cells import CellsPresenter
 from app.presenters.export import ExportPresenter
@@ -21,7 +22,7 @@ from app.workbench import Workbench
 from engine.project.document import Workspace
 from engine.project.examples import graph_examples
 from engine.project.subject import CanvasSubject
-from engine.protocol import Finding, LoopSnapshot, Snapshot
+from engine.protocol import Finding, HeldSnapshot, LoopSnapshot, Snapshot
 
 if TYPE_CHECKING:
     from app.presenters.autograd.chosen import ChosenPresenter
@@ -68,6 +69,7 @@ class Workspaces(QObject):
         self._loop = 0  # the command of the newest loop
         bench.store.snapshot.connect(self._show_loop)
         self.held = HeldPresenter(bench, lambda: self.tensors, self)
+        self.held.backward_held.connect(self._show_own_call)
 
     # -- a workspace in front --------------------------------------------------------------------
 
@@ -247,6 +249,7 @@ class Workspaces(QObject):
         ):
             asks.connect(passes.show_example)
         derivatives.run_requested.connect(self.run_python)
+        self._connect_switch(page.steps.roots.own_backward)
         page.currentChanged.connect(self._give_step_keys)
         self._window.workspace_changed.connect(self._give_step_keys)
         self._window.add_page("autograd", page)
@@ -263,6 +266,7 @@ class Workspaces(QObject):
         presenter = TrainPresenter(self._bench, view, self)
         ObjectivePresenter(self._bench, view.form, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
+        self._connect_switch(view.bar.own_backward)
         self._window.add_page("train", view)
         return presenter
 
@@ -285,6 +289,18 @@ class Workspaces(QObject):
             self.tensors.page.console.output.drop_findings(kind)
         if "train" in vars(self):
             self.train.view.findings.drop(kind)
+
+    def _show_own_call(self, held: HeldSnapshot | None) -> None:
+        """The user's code is held in its backward(): show that pass in Autograd."""
+        if held is not None:
+            self.at_passes().show_own_call(held)
+        elif "autograd" in self._window.pages:
+            self.autograd.show_own_call(None)
+
+    def _connect_switch(self, switch: QCheckBox) -> None:
+        switch.setChecked(self._bench.actions["autograd.own_backward"].isChecked())
+        switch.toggled.connect(self.held.step_backward)
+        self.held.backward_switched.connect(switch.setChecked)
 
     # -- what pages share ------------------------------------------------------------------------
 

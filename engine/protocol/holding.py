@@ -28,8 +28,9 @@ class HeldSnapshot(Snapshot, frozen=True, kw_only=True):
     @property
     def where(self) -> str:
         """In words: "Held at line 7 of train, in cell 3"."""
+        at = {"step": "after the step of", "backward": "in the backward() of"}.get(self.at, "at")
         of = f" of {self.function}" if self.function else ""
-        return f"Held at line {self.line:,}{of}, in {self.file}"
+        return f"Held {at} line {self.line:,}{of}, in {self.file}"
 
 
 class StepLineCommand(Command, frozen=True, kw_only=True):

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.protocol import CellSnapshot, FileSnapshot, HeldSnapshot, LoopSnapshot
-from tests.engine.loops.test_held_files import FILE
+import torch
+
+from engine.protocol import (
+    BackwardSnapshot,
+    CellSnapshot,
+    FileSnapshot,
+    HeldSnapshot,
+    LoopSnapshot,
+)
+from tests.engine.loops.test_held_files import FILE, weights, write
 from tests.labels import said
 
 CELL = """
@@ -135,3 +143,58 @@ def test_the_loop_of_a_file_is_held_stepped_and_continued(
     wait_free(qtbot, program)
     assert store.newest(LoopSnapshot).state == "stopped" and store.held is None
     assert store.newest(FileSnapshot) is None
+
+
+def test_the_backward_of_a_files_loop_is_stepped_and_the_weights_are_plain_pythons(
+    qtbot, real_program, tmp_path: Path
+) -> None:
+    (tmp_path / "plain").mkdir()
+    exec(write(tmp_path / "plain", 8).read_text(), {})
+    path = write(tmp_path, 8)
+    program = real_program
+    store, window = program.bench.store, program.window
+    window.show_workspace("train")
+    bar = window.page("train").bar
+    program.bench.actions["autograd.own_backward"].trigger()
+    assert bar.own_backward.isChecked()
+    program.python_files.run(str(path))
+
+    def is_held_at(at: str, position: int = 0) -> bool:
+        backward = store.newest(BackwardSnapshot)
+        if store.held is None or store.held.at != at:
+            return False
+        return at != "backward" or (backward is not None and backward.position == position)
+
+    qtbot.waitUntil(lambda: is_held_at("backward"), timeout=60_000)
+    assert window.workspace == "autograd"
+    page = window.page("autograd").steps
+    line = path.read_text().splitlines().index("        loss.backward()") + 1
+    assert (
+        said(page, "own_call_where")
+        == f"Held in the backward() of line {line} of train, in own_loop.py"
+    )
+    assert page.roots.root == "loss" and page.roots.own_backward.isChecked()
+    for position in (1, 2, 3):
+        program.bench.actions["autograd.step_backward"].trigger()
+        qtbot.waitUntil(lambda p=position: is_held_at("backward", p), timeout=60_000)
+    program.bench.actions["autograd.back"].trigger()
+    qtbot.waitUntil(lambda: is_held_at("backward", 2), timeout=60_000)
+    page.own_call.continues.click()  # early: the next turn's pass opens
+    qtbot.waitUntil(lambda: is_held_at("backward"), timeout=60_000)
+    program.bench.actions["autograd.run_backward"].trigger()
+    qtbot.waitUntil(lambda: store.newest(BackwardSnapshot).next is None, timeout=60_000)
+    page.roots.own_backward.click()
+    assert not bar.own_backward.isChecked()
+    window.show_workspace("train")
+    bar.pause.click()
+    program.bench.actions["train.step"].trigger()  # on to the optimizer step
+    qtbot.waitUntil(lambda: is_held_at("step"), timeout=60_000)
+    assert page.own_call.isHidden()
+    assert store.newest(LoopSnapshot).step == 2
+    bar.train.click()
+    wait_free(qtbot, program)
+    assert store.newest(LoopSnapshot).state == "finished" and store.newest(LoopSnapshot).step == 8
+    plain, stepped = weights(tmp_path / "plain"), weights(tmp_path)
+    assert plain.keys() == stepped.keys()
+    for name, value in plain.items():
+        assert torch.equal(stepped[name], value), name

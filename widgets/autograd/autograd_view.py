@@ -22,6 +22,7 @@ from widgets import make
 from widgets.autograd.code_and_graph import CodeAndGraph
 from widgets.autograd.forward_view import ForwardView
 from widgets.autograd.graph_code import GraphCode
+from widgets.autograd.own_call import OwnCall
 from widgets.autograd.pass_bar import PassBar, next_words
 from widgets.autograd.pass_columns import PassColumns
 from widgets.autograd.root_bar import RootBar
@@ -46,6 +47,7 @@ class AutogradView(QWidget):
         self._names: Mapping[str, str] = {}
         self.roots = RootBar()
         self.bar = PassBar()
+        self.own_call = OwnCall()
         self.forward = ForwardView()
         self.graph_pane = GraphPane()
         self.graph = self.graph_pane.view
@@ -63,6 +65,7 @@ class AutogradView(QWidget):
         self.columns = PassColumns(self.forward, self._middle, self.backward)
         parts = (
             self.roots,
+            self.own_call,
             self.bar,
             self.recording,
             self._lesson,

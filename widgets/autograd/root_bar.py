@@ -15,6 +15,10 @@ from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID
 
 MODEL = "loss of the model"
+OWN_BACKWARD_TIP = (
+    "While this is on, each loss.backward() in your own code, a cell or a file, opens here at its"
+    " root and waits: step it, then let it go on. The gradients are those that it would have made."
+)
 _WIDTH = 32 * GRID
 
 
@@ -47,7 +51,8 @@ class RootBar(QWidget):
         edit.returnPressed.connect(self._enter)
         label = make.label("Graph of", of=self._box)
         self._facts = make.text("graph_facts", "muted", width="any")
-        parts = (label, self._box, self._examples_button(), (self._facts, 1))
+        self.own_backward = make.check("own_backward", "Step my backward", OWN_BACKWARD_TIP)
+        parts = (label, self._box, self._examples_button(), (self._facts, 1), self.own_backward)
         make.row(*parts, on=self, margins=(2 * GRID, GRID // 2, 2 * GRID, GRID // 2))
 
     def _examples_button(self) -> QToolButton:

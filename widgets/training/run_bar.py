@@ -197,10 +197,17 @@ class RunBar(QFrame):
         self._progress.setFixedHeight(GRID)
         self._line = make.label(name="train_line", wrap=True)
         self._result = make.text("train_result", wrap=True, width="own")
+        self.own_backward = make.check(
+            "run_own_backward",
+            "Step my backward",
+            "While this is on, each loss.backward() of the loop opens in Autograd at its root and"
+            " waits: step it, then let it go on. The weights become what they would have become.",
+        )
         buttons = (
             self.train,
             self.weights,
             self.pause,
+            self.own_backward,
             self.step,
             self.line,
             self.stop,
@@ -299,9 +306,10 @@ class RunBar(QFrame):
         self.pause.setEnabled(ready and state == "running" and not held)
         self.step.setEnabled(ready and (held or state != "running"))
         self.line.setVisible(held)
+        is_loop = isinstance(snapshot, LoopSnapshot)
+        self.own_backward.setVisible(held or is_loop)
         self.stop.setEnabled(going)
         kept = bool(self._offer if snapshot is None else _checkpoint_text(snapshot))
-        is_loop = isinstance(snapshot, LoopSnapshot)
         self.resume.setVisible(ready and kept and not going and state != "finished")
         self.export.setVisible(snapshot is not None and not going and not is_loop)
         self.export.setEnabled(ready)
@@ -325,7 +333,7 @@ class RunBar(QFrame):
                 "ready": "Ready to train",
                 "lost": "The engine has stopped and is being restarted…",
             }
-            self._line.setText(words[self._engine])
+            self._line.setText("" if self._held is not None else words[self._engine])
         else:
             self._progress.setRange(0, max(1, snapshot.total_steps))
             self._progress.setValue(snapshot.step)
@@ -336,8 +344,9 @@ class RunBar(QFrame):
             result = cut_off_text(snapshot)
         else:
             result = result_text(snapshot, self._last, self._best)
-        if self._held is not None and self._held.at == "line":
-            result = f"{self._held.where}. Its variables are in Tensors."
+        if self._held is not None and self._held.at != "step":
+            there = "Autograd steps it" if self._held.at == "backward" else "Tensors shows it"
+            result = f"{self._held.where}. {there}; Continue lets it go on."
         text = self._problem or result
         failed = bool(self._problem) or self._cut_off
         if snapshot is not None:

@@ -19,10 +19,12 @@ from engine.protocol import (
     Command,
     CompareGradientsCommand,
     ComparisonSnapshot,
+    ContinueTrainingCommand,
     ErrorReport,
     ExampleTab,
     ForwardSnapshot,
     GraphSnapshot,
+    HeldSnapshot,
     InspectCommand,
     MoveBackwardCommand,
     MoveForwardCommand,
@@ -70,6 +72,8 @@ class AutogradPresenter(QObject):
         view.graph.layout_requested.connect(self._lay_out)
         view.graph.changed.connect(self._on_graph_changed)
         view.roots.root_chosen.connect(self._on_root)
+        view.own_call.continue_requested.connect(lambda: self._send(ContinueTrainingCommand()))
+        view.own_call.stop_requested.connect(bench.link.stop_job)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
         bench.link.state_changed.connect(view.show_engine_state)
@@ -136,6 +140,10 @@ class AutogradPresenter(QObject):
     def show_graph_of(self, root: str) -> None:
         """Read and draw the graph of an expression of the console."""
         self._view.roots.choose(root)
+
+    def show_own_call(self, held: HeldSnapshot | None) -> None:
+        """The pass is a backward() of the user's code, which is held there; None: it goes on."""
+        self._view.own_call.show_held(held)
 
     def show_graph_beside(self, root: str) -> None:
         """Read and draw the graph of an expression from where the graph on screen came."""
@@ -286,6 +294,10 @@ class AutogradPresenter(QObject):
             case VariablesSnapshot(variables=variables):
                 self._view.roots.show_variables(variables)
             case GraphSnapshot():
+                held = self._bench.store.held
+                if held is not None and held.at == "backward":
+                    self._default_root = ""
+                    self._view.roots.show_root(snapshot.root)
                 self._view.show_graph(snapshot, self._names())
             case BackwardSnapshot():
                 self._view.show_backward(snapshot)

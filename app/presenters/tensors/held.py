@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
@@ -17,6 +17,7 @@ from engine.protocol import (
     HeldSnapshot,
     RunHeldCommand,
     Snapshot,
+    StepBackwardSignal,
     StepLineCommand,
     StepTrainingCommand,
 )
@@ -34,7 +35,14 @@ _COMMANDS: dict[GoOn, type[Command]] = {
 
 class HeldPresenter(QObject):
     """`tensors` makes the presenter of the Tensors workspace at its first use: its console shows
-    the code, and its variables are those of the frame."""
+    the code, and its variables are those of the frame.
+
+    `backward_held(held)`: code is held in a backward() of its own; None if it goes on.
+    `backward_switched(on)`: whether each backward() of the user's code is to be held.
+    """
+
+    backward_held = Signal(object)
+    backward_switched = Signal(bool)
 
     def __init__(
         self, bench: Workbench, tensors: Callable[[], TensorsPresenter], parent: QObject
@@ -44,6 +52,8 @@ class HeldPresenter(QObject):
         self._tensors: TensorsPresenter | None = None
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.ended.connect(self._show)
+        bench.link.became_ready.connect(self._send_switch)
+        self._steps_backward = False
 
     def go_on(self, how: GoOn) -> None:
         """Let the code that is held go on."""
@@ -52,12 +62,25 @@ class HeldPresenter(QObject):
         else:
             self._bench.send(_COMMANDS[how]())
 
+    def step_backward(self, on: bool) -> None:
+        """From now on hold the user's code in each backward() that it calls, or no longer."""
+        if on != self._steps_backward:
+            self._steps_backward = on
+            self._send_switch()
+            self._bench.actions["autograd.own_backward"].setChecked(on)
+            self.backward_switched.emit(on)
+
+    def _send_switch(self) -> None:
+        self._bench.link.signal(StepBackwardSignal(on=self._steps_backward))
+
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, HeldSnapshot):
             self._show()
 
     def _show(self) -> None:
         held = self._bench.store.held
+        in_backward = held is not None and held.at == "backward"
+        self.backward_held.emit(held if in_backward else None)
         if self._tensors is None:
             if held is None:
                 return
