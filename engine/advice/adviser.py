@@ -19,19 +19,19 @@ from .losses import Losses
 from .modes import Modes
 from .notes import Names, Notes
 from .trained import Trained
-from .units import Units
+from .units import LOOKED_AT, Units
 from .zeroing import Zeroing
 
-LOOKED_EVERY = 8
-"""Of many backward calls, one in so many is looked at."""
+EVERY = 16
+"""After the first steps, one of so many is looked at."""
 
 
 class Adviser:
     """Looks at what one cell or one run does, and tells each finding once.
 
-    `told` are the functions of torch whose calls it wants to be told (see `recording.modes.Tell`).
-    It keeps no tensor alive, draws no random number and changes nothing. `variables` are those of
-    the code's module.
+    `told` are the functions of torch whose calls it wants to be told now (see
+    `recording.modes.Tell`). It keeps no tensor alive, draws no random number and changes nothing.
+    `variables` are those of the code's module.
     """
 
     def __init__(
@@ -43,32 +43,41 @@ class Adviser:
         self._zeroing = Zeroing(self._notes, names)
         self._keeping = Keeping(self._notes, names)
         self._trained = Trained(self._notes, names)
-        self._modes = Modes(self._notes, self._trained.is_held)
-        self._backwards = 0
+        self._modes = Modes(self._notes, self._trained.is_held, lambda: self._look_on(True))
+        self._units = Units(self._notes, names)
+        self._looks = True  # at this step and its losses
+        self._is_early = True  # all steps are looked at
         self._done: list[weakref.ref[Optimizer]] = []  # enough of their steps were seen
         self._is_broken = False
         wanted: dict[Callable, list[Tell]] = {}
-        for check in (self._losses, self._keeping, self._modes, Units(self._notes, names)):
-            for func, check_call in check.told.items():
-                wanted.setdefault(func, []).append(check_call)
-        self.told: Mapping[Callable, Tell] = {
-            func: self._unbroken(tells) for func, tells in wanted.items()
-        }
+        for check in (self._losses, self._modes):
+            for func, look in check.told.items():
+                wanted.setdefault(func, []).append(look)
+        self._of_losses = {func: self._unbroken(*looks) for func, looks in wanted.items()}
+        self._of_units = {f: self._unbroken(look) for f, look in self._units.told.items()}
+        always = {**self._keeping.told, **self._modes.layers}
+        self.told: dict[Callable, Tell] = {f: self._unbroken(look) for f, look in always.items()}
+        self.told.update(self._of_losses)
+
+    # -- what the hooks call ---------------------------------------------------------------------
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
-        self._backwards += 1
-        if self._modes.is_waiting:
-            self._modes.saw_loss()
-        is_first = self._zeroing.is_active or self._trained.walks_left
-        if is_first or self._losses.is_waiting or self._backwards % LOOKED_EVERY == 0:
+        if self._looks or self._notes.is_waiting:
             with self._sheltered():
+                self._notes.is_waiting = False
                 self._losses.saw_loss(root)
+                self._modes.saw_loss()
                 self._zeroing.saw_loss(root)
                 self._trained.saw_loss(root)
                 self._keeping.saw_loss(root)
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        self._notes.steps += 1
+        steps = self._notes.steps = self._notes.steps + 1
+        turn = steps % EVERY
+        if turn < 2 and not self._is_early:
+            self._look_on(turn == 0)
+        if steps in LOOKED_AT:
+            self.told.update(self._of_units)
         for done in self._done:
             if done() is optimizer:
                 return
@@ -76,9 +85,20 @@ class Adviser:
             self._zeroing.before_step(optimizer, has_closure)
             if self._trained.before_step(optimizer, has_closure):
                 self._done.append(weakref.ref(optimizer))
+            self._is_early = self._zeroing.is_active or self._trained.walks_left > 0
+            self._looks = self._looks or self._is_early
+
+    def _look_on(self, looks: bool) -> None:
+        """Look at all from now on, or at little: at layers that differ between train and eval."""
+        self._looks = looks
+        if looks:
+            self.told.update(self._of_losses)
+        else:
+            for func in (*self._of_losses, *self._of_units):
+                self.told.pop(func, None)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        if self._zeroing.is_active or has_closure:
+        if self._looks or has_closure:
             with self._sheltered():
                 self._zeroing.after_step(optimizer, has_closure)
                 self._trained.after_step(optimizer, has_closure)
@@ -89,17 +109,16 @@ class Adviser:
             self._keeping.look()
             self._trained.decide()
 
-    def _unbroken(self, tells: list[Tell]) -> Tell:
-        first, *others = tells
+    # -- our code inside the user's --------------------------------------------------------------
 
+    def _unbroken(self, *looks: Tell) -> Tell:
         def told(
             func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
         ) -> None:
             if not self._is_broken:
                 try:
-                    first(func, args, kwargs, result, modules)
-                    for tell in others:
-                        tell(func, args, kwargs, result, modules)
+                    for look in looks:
+                        look(func, args, kwargs, result, modules)
                 except Exception:
                     self._break()
 

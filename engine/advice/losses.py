@@ -77,11 +77,6 @@ class Losses:
             F.binary_cross_entropy_with_logits: self._bce_with_logits,
         }
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a difference may have led to the next loss."""
-        return bool(self._stretched)
-
     def saw_loss(self, loss: Tensor) -> None:
         """Backward is called on `loss`."""
         if not self._stretched:
@@ -128,6 +123,7 @@ class Losses:
         fix = self._reshaped(
             args, index, "other", prediction, target, "difference = prediction - {}"
         )
+        self._notes.is_waiting = True
         self._stretched[result.grad_fn._sequence_nr()] = tell_broadcast(
             self._notes, "The difference", prediction, target, fix, self._notes.place()
         )

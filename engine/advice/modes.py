@@ -43,22 +43,29 @@ class _Seen:
 
 class Modes:
     """Looks at each call of BatchNorm and Dropout: the layers that differ between the modes.
-    `is_held` tells whether an optimizer that has stepped holds one of these parameters."""
+    `is_held` tells whether an optimizer that has stepped holds one of these parameters;
+    `evaluates()` is called when a layer runs that does not run as in training."""
 
-    def __init__(self, notes: Notes, is_held: Callable[[Iterable[Tensor]], bool]) -> None:
+    def __init__(
+        self,
+        notes: Notes,
+        is_held: Callable[[Iterable[Tensor]], bool],
+        evaluates: Callable[[], None],
+    ) -> None:
         self._notes = notes
         self._is_held = is_held
+        self._evaluates = evaluates
         self._seen = weakref.WeakKeyDictionary[nn.Module, _Seen]()
         self._drawn: tuple[weakref.ref[nn.Module], str] | None = None
         """The module that ran last under no_grad, and its layer that was in train mode."""
         self._evaluated: weakref.ref[nn.Module] | None = None
         """The module that ran last, in eval mode and with a graph."""
         self._unused: dict[Place | None, int] = {}
-        self.is_waiting = False
-        """Whether a loss of an evaluation with a graph may still be backwarded."""
-        self.told: Mapping[Callable, Tell] = {
+        self.layers: Mapping[Callable, Tell] = {
             F.batch_norm: self._batch_norm,
             **dict.fromkeys(_DROPOUTS, self._dropout),
+        }
+        self.told: Mapping[Callable, Tell] = {
             **dict.fromkeys(_LOSSES, self._loss),
             **dict.fromkeys((Tensor.__eq__, Tensor.eq, torch.eq), self._compared),
             torch.autograd.grad: lambda *told: self.saw_loss(),
@@ -66,7 +73,6 @@ class Modes:
 
     def saw_loss(self) -> None:
         """A graph is used."""
-        self.is_waiting = False
         self._unused.clear()
 
     # -- layers ----------------------------------------------------------------------------------
@@ -89,7 +95,10 @@ class Modes:
         outermost = modules[0] if modules else None
         if outermost is None:
             return
-        if not torch.is_grad_enabled():
+        has_graph = torch.is_grad_enabled()
+        if not has_graph or not outermost.training:
+            self._evaluates()
+        if not has_graph:
             self._evaluated = None
             self._drawn = (weakref.ref(outermost), layer) if is_training else None
             return
@@ -117,7 +126,7 @@ class Modes:
         if self._drawn is not None and not torch.is_grad_enabled():
             self._tell_train(*self._drawn)
         elif self._evaluated is not None and is_plain(result) and result.requires_grad:
-            self.is_waiting = True
+            self._notes.is_waiting = True
             place = self._notes.place()
             count = self._unused[place] = self._unused.get(place, 0) + 1
             outermost = self._evaluated()

@@ -26,13 +26,15 @@ MAX_NAMED = 3
 class Notes:
     """Tells each finding once for its kind and line. `variables` are those of the code's module.
 
-    `steps` counts the optimizer steps.
+    `steps` counts the optimizer steps. `is_waiting`: something has run about which the next
+    backward decides.
     """
 
     def __init__(
         self, tell: Callable[[Finding], None], variables: Mapping[str, Any] | None = None
     ) -> None:
         self.steps = 0
+        self.is_waiting = False
         self._tell = tell
         self._variables = {} if variables is None else variables
         self._frames = UsersFrames()

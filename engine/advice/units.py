@@ -15,7 +15,7 @@ from ..recording.modes import Running, Tell
 from ..recording.recording import Place
 from .notes import Names, Notes, counted, is_plain
 
-LOOKED_AT = frozenset({8, 16, 32, 64, 128, 256})
+LOOKED_AT = frozenset({16, 32, 64, 128, 256})
 """The optimizer steps after which outputs are looked at."""
 TOLD_AFTER = 3
 """Looks in which the units gave nothing but 0."""

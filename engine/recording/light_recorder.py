@@ -151,7 +151,7 @@ class LightRecorder:
         max_calls: int = MAX_CALLS,
     ) -> None:
         self.recording = LightRecording(max_calls)
-        self._told = told or {}
+        self._told = {} if told is None else told
         self._noted = self.recording.noted
         self._cuts = cuts or GradientCuts()
         self._watch = watch

@@ -95,7 +95,7 @@ def test_units_that_are_dead(desk: Desk) -> None:
     assert found.kind == "dead_units"
     assert found.text.startswith("12 of the 16 units of `net.2` behind a ReLU give 0")
     assert found.evidence == (
-        "12 of 16 outputs were 0 for all of 192 values each, at steps 8, 16, 32",
+        "12 of 16 outputs were 0 for all of 192 values each, at steps 16, 32, 64",
     )
     desk.run("with torch.no_grad():\n    alive = net[:3](x).ne(0).any(0).sum()")
     assert desk.variables["alive"] == 4
@@ -110,7 +110,7 @@ first, last = nn.Linear(4, 16), nn.Linear(16, 8)
 with torch.no_grad():
     first.bias.fill_(-100.0)
 optimizer = torch.optim.SGD([*first.parameters(), *last.parameters()], 0.01)
-for step in range(40):
+for step in range(80):
     optimizer.zero_grad()
     relu(last(relu(first(torch.randn(2, 4))))).sum().backward()
     optimizer.step()
