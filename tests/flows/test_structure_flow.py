@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from engine.project import edits
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
@@ -159,3 +160,44 @@ def test_a_file_runs_on_a_click_and_lines_act_on_the_module_made_of_it(lab, qtbo
     wait_shown(lab, qtbot)
     assert column(view, weights_model.TRAINABLE) == ["frozen", "frozen"]
     assert not [cell for cell in lab.bench.project.cells if "net()" in cell.source]
+
+
+def test_a_forward_is_drawn_a_layer_watched_and_the_subject_compared(lab, qtbot):
+    lab.workspaces.run_python(CELL.replace("nn.Linear(8, 2)", "nn.Linear(8, 8)"))
+    objective = Objective(data="(data[0], data[0].repeat(1, 2))")
+    lab.bench.edit("Set the data", lambda project: edits.set_objective(project, objective))
+    view = wait_shown(lab, qtbot)
+    comparing, net = view.compare, module_of(lab)
+    train = lab.workspaces.train.view
+
+    def drawn() -> bool:
+        lab.bench.link.drain()
+        return view.calls.view.facts is not None
+
+    qtbot.waitUntil(drawn, timeout=WAIT_MS)
+    tree = view.tree
+    tree.tree.setCurrentIndex(tree._filter.mapFromSource(tree.model.index_at("2")))
+    calls = view.calls.view
+    assert calls.facts.visible.boxes[calls.selected_box].key == "Sequential.2"
+    tree.model.watch_wanted.emit("2", True)
+    comparing.keep_requested.emit()
+    lab.bench.link.drain()
+    assert tree.model.watched == {"2"} and net[2]._forward_hooks
+    lab.workspaces.run_python(
+        "for _ in range(2):\n"
+        "    nn.functional.mse_loss(model(data[0]), data[0].repeat(1, 2)).backward()\n"
+        "    opt.step()"
+    )
+    lab.bench.link.drain()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    norms = train.figures["2: norms"].tracks
+    assert [len(track.raw) for track in norms.values()] == [2, 2, 2]
+    comparing.compare_requested.emit(None)
+    lab.bench.link.drain()
+    told = view.difference._told
+    assert {row.name for row in told.weights} == {"0.weight", "0.bias"}
+    assert told.equal_weights == 2 and told.outputs[told.first].path == "0"
+    tree.model.watch_wanted.emit("2", False)
+    lab.bench.link.drain()
+    assert not net[2]._forward_hooks
+    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
