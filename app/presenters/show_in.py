@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
@@ -16,8 +16,7 @@ from app.workbench import Workbench
 from widgets import make
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(Struct, frozen=True):
     """A view that shows things. `leads` says whether it shows this one, `show` brings it to the
     front there."""
 

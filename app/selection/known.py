@@ -7,8 +7,9 @@ A part has three names: that of `named_parameters()` (`0.weight`), that of a rec
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from app.selection.references import Element, Node, Parameter, Reference
 from engine.project.document import Project
@@ -22,8 +23,7 @@ from engine.protocol import (
 )
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(Struct, frozen=True):
     """The document and the newest snapshots that references lead into."""
 
     project: Project

@@ -6,32 +6,28 @@ subject name them. On the canvas that is the block's name: `linear1.weight`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Blocks:
+class Blocks(Struct, frozen=True):
     """Blocks of the canvas, by id."""
 
     ids: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(Struct, frozen=True):
     """A module of the subject; "" is the subject itself."""
 
     path: str
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A parameter or buffer of the subject."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(Struct, frozen=True):
     """A node of an autograd graph. `graph` is the command that the graph answered: another graph
     has other nodes with the same ids."""
 
@@ -39,32 +35,28 @@ class Node:
     graph: int
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """A call of a trace. `trace` is the command that the trace answered."""
 
     number: int
     trace: int
 
 
-@dataclass(frozen=True)
-class Element:
+class Element(Struct, frozen=True):
     """A tensor of the console, or one element of it. The expression is Python."""
 
     expression: str
     index: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True)
-class StorageCell:
+class StorageCell(Struct, frozen=True):
     """A cell of the storage under a tensor of the console, counted from the storage's start."""
 
     expression: str
     cell: int
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of code, counted from 1; 0 is the whole file. `file` is a path, a cell of the console
     (`<cell 3>`), the canvas's Python (`<model>`) or the step of Train (`<step>`)."""
 
