@@ -31,6 +31,7 @@ for _name in [name for name in os.environ if name.startswith(("QT_", "LC_"))]:
 os.environ |= {
     "QT_QPA_PLATFORM": "offscreen",
     "OMP_WAIT_POLICY": "PASSIVE",
+    "OPENBLAS_NUM_THREADS": "1",  # a thread of numpy spins at each start of a process
     "FONTCONFIG_FILE": str(Path(__file__).with_name("fonts.conf")),
     "LC_ALL": "C.UTF-8",
     "LANGUAGE": "C",
@@ -38,6 +39,9 @@ os.environ |= {
     "COLUMNS": "80",
     "PYTHON_COLORS": "0",
 }
+# With bytecode, the many processes that tests start do not compile the program again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 if hasattr(time, "tzset"):
     time.tzset()
 
