@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.process import EngineProcess
 from engine.protocol import (
     DoneSnapshot,
+    FindingSnapshot,
     OutputSnapshot,
     RunCellCommand,
     Snapshot,
@@ -32,9 +33,9 @@ def answers(engine: EngineProcess, command_id: int) -> list[Snapshot]:
 
 
 def run_cell(engine: EngineProcess, source: str) -> list[Snapshot]:
-    """The answers to a cell, without the list of variables that follows each."""
+    """The answers to a cell, without its findings and the list of variables that follows each."""
     got = answers(engine, engine.send(RunCellCommand(source=source)))
-    return [snapshot for snapshot in got if not isinstance(snapshot, VariablesSnapshot)]
+    return [s for s in got if not isinstance(s, FindingSnapshot | VariablesSnapshot)]
 
 
 def wait_for_print(engine: EngineProcess) -> None:
