@@ -47,6 +47,8 @@ class GraphCanvas(DiagramView):
     """Shows a picture of boxes, finds boxes by place, and can keep one in its place while the
     picture changes. A legend, the zoom bar and a map lie over it."""
 
+    steps = True
+    """Whether a pass steps through the graph, so that nodes can be run to and hold breakpoints."""
     MIN_ZOOM = 0.0001
     FIT_MARGIN_PX = 16
     FIT_BOTTOM_PX = 40
@@ -203,7 +205,8 @@ class GraphCanvas(DiagramView):
         room = QRectF(self.viewport().rect())
         if self._item.facts is not None:
             right = self.map.width() + GRID if self.map.isVisible() else 0
-            paint_legend(painter, room.adjusted(self._zoom_bar.geometry().right(), 0, -right, 0))
+            free = room.adjusted(self._zoom_bar.geometry().right(), 0, -right, 0)
+            paint_legend(painter, free, self.steps)
             around = " / ".join(self.crumbs())
             if around:
                 paint_chip(painter, room, around, at_left=True)

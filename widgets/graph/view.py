@@ -30,8 +30,6 @@ class GraphView(SelectedPicture):
     run_to_requested = Signal(int)
     breakpoint_toggled = Signal(str)
     """The key of a box: `#17` for node 17, else a module's path or a repeat."""
-    steps = True
-    """Whether a pass steps through the graph, so that nodes can be run to and hold breakpoints."""
     hits_changed = Signal(int, int)
     """(number of the hit shown last, from 1, or 0; hits in all), -1 hits without a search."""
 

@@ -67,19 +67,19 @@ LEGEND = (
     ("intermediate", "operation"),
     ("leaf", "leaf: parameter"),
     ("text", "cut"),
-    ("accent", "next"),
-    ("gradient", "has run"),
 )
+STEPS_LEGEND = (("accent", "next"), ("gradient", "has run"))
 
 
-def paint_legend(painter: QPainter, room: QRectF) -> None:
+def paint_legend(painter: QPainter, room: QRectF, steps: bool) -> None:
     """The legend of the colours in the lower right corner of `room` (viewport pixels), if there is
-    space for it."""
+    space for it. `steps`: a pass steps through the graph."""
     colors = theme.current()
+    legend = LEGEND + STEPS_LEGEND if steps else LEGEND
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     face = font(11)
     painter.setFont(face)
-    width = sum(text_width(text, face) + 26 for _, text in LEGEND) + 8
+    width = sum(text_width(text, face) + 26 for _, text in legend) + 8
     if width + 16 > room.width():
         return
     box = QRectF(room.right() - width - 8, room.bottom() - 34, width, 26)
@@ -87,7 +87,7 @@ def paint_legend(painter: QPainter, room: QRectF) -> None:
     painter.setBrush(colors.color("surface"))
     painter.drawRoundedRect(box, 6, 6)
     x, y = box.left() + 10, box.center().y()
-    for role, text in LEGEND:
+    for role, text in legend:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colors.color(role))
         painter.drawRoundedRect(QRectF(x, y - 4, 8, 8), 2, 2)
