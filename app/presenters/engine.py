@@ -11,6 +11,7 @@ from engine.protocol import (
     CheckModelCommand,
     ErrorSnapshot,
     ExportCommand,
+    HeldSnapshot,
     InitialiseCommand,
     ReadySnapshot,
     Snapshot,
@@ -57,6 +58,8 @@ class EnginePresenter(QObject):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ErrorSnapshot) and snapshot.command in _WORDS:
             self._show_error(snapshot)
+        elif isinstance(snapshot, HeldSnapshot):
+            self._show_state()
         elif isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
             self._bench.window.banners.dismiss("engine")  # the user has resumed, or trains again
 
@@ -70,6 +73,8 @@ class EnginePresenter(QObject):
         if ready is not None:
             self._was_ready = True
             busy = "your cell is running…" if link.runs_code else "engine busy…"
+            if self._bench.store.held is not None:
+                busy = "your code is held"
             text = busy if link.busy else f"ready · {_versions(ready)}"
             self._bench.window.show_engine("busy" if link.busy else "ready", text)
         elif link.state == "starting":

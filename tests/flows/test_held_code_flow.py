@@ -50,6 +50,7 @@ def test_a_cell_is_held_looked_at_changed_and_stepped(qtbot, real_program) -> No
     page = program.window.page("tensors")
     console, pane = page.console, page.console.held
     assert said(page, "held_title") == "Held at line 4 of double, in cell 1"
+    assert program.window.engine_chip.text() == "your code is held"
     assert said(page, "variables_held") == "Held at line 4 of double, in cell 1"
     assert pane.editor.marked_lines() == (4,) and pane.editor.toPlainText() == CELL
     qtbot.waitUntil(
