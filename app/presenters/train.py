@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.presenters.questions import Questions, in_words
 from app.processes.link import LinkState
+from app.selection.references import Module
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Model, Project, TrainingSetup, replace
@@ -35,8 +36,10 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
+from widgets.training.figure_plots import watched_module
 from widgets.training.train_view import TrainView
 
+TRAIN = "train"
 _NO_DATA = (
     "There is no data to train on. Name a Dataset, a DataLoader or tensors of your code under Data."
 )
@@ -62,6 +65,7 @@ class TrainPresenter(QObject):
         view.bar.stop_requested.connect(self.stop)
         view.bar.resume_requested.connect(self.resume)
         view.bar.export_requested.connect(self.export_requested)
+        view.figure_asked.connect(self._choose_module)
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._on_engine_state)
@@ -173,6 +177,13 @@ class TrainPresenter(QObject):
 
     def _pause(self) -> None:
         self._bench.link.signal(PauseSignal())
+
+    def _choose_module(self, figure: str) -> None:
+        """Choose the module that a plot watches."""
+        path = watched_module(figure)
+        if path is not None:
+            self._bench.selection.views[self.view.figures[figure]] = TRAIN
+            self._bench.selection.choose(Module(path), TRAIN)
 
     def _edit_setup(self, setup: TrainingSetup, text: str) -> None:
         self._bench.edit(text, lambda project: edits.set_training(project, setup), field=text)

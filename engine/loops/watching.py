@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..errors import LabError
 from ..project.subject import Subject
-from ..protocol import MAX_WATCHED, WATCHED_FIGURES
+from ..protocol import MAX_WATCHED, WATCHED_FIGURES, WHOLE_SUBJECT
 from ..training.batches import tensors_in
 from .hooks import quiet
 
@@ -70,7 +70,7 @@ class Watching:
         found: dict[str, Tensor] = {}
         with quiet():
             for path, part in self._parts.items():
-                title = path or "the whole subject"
+                title = path or WHOLE_SUBJECT
                 found.update({f"{title}: {name}": value for name, value in part.figures().items()})
                 part.begin(is_measured=True)
         return found

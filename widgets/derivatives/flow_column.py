@@ -54,10 +54,11 @@ _COLUMNS = (
 
 
 class FlowColumn(QWidget):
-    """Emits `chosen(layer, step)` when a cell of the heat map is chosen, and `measured()` when its
-    numbers have changed."""
+    """Emits `chosen(layer, step)` when a cell of the heat map is chosen, `layer_chosen(name)` when
+    a row of the table is, and `measured()` when its numbers have changed."""
 
     chosen = Signal(str, int)
+    layer_chosen = Signal(str)
     measured = Signal()
 
     def __init__(self, number: int, initialisation: str, parent: QWidget | None = None) -> None:
@@ -99,6 +100,9 @@ class FlowColumn(QWidget):
         name, title = f"flow_layers_{number}", f"Layers of run {number}"
         table = ReadTable(name, title, _COLUMNS, tight=False)
         table.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
+        table.setSelectionMode(ReadTable.SelectionMode.SingleSelection)
+        table.itemSelectionChanged.connect(self._choose_layer)
+        make.give_menu(table)
         table.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
         header = table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
@@ -180,6 +184,11 @@ class FlowColumn(QWidget):
         if self._snapshot is None:
             return ""
         return f"{self._snapshot.layers[cell[-2]]}, step {cell[-1] + 1}: log₁₀"
+
+    def _choose_layer(self) -> None:
+        rows = self.table.selectionModel().selectedRows()
+        if self._snapshot is not None and rows:
+            self.layer_chosen.emit(self._snapshot.order[rows[0].row()])
 
     def _choose(self, cell: tuple[int, ...]) -> None:
         if self._snapshot is not None:

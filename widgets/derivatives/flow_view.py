@@ -17,12 +17,13 @@ MAX_STEPS = 2_000
 
 
 class FlowView(QWidget):
-    """Signals: `run_requested(steps, initialisations)`, `stop_requested()`, and
-    `histograms_requested(layer, step)`."""
+    """Signals: `run_requested(steps, initialisations)`, `stop_requested()`,
+    `histograms_requested(layer, step)`, and `layer_chosen(name)`: the reader has selected a row."""
 
     run_requested = Signal(int, tuple)
     stop_requested = Signal()
     histograms_requested = Signal(str, int)
+    layer_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -46,6 +47,7 @@ class FlowView(QWidget):
         self.columns = [FlowColumn(i + 1, key) for i, key in enumerate(FIRST_CHOICE)]
         for column in self.columns:
             column.chosen.connect(self.histograms_requested)
+            column.layer_chosen.connect(self.layer_chosen)
             column.measured.connect(self._share_colours)
         label = make.label("steps", of=self.steps)
         head = make.row((words, 1), label, self.steps, self.run, self.stop)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.protocol import WATCHED_FIGURES
+from engine.protocol import WATCHED_FIGURES, WHOLE_SUBJECT
 from widgets.training.plots import LivePlot
 from widgets.training.series import Series
 
@@ -46,6 +46,14 @@ def is_watched(plot: str) -> bool:
     """Whether a plot of this name is that of a watched module."""
     module, _, of = plot.rpartition(": ")
     return bool(module) and of in _WATCHED
+
+
+def watched_module(plot: str) -> str | None:
+    """The path of the module that a plot of this name watches; None for any other plot."""
+    if not is_watched(plot):
+        return None
+    module = plot.rpartition(": ")[0]
+    return "" if module == WHOLE_SUBJECT else module
 
 
 def figure_plot(name: str) -> LivePlot:

@@ -56,6 +56,8 @@ class LivePlot(QFrame):
 
     changed = Signal()
     """Emitted when the plot needs painting: call `refresh` at the next frame."""
+    menu_asked = Signal()
+    """Its context menu is about to open."""
 
     def __init__(
         self,
@@ -341,6 +343,7 @@ class LivePlot(QFrame):
         return file.getvalue()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.menu_asked.emit()
         menu = make.context_menu(self)
         self.fill_menu(menu)
         make.pop_up(menu, event.globalPos())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedLayout, QWidget
 
@@ -111,7 +111,10 @@ def memory_text(memory: TrainingMemory) -> str:
 
 
 class TrainView(QWidget):
-    """Shows the training set-up and a run. Its `form` and `bar` emit the user's requests."""
+    """Shows the training set-up and a run. Its `form` and `bar` emit the user's requests.
+    `figure_asked(name)`: the context menu of the plot of this figure is about to open."""
+
+    figure_asked = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -233,6 +236,7 @@ class TrainView(QWidget):
             if named >= MAX_FIGURES and not is_watched(name):
                 return None
             plot = self.figures[name] = figure_plot(name)
+            plot.menu_asked.connect(partial(self.figure_asked.emit, name))
             self._place(plot, f"figure_{len(self.figures)}")
         return self.figures[name]
 

@@ -7,10 +7,12 @@ from functools import partial
 from PySide6.QtCore import QObject
 
 from app.presenters.questions import Questions
+from app.selection.references import Module
 from app.workbench import Workbench
 from engine.protocol import FlowCommand, ReadFlowCommand
 from widgets.derivatives.flow_view import FlowView
 
+FLOW = "flow"
 _CHANGED = "The model or its data has changed: press Run to see its gradients."
 _ENDED = "The engine has ended, and the runs with it. Press Run to train again."
 
@@ -24,6 +26,8 @@ class FlowPresenter(QObject):
         view.run_requested.connect(self._run)
         view.stop_requested.connect(bench.link.stop_job)
         view.histograms_requested.connect(self._read)
+        view.layer_chosen.connect(lambda name: bench.selection.choose(Module(name), FLOW))
+        bench.selection.views[view] = FLOW
         bench.store.revision_changed.connect(lambda: self._forget(_CHANGED))
         bench.files.opened.connect(self._on_opened)
         bench.link.ended.connect(partial(self._forget, _ENDED))

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from app.presenters.autograd.flow import FlowPresenter
+from app.selection.references import Module
 from engine.project import edits
 from engine.project.document import Project
 from engine.protocol import FlowCommand, ReadFlowCommand, StopSignal
@@ -89,3 +90,8 @@ def test_another_project_takes_back_what_was_said_of_the_model_before(desk, benc
     bench.dialogs.leave = "discard"
     bench.files.new(Project(name="Other"))
     assert desk.problem() == ""
+
+
+def test_a_layer_of_the_table_is_chosen_as_a_module(desk, bench) -> None:
+    desk.view.layer_chosen.emit("linear1")
+    assert bench.selection.current == Module("linear1")

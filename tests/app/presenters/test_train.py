@@ -5,16 +5,19 @@ from __future__ import annotations
 import pytest
 
 from app.presenters.train import TrainPresenter
+from app.selection.references import Module
 from engine.project import edits
 from engine.project.document import replace
 from engine.project.problems import Problem
 from engine.protocol import (
+    WHOLE_SUBJECT,
     AdjustTrainingCommand,
     CheckpointSnapshot,
     ContinueTrainingCommand,
     FindCheckpointCommand,
     ModelSnapshot,
     PauseSignal,
+    StepColumns,
     StepTrainingCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -185,3 +188,21 @@ def test_new_settings_of_the_optimizer_reach_a_run_that_goes_on(
     assert change(optimizer_params={"lr": 0.0625}) == [AdjustTrainingCommand]
     bench.store.take(training_snapshot(state="stopped"))
     assert change(optimizer_params={"lr": 1.0}) == []
+
+
+def test_the_module_of_a_watched_plot_is_chosen_when_its_menu_opens(desk, bench, training_snapshot):
+    steps = StepColumns(
+        step=(1,),
+        figures={
+            "body.0: output mean": (0.5,),
+            f"{WHOLE_SUBJECT}: output zeros": (0.0,),
+            "mine: output mean of all": (1.0,),
+        },
+    )
+    bench.store.take(training_snapshot(steps=steps))
+    chosen = []
+    bench.selection.changed.connect(chosen.append)
+    for plot in desk.view.figures.values():
+        plot.menu_asked.emit()
+    assert chosen == [Module("body.0"), Module("")]
+    assert list(bench.selection.views.values()) == ["train", "train"]

@@ -428,3 +428,23 @@ def test_a_right_click_on_the_graph_chooses_what_it_is_on(blocks, qtbot):
     menu.close()
     assert blocks.bench.selection.current == Node(2, blocks.bench.newest(GraphSnapshot).reply_to)
     assert menu.actions()[-1].text() == "Show addmm in"
+
+
+def test_from_a_red_layer_of_the_gradient_flow_to_its_block_and_nodes(blocks, qtbot):
+    flow = blocks.workspaces.autograd.page.flow
+    blocks.workspaces.at_passes()
+    blocks.workspaces.autograd.page.setCurrentWidget(flow)
+    flow.run.click()
+    blocks.bench.link.drain()
+    table = flow.columns[0].table
+    names = [row[0] for row in table.rows()]
+    table.selectRow(names.index("linear2"))
+    assert blocks.bench.selection.current == Module("linear2")
+    assert {node.block for node in nodes(blocks) if node.id in lit(blocks)} == {
+        block.id for block in blocks.bench.project.model.blocks if block.name == "linear2"
+    }
+    to = menu_of(blocks, "flow")
+    assert list(to) == ["Model", "Code", "Autograd graph"]
+    to["Model"]()
+    (chosen,) = blocks.window.page("model").canvas.selected_blocks()
+    assert blocks.bench.project.model.block(chosen).name == "linear2"

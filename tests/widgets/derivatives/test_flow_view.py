@@ -155,3 +155,12 @@ def test_the_runs_look_as_they_did(view, qapp):
     view.show_histograms(told)
     qapp.processEvents()
     assert_same_picture(view, "gradient_flow")
+
+
+def test_a_row_of_the_table_tells_its_layer(view, qtbot):
+    view.show_flow(flow(view, 1))
+    with qtbot.waitSignal(view.layer_chosen) as told:
+        view.columns[1].table.selectRow(3)
+    assert told.args == ["relu2"]
+    view.show_flow(flow(view, 1, losses=(1.0,)))
+    assert [index.row() for index in view.columns[1].table.selectionModel().selectedRows()] == [3]
