@@ -28,7 +28,7 @@ from tests.pictures import assert_same_picture
 from tests.words import assert_same_words
 from widgets.fields import TextField
 from widgets.forms import ParamForm
-from widgets.training.run_bar import at_chance, cut_off_text, progress_text, result_text
+from widgets.training.run_words import at_chance, cut_off_text, progress_text, result_text
 from widgets.training.train_view import MAX_FIGURES, TrainView, memory_text
 
 STEPS = StepColumns(

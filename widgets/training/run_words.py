@@ -1,0 +1,123 @@
+"""A run in words: its progress, its end and what to do next."""
+
+from __future__ import annotations
+
+import math
+
+from engine.protocol import EpochRow, LoopSnapshot, RunSnapshot, TrainingSnapshot
+from widgets.text import format_duration, format_number, format_percent
+
+
+def progress_text(snapshot: RunSnapshot, best: EpochRow | None) -> str:
+    """The progress of the run in one line."""
+    parts = [snapshot.title] if isinstance(snapshot, LoopSnapshot) else []
+    if snapshot.epochs:
+        parts.append(f"epoch {snapshot.epoch:,} of {snapshot.epochs:,}")
+    of = f" of {snapshot.total_steps:,}" if snapshot.total_steps else ""
+    parts.append(f"step {snapshot.step:,}{of}")
+    if snapshot.steps_per_second > 0:
+        parts.append(f"{format_number(snapshot.steps_per_second, 3)} steps/s")
+    if snapshot.state == "running" and snapshot.remaining_s is not None:
+        parts.append(f"{format_duration(snapshot.remaining_s)} left")
+    if best is not None:
+        accuracy = format_percent(best.validation_accuracy)
+        parts.append(f"best validation accuracy {accuracy} (epoch {best.epoch})")
+    parts.append(f"on {snapshot.device}")
+    return " · ".join(parts)
+
+
+def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | None) -> str:
+    """The end of the run and what to do next, in words; empty while the run goes on."""
+    if isinstance(snapshot, LoopSnapshot):
+        return _loop_text(snapshot)
+    reached = _reached(snapshot)
+    saved = checkpoint_text(snapshot)
+    match snapshot.state:
+        case "finished":
+            if isinstance(snapshot, TrainingSnapshot) and at_chance(snapshot, last):
+                guess = format_percent(snapshot.guess_accuracy)
+                following = (
+                    f" Always guessing the most frequent class reaches {guess}: the model has not"
+                    " learnt to tell the classes apart. Try another learning rate with fresh"
+                    " weights."
+                )
+            else:
+                following = " Next: export the weights, or train again."
+            return (
+                f"Finished {snapshot.epochs:,} epochs, {snapshot.step:,} steps."
+                f"{_accuracy_text(last, best)}{following}"
+            )
+        case "stopped":
+            return f"Stopped after {reached}.{_accuracy_text(last, best)}{saved}"
+        case "failed" if snapshot.error is not None:
+            error = snapshot.error
+            hint = f" {error.hint}" if error.hint else ""
+            return f"Failed after {reached}. {error.type}: {error.message}{hint}{saved}"
+        case "failed":
+            return f"Failed after {reached}.{saved}"
+        case "paused":
+            return "Paused. Step runs one optimizer step; Continue runs the rest."
+        case "running" if snapshot.error is not None:  # a warning: the run goes on
+            hint = f" {snapshot.error.hint}" if snapshot.error.hint else ""
+            return f"{snapshot.error.message}{hint}"
+    return ""
+
+
+def _loop_text(loop: LoopSnapshot) -> str:
+    match loop.state:
+        case "finished":
+            return f"The loop has ended after {_reached(loop)}."
+        case "stopped":
+            return f"Stopped after {_reached(loop)}."
+        case "failed" if loop.error is not None:
+            hint = f" {loop.error.hint}" if loop.error.hint else ""
+            return f"Failed after {_reached(loop)}. {loop.error.type}: {loop.error.message}{hint}"
+        case "failed":
+            return cut_off_text(loop)
+        case "paused":
+            return (
+                f"Held after step {loop.step:,}. Step runs to the next optimizer step; Continue"
+                " runs the rest."
+            )
+    return ""
+
+
+def _reached(snapshot: RunSnapshot) -> str:
+    if snapshot.total_steps:
+        return f"{snapshot.step:,} of {snapshot.total_steps:,} steps"
+    return f"{snapshot.step:,} step{'' if snapshot.step == 1 else 's'}"
+
+
+def at_chance(snapshot: TrainingSnapshot, last: EpochRow | None) -> bool:
+    """Whether the last epoch's validation accuracy is within two standard deviations of what
+    guessing the most frequent class reaches, or below."""
+    guess, samples = snapshot.guess_accuracy, snapshot.validation_samples
+    if last is None or not samples or math.isnan(guess) or math.isnan(last.validation_accuracy):
+        return False
+    return last.validation_accuracy <= guess + 2 * math.sqrt(guess * (1 - guess) / samples)
+
+
+def cut_off_text(snapshot: RunSnapshot) -> str:
+    """Words for a run whose engine was lost."""
+    saved = checkpoint_text(snapshot)
+    if not saved and not isinstance(snapshot, LoopSnapshot):
+        saved = " It had written no checkpoint yet: train again."
+    return f"The engine stopped after {_reached(snapshot)}.{saved}"
+
+
+def checkpoint_text(snapshot: RunSnapshot) -> str:
+    """Words on the run's last checkpoint; empty without one."""
+    if not isinstance(snapshot, TrainingSnapshot) or not snapshot.checkpoint:
+        return ""
+    return (
+        f" The last checkpoint is of step {snapshot.checkpoint_step:,}: Resume goes on from there."
+    )
+
+
+def _accuracy_text(last: EpochRow | None, best: EpochRow | None) -> str:
+    if last is None or best is None or math.isnan(last.validation_accuracy):
+        return ""
+    text = f" Validation accuracy {format_percent(last.validation_accuracy)}"
+    if best.validation_accuracy > last.validation_accuracy:
+        text += f", at best {format_percent(best.validation_accuracy)} in epoch {best.epoch}"
+    return text + "."
