@@ -40,7 +40,7 @@ def keep_before(lab: Lab, command: KeepBeforeCommand) -> Iterator[Snapshot]:
             f"{type(subject.module).__name__} cannot be copied: {error}",
             hint="copy.deepcopy must be able to copy it.",
         ) from error
-    lab.subjects.before = CodeModel(f"{subject.title}, before", kept, subject.variables)
+    lab.subjects.before = CodeModel(f"{subject.title}, before", kept, {})
     yield KeptSnapshot(title=subject.title)
 
 

@@ -210,6 +210,14 @@ def test_a_step_that_calls_only_parts_is_told(ask):
     assert "does not call net itself" in told.unrun
 
 
+def test_a_kept_copy_holds_nothing_of_the_console(lab, ask):
+    ask(RunCellCommand(source=CELL))
+    ask(KeepBeforeCommand(subject=NET))
+    assert not lab.subjects.before.variables
+    own = {p.data_ptr() for p in ask_net(lab).parameters()}
+    assert own.isdisjoint(p.data_ptr() for p in lab.subjects.before.module.parameters())
+
+
 def test_without_a_copy_it_says_what_to_do_and_what_cannot_be_copied_is_told(ask):
     ask(RunCellCommand(source=CELL))
     with pytest.raises(LabError, match="No copy is kept"):
