@@ -59,7 +59,8 @@ class PickView(ShapeView):
         self._fill(
             [(self.source, 1)], [self._parts, self._kind, self._why, self._read, self._cells]
         )
-        self._kind.setText(EMPTY_TEXT)
+        tell(self._kind, "")
+        tell(self._why, EMPTY_TEXT)
 
     def show_names(self, names: Sequence[str]) -> None:
         self.source.show_names([f"{name}[" for name in names])

@@ -52,14 +52,7 @@ class TensorBar(QWidget):
         if expression != self._shown:
             self._shown = expression
             self.expression.setText(expression)
-        if variable is not None:
-            self._facts.setText(facts_of(variable))
-        elif expression:
-            self._facts.clear()
-        else:
-            self._facts.setText(
-                "Choose a tensor in the list of variables, or make one with the form Create."
-            )
+        self._facts.setText("" if variable is None else facts_of(variable))
         self._facts.setToolTip(self._facts.text())
 
     def show_element(self, index: tuple[int, ...] | None) -> None:
