@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 
+from ..advice.first_steps import FirstSteps
 from ..errors import LabError
 from ..lab import Lab
 from ..models.check import require_runnable
@@ -14,6 +15,8 @@ from ..protocol import (
     AdjustTrainingCommand,
     CheckpointSnapshot,
     FindCheckpointCommand,
+    Finding,
+    FindingSnapshot,
     Snapshot,
     TrainCommand,
 )
@@ -61,12 +64,20 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     lab.run = run
     yield run.snapshot("running")
     state = "stopped"
+
+    def tell(finding: Finding) -> None:
+        lab.emit(FindingSnapshot(finding=finding, run=run.id))
+
     is_code = isinstance(subject, CodeModel)
+    first = FirstSteps(subject.module, tell) if is_code else None
     printed = output_of(lab).redirected() if is_code else nullcontext()
     with printed, closing(run), closing(run.steps()) as steps:
         while not lab.control.stop.is_set():
             try:
-                with lab.control.user_code() if is_code else nullcontext():
+                with (
+                    nullcontext() if first is None else first.looked_over(),
+                    lab.control.user_code() if is_code else nullcontext(),
+                ):
                     due = next(steps, None)
             except KeyboardInterrupt:  # the user's step took too long to wait for its end
                 break
@@ -74,6 +85,8 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
                 state = "finished"
                 break
             yield run.snapshot("running") if due else None
+    if first is not None:
+        first.end()
     yield run.snapshot(state)
 
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtWidgets import QToolButton
+
+from engine.project import edits
+from engine.project.subject import FileSubject, Objective
 
 BEGIN = """
 torch.manual_seed(0)
 net, x, y = nn.Linear(3, 1), torch.randn(8, 3), torch.randn(8)
 """
+MODEL = """
+import torch
+from torch import nn
+net = nn.Linear(3, 1)
+data = torch.utils.data.TensorDataset(torch.randn(64, 3), torch.randn(64))
+"""
+STEP = "def step(batch):\n    x, y = batch\n    return F.mse_loss(model(x), y)\n"
 STRETCHED = "loss = ((net(x) - y) ** 2).mean()\nloss.backward()"
 SOFTMAX = "F.cross_entropy(nn.Linear(3, 2)(x).softmax(1), y.long().clamp(0, 1)).backward()"
 
@@ -50,3 +61,23 @@ def test_a_file_that_runs_gets_its_notes_in_the_console(program, tmp_path) -> No
     assert kinds(program) == ["broadcast"]
     (note,) = program.workspaces.tensors.page.console.output.notes()
     assert (note.finding.file, note.finding.line) == (str(file), 6)
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")  # torch's own word on it
+def test_a_run_of_code_has_its_notes_beside_it(program, tmp_path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text(MODEL, encoding="utf-8")
+    program.python_files.run(str(file))
+    program.bench.link.drain()
+    store = program.bench.store
+    project = edits.set_subject(store.project, FileSubject(str(file), "net"))
+    objective = Objective(data="data", step=STEP)
+    store.set_project(edits.set_objective(project, objective))
+    train = program.workspaces.at_train()
+    train.train()
+    program.bench.link.drain()
+    (note,) = train.view.findings.notes()
+    assert (note.finding.kind, note.finding.line) == ("broadcast", 3)
+    assert kinds(program) == []
+    note.findChild(QToolButton, "finding_mute").click()
+    assert train.view.findings.notes() == [] and train.view.findings.isHidden()
