@@ -81,7 +81,7 @@ def arguments_in(module: nn.Module, run: Callable[[], object]) -> Arguments | No
 
 
 def output_differences(
-    before: nn.Module, after: nn.Module, arguments: Arguments, seed: int
+    before: nn.Module, after: nn.Module, arguments: Arguments
 ) -> list[OutputDifference]:
     """Call both with the same arguments and random numbers, each in its own mode, and compare the
     outputs of all their modules in the order in which calls end in `after`. Nothing is changed.
@@ -92,6 +92,7 @@ def output_differences(
         outputs[path, call] = [tensor.detach().clone() for tensor in tensors_in(result)]
 
     found: list[OutputDifference] = []
+    cuda = sorted({p.device.index for m in (before, after) for p in m.parameters() if p.is_cuda})
 
     def compare(path: str, call: int, result: object) -> None:
         new = list(tensors_in(result))
@@ -111,8 +112,7 @@ def output_differences(
             around.enter_context(_outputs_told(module, told))
             around.enter_context(on_trial(module, training=None))
             around.enter_context(torch.no_grad())
-            around.enter_context(torch.random.fork_rng(devices=[]))
-            torch.manual_seed(seed)
+            around.enter_context(torch.random.fork_rng(devices=cuda))
             module(*args, **kwargs)
     left = [OutputDifference(*key, _shapes(tensors), "") for key, tensors in outputs.items()]
     return [*found, *left]

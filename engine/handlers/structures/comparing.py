@@ -95,4 +95,4 @@ def _outputs(
                 f"The step does not call {after.title} itself, only parts of it.",
                 hint="Outputs are compared for the arguments of its own forward.",
             )
-        return output_differences(before.module, after.module, arguments, training.seed)
+        return output_differences(before.module, after.module, arguments)
