@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .argument_values import TinyValues, tiny_values
+from .argument_values import TINY_ELEMENTS, TinyValues, tiny_values
 from .gradient_cuts import GradientCuts
 from .library_modules import module_calls
 from .modes import LightMode, Told, custom_functions
@@ -31,6 +31,8 @@ from .writes import SHARING, Watch, op_name, version_of
 MAX_CALLS = 50_000
 FIRST_TURNS = 2
 
+
+_NAMED_BY_ARGUMENTS = (Tensor.__getitem__, Tensor.__setitem__)
 
 Noted = tuple[int, int, str, str, Place | None, tuple[Slot, ...], TinyValues | None]
 """What is noted of a call: its `first`, `end`, `name`, `module`, `place`, `slots` and `tiny`."""
@@ -153,6 +155,7 @@ class LightRecorder:
         self.recording = LightRecording(max_calls)
         self._told = {} if told is None else told
         self._noted = self.recording.noted
+        self._names: dict[Callable, str] = {}
         self._cuts = cuts or GradientCuts()
         self._watch = watch
         self._frames = UsersFrames(files)
@@ -204,6 +207,40 @@ class LightRecorder:
                 if is_tensor(t):
                     self._end_result(given, name, args, t)
 
+    def ran(self, func: Callable, args: tuple, given: Given, first: int, result: object) -> None:
+        """As `end_function`, in one frame for what runs most."""
+        end = next_sequence()
+        if type(result) is not Tensor or func in _NAMED_BY_ARGUMENTS:
+            self.end_function(Begun(given, True, first), func, args, result)
+            return
+        name, place = self._names.get(func), None
+        if name is None:
+            name = self._names[func] = sys.intern(op_name(func))
+        if end != first:
+            slots: tuple[Slot, ...] = ()
+            for each in given:
+                if not each[2]:
+                    slots = self._slots(func, args, given)
+                    break
+            is_tiny = end - first == 1 and result.numel() <= TINY_ELEMENTS
+            tiny = tiny_values(result) if is_tiny else None
+            path, place = self._paths.current, self._frames.place(2)
+            self._noted.append((first, end, name, path, place, slots, tiny))
+            if len(self._noted) >= self.recording.max_calls:
+                self.recording.fold()
+        for t, version, _ in given:
+            if version is not None and t._version != version and self._watch is not None:
+                self._watch.wrote(t, func, args)
+        if not result.requires_grad:
+            self._end_result(given, func, args, result)
+        elif (
+            given
+            and self._watch is not None
+            and result._is_view()
+            and all(result is not other for other, _, _ in given)
+        ):
+            self._watch.viewed(result, given[0][0], name, place)
+
     def fail_function(self, begun: Begun, error: BaseException) -> None:
         """What raised has made nothing."""
 
@@ -230,7 +267,8 @@ class LightRecorder:
                 given = (each for each in args if each is not None)
                 slots = tuple([self._cuts.slot(each, each.requires_grad) for each in given])
                 break
-        tiny = tiny_values(result) if end - first == 1 else None
+        is_tiny = end - first == 1 and result.numel() <= TINY_ELEMENTS
+        tiny = tiny_values(result) if is_tiny else None
         path, place = self._paths.of(module), self._frames.place(3)
         self._noted.append((first, end, func.__name__, path, place, slots, tiny))
         if len(self._noted) >= self.recording.max_calls:

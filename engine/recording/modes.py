@@ -14,6 +14,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .tensor_arguments import given_tensors
+from .writes import Given
+
 
 class Functions(Protocol):
     """The methods of a recorder that are called at the begin and the end of each function.
@@ -25,6 +28,14 @@ class Functions(Protocol):
         self, begun: Any, name: str | Callable, args: tuple, result: object
     ) -> None: ...
     def fail_function(self, begun: Any, error: BaseException) -> None: ...
+
+
+class Light(Functions, Protocol):
+    """The methods of a light recorder."""
+
+    def ran(self, func: Callable, args: tuple, given: Given, first: int, result: object) -> None:
+        """`func(*args)` has run, as at the end of a function; `given` and `first` were read
+        before."""
 
 
 class Calls(Functions, Protocol):
@@ -73,7 +84,7 @@ class LightMode(TorchFunctionMode):
     """Shows a light recorder the functions of torch that Python calls, the properties only where
     they give a tensor."""
 
-    def __init__(self, recorder: Functions, told: Told, modules: Running) -> None:
+    def __init__(self, recorder: Light, told: Told, modules: Running) -> None:
         super().__init__()
         self._recorder = recorder
         self._told = told
@@ -93,6 +104,12 @@ class LightMode(TorchFunctionMode):
                     recorder.end_function(begun, func, args, result)
             return result
         if types in _PLAIN and not _other_modes():
+            if not kwargs and func not in self._told:
+                given = given_tensors(args, kwargs)
+                first = _next_sequence()
+                result = func(*args)
+                recorder.ran(func, args, given, first, result)
+                return result
             begun = recorder.begin_function(func, args, kwargs)
             result = func(*args, **kwargs)
             recorder.end_function(begun, func, args, result)

@@ -7,7 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(str(_ROOT / folder) for folder in ("engine", "app", "widgets"))
@@ -34,6 +34,9 @@ _NOT_USERS = tuple(
 )
 
 
+MAX_INSTRUCTIONS = 10_000
+
+
 class UsersFrames:
     """Finds the user's line that runs; `files` tells the user's own source files by name."""
 
@@ -41,6 +44,8 @@ class UsersFrames:
         self._is_user_file = files
         self._known: dict[str, bool] = {}
         self._places: dict[tuple[str, int], tuple[str, int]] = {}
+        # By an instruction: to find its line takes long. The code is kept, so that its id is.
+        self._at: dict[tuple[int, int], tuple[tuple[str, int], CodeType]] = {}
 
     def innermost(self, skipped: int = 1) -> FrameType | None:
         """The innermost frame of the user's code; None if none of it runs. The innermost `skipped`
@@ -58,8 +63,23 @@ class UsersFrames:
 
     def place(self, skipped: int = 1) -> tuple[str, int] | None:
         """The file and the line that the innermost frame is at. Equal ones are one object."""
-        frame = self.innermost(skipped + 1)
-        if frame is None:
+        frame = sys._getframe(skipped)
+        known = self._known
+        while frame is not None:
+            code = frame.f_code
+            is_users = known.get(code.co_filename)
+            if is_users is None:
+                is_users = known[code.co_filename] = self._is_user_file(code.co_filename)
+            if is_users:
+                break
+            frame = frame.f_back
+        else:
             return None
-        key = frame.f_code.co_filename, frame.f_lineno
-        return self._places.setdefault(key, key)
+        instruction = id(code), frame.f_lasti
+        found = self._at.get(instruction)
+        if found is None:
+            if len(self._at) >= MAX_INSTRUCTIONS:
+                self._at.clear()
+            place = code.co_filename, frame.f_lineno
+            found = self._at[instruction] = self._places.setdefault(place, place), code
+        return found[0]

@@ -194,6 +194,14 @@ class Watch:
         if self._writes.making(t) is None:
             self._writes.made(t, parent, self._where(op_name(func, args)))
 
+    def viewed(self, t: Tensor, parent: Tensor, op: str, place: tuple[str, int] | None) -> None:
+        """As `made`, for a view. `place` is the user's innermost line, if it is known."""
+        if self._writes.making(t) is None:
+            file, line = place or ("", None)
+            if file != self._cell:
+                line = self._line()
+            self._writes.made(t, parent, Where(op, self._cell, line))
+
     def stepped(self, optimizer: Optimizer) -> None:
         self._writes.stepped(optimizer, self._cell, self._line())
 
