@@ -245,13 +245,14 @@ def run(path: str = "") -> int:
     application = build()
     window = application.window
     application.frame.fit_screen(window.screen().availableGeometry())
+    after_first_picture(window, gc.enable)
     if path:
+        window.show()  # nothing is painted before events are handled; the project fits the page
         application.start(path)
     else:  # starting the engine takes a processor for a second: the Start page is seen before
         application.open()
         after_first_picture(window, application.start)
-    after_first_picture(window, gc.enable)
-    window.show()
+        window.show()
     _close_on_interrupt(application)
     code = qt.exec()
     application.bench.link.wait_closed()

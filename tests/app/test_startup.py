@@ -106,3 +106,34 @@ def test_pyside_reads_no_sources_of_the_modules_that_are_imported():
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["[]"]
+
+
+def test_a_project_that_the_program_begins_with_fits_its_page():
+    script = """
+        from pathlib import Path
+        from PySide6.QtWidgets import QApplication
+        from app import application, cli, templates
+
+        def look(qt):
+            qt.processEvents()
+            canvas = window.page("model").canvas
+            shown = canvas.zoom
+            canvas.fit()
+            print(window.workspace, shown == canvas.zoom)
+            window.close()
+            return 0
+
+        def build():
+            global window
+            made = build_program()
+            window = made.window
+            return made
+
+        build_program, application.build = application.build, build
+        QApplication.exec = look
+        cli.main([str(Path(templates.FOLDER) / "mlp.tlab")])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["model True"]
