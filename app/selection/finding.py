@@ -253,7 +253,8 @@ def lines_of(reference: Reference | None, known: Known) -> tuple[Line, ...]:
         return ()
     nodes = set(nodes_of(reference, known))
     leaves = {n for n in nodes if graph.nodes[n].kind == "leaf"}
-    nodes |= {edge.source for edge in graph.edges if edge.target in leaves}
+    if leaves:
+        nodes |= {edge.source for edge in graph.edges if edge.target in leaves}
     sources = (graph.nodes[node].source for node in sorted(nodes))
     return tuple(dict.fromkeys(Line(at.file, at.line) for at in sources if at is not None))
 

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from pathlib import Path
-
 import pytest
-from PySide6.QtCore import QPoint
-from PySide6.QtGui import QContextMenuEvent
-from PySide6.QtWidgets import QApplication
 
-from app import templates
 from app.selection.references import (
     Blocks,
     Call,
@@ -22,100 +14,20 @@ from app.selection.references import (
     Parameter,
     StorageCell,
 )
-from engine.project import edits
-from engine.project.subject import FileSubject, Objective
-from engine.protocol import GraphSnapshot, TraceSnapshot, ValueSnapshot, ValuesSnapshot
-from tests.engine.subjects import models
-
-WAIT_MS = 30_000
-WEIGHT = "transformer.h.1.attn.c_attn.weight"
-
-
-@pytest.fixture
-def blocks(program, qtbot):
-    """The MLP template with its backward pass begun, and the Model workspace in front."""
-    program.bench.files.new(templates.load_template("mlp"))
-    program.bench.link.drain()
-    program.workspaces.at_passes().start_backward()
-    drawn(program, qtbot)
-    program.workspaces.at_model()
-    return program
-
-
-@pytest.fixture
-def gpt(program, qtbot, tmp_path, monkeypatch):
-    """A GPT of a file as the subject, its structure read and its backward pass begun."""
-    monkeypatch.setattr(sys, "path", sys.path.copy())
-    file = tmp_path / "gpt.py"
-    shutil.copy(Path(models.__path__[0]) / "gpt.py", file)
-    program.python_files.run(str(file), opening=True)
-    program.bench.link.drain()
-    program.subject.choose(FileSubject(str(file), "GPT(vocab_size)"))
-    objective = Objective(data="loader")
-    program.bench.edit("Set the data", lambda p: edits.set_objective(p, objective))
-    program.workspaces.at_model()
-    qtbot.waitUntil(
-        lambda: drained(program) and structure(program).shows_structure, timeout=WAIT_MS
-    )
-    program.workspaces.at_passes().start_backward()
-    drawn(program, qtbot)
-    yield program
-    sys.modules.pop("gpt", None)
-
-
-def drained(program) -> bool:
-    program.bench.link.drain()
-    return True
-
-
-def is_read(program) -> bool:
-    return structure(program).shows_structure
-
-
-def drawn(program, qtbot) -> None:
-    """Wait until the graph is drawn."""
-    passes = program.workspaces.autograd
-    newest = program.bench.newest
-    qtbot.waitUntil(
-        lambda: drained(program) and passes.drawn is newest(GraphSnapshot) is not None,
-        timeout=WAIT_MS,
-    )
-
-
-def structure(program):
-    return program.workspaces.structure.view
-
-
-def steps(program):
-    return program.workspaces.autograd.page.steps
-
-
-def nodes(program):
-    return program.bench.newest(GraphSnapshot).nodes
-
-
-def leaf(program, name: str) -> int:
-    return next(node.id for node in nodes(program) if node.label == name)
-
-
-def lit(program) -> set[int]:
-    """The nodes in the boxes of the graph that are lit."""
-    graph = steps(program).graph
-    chosen = graph._item.chosen
-    return {node for box in chosen.nonzero()[0] for node in graph.facts.nodes_in(int(box))}
-
-
-def gradient_row(program) -> str:
-    table = steps(program).backward.table
-    return table.item(table.currentRow(), 1).text()
-
-
-def choose_gradient(program, name: str) -> None:
-    table = steps(program).backward.table
-    names = [table.item(row, 1).text() for row in range(table.rowCount())]
-    table.setCurrentCell(names.index(name), 1)
-    program.bench.link.drain()
-
+from engine.protocol import TraceSnapshot
+from tests.flows.selection.lit import (
+    WAIT_MS,
+    WEIGHT,
+    choose_gradient,
+    drained,
+    drawn,
+    gradient_row,
+    leaf,
+    lit,
+    nodes,
+    steps,
+    structure,
+)
 
 # -- blocks --------------------------------------------------------------------------------------
 
@@ -312,139 +224,3 @@ def test_a_workspace_in_use_keeps_its_tensor(console):
     console.window.page("tensors").variables.variable_selected.emit("h")
     steps(console).graph.select(0)
     assert console.workspaces.tensors.expression == "h"
-
-
-# -- show in -------------------------------------------------------------------------------------
-
-
-def menu_of(program, view: str) -> dict:
-    """The ways from a view to the others, by their titles."""
-    return {
-        way.title.replace("&", ""): lambda way=way: show(program, way)
-        for way in program.show_in.ways_from(view)
-    }
-
-
-def show(program, way) -> None:
-    way.show(program.bench.selection.current)
-    program.bench.link.drain()
-
-
-def test_from_a_gradient_of_code_to_its_module_node_values_and_line(gpt, qtbot):
-    """The chain from a parameter to all that it is, for a subject of code."""
-    choose_gradient(gpt, WEIGHT)
-    to = menu_of(gpt, "gradients")
-    assert list(to) == ["Model", "Code", "Autograd graph", "Values"]
-    to["Model"]()
-    view = structure(gpt)
-    assert gpt.window.workspace == "model"
-    assert [row.name for row in view.weights.chosen] == [WEIGHT]
-
-    to["Autograd graph"]()
-    graph = steps(gpt).graph
-    qtbot.waitUntil(lambda: drained(gpt) and graph.laid_out, timeout=WAIT_MS)
-    assert gpt.window.workspace == "autograd" and lit(gpt) == {leaf(gpt, WEIGHT)}
-    assert graph.visible_rect().contains(graph.node_rect(leaf(gpt, WEIGHT)))
-    assert gpt.bench.selection.current == Parameter(WEIGHT)
-
-    to["Values"]()
-    shown = gpt.bench.newest(ValueSnapshot)
-    model = gpt.bench.link._session.lab.backward.under_way.subject.module
-    plain = dict(model.named_parameters())[WEIGHT].detach()
-    assert (shown.of, shown.key) == ("parameter", WEIGHT)
-    assert shown.values[0].summary.mean == pytest.approx(plain.double().mean().item())
-    to["Code"]()
-    assert steps(gpt).code.chosen
-
-    view.tree.module_chosen.emit(view.tree.chosen)  # from the structure
-    assert list(menu_of(gpt, "structure")) == ["Code", "Autograd graph"]
-
-
-def test_from_a_gradient_of_blocks_to_its_block_node_values_and_line(blocks, qtbot):
-    """The chain from a parameter to all that it is, for blocks."""
-    choose_gradient(blocks, "linear2.weight")
-    to = menu_of(blocks, "gradients")
-    assert list(to) == ["Model", "Code", "Autograd graph", "Values", "Storage"]
-    page = blocks.window.page("model")
-    page.code_dock.hide()
-    to["Code"]()
-    linear = next(b for b in blocks.bench.project.model.blocks if b.name == "linear2")
-    assert page.code_dock.isVisible() and blocks.window.workspace == "model"
-    assert page.code.editor.marked_lines() == blocks.bench.known.model.lines[linear.id]
-    to["Model"]()
-    assert page.canvas.selected_blocks() == (linear.id,)
-    to["Values"]()
-    assert blocks.window.workspace == "tensors"
-    tensors = blocks.window.page("tensors")
-    assert tensors.tabs.currentWidget() is tensors.values
-    assert blocks.workspaces.tensors.expression == "canvas.model.linear2.weight"
-    model = blocks.bench.link._session.lab.models.live.module
-    shown = blocks.bench.newest(ValuesSnapshot)
-    assert (shown.rows, shown.columns) == model.linear2.weight.shape
-    assert float(shown.cells[1][2]) == pytest.approx(model.linear2.weight[1, 2].item())
-    to["Storage"]()
-    assert tensors.tabs.currentWidget() is tensors.storage
-
-
-def test_back_goes_to_the_view_of_the_choice(blocks):
-    blocks.window.page("model").canvas.select([blocks.bench.project.model.blocks[2].id])
-    blocks.workspaces.at_passes()
-    steps(blocks).graph.select(0)
-    blocks.bench.actions["view.back"].trigger()
-    assert blocks.window.workspace == "model"
-    blocks.bench.actions["view.forward"].trigger()
-    assert blocks.window.workspace == "autograd" and lit(blocks) == {0}
-
-
-def test_a_context_menu_ends_with_the_ways_and_a_key_opens_them(blocks, qtbot):
-    choose_gradient(blocks, "linear2.weight")
-    table = steps(blocks).backward.table
-    blocks.workspaces.at_passes()
-    table.customContextMenuRequested.emit(QPoint(5, 5))
-    menu = QApplication.activePopupWidget()
-    texts = [action.text() for action in menu.actions() if action.text()]
-    assert texts == ["Step through this gradient's own graph", "Show linear2.weight in"]
-    ways = [action.text() for action in menu.actions()[-1].menu().actions()]
-    assert ways == ["&Model", "&Code", "Autograd &graph", "&Values", "&Storage"]
-    menu.close()
-    blocks.bench.actions["view.show_in"].trigger()
-    menu = QApplication.activePopupWidget()
-    assert "Gra&dients" in [action.text() for action in menu.actions()]
-    menu.close()
-    blocks.bench.selection.choose(None)
-    blocks.bench.actions["view.show_in"].trigger()
-    assert QApplication.activePopupWidget() is None
-    assert "No other view" in blocks.window.statusBar().currentMessage()
-
-
-def test_a_right_click_on_the_graph_chooses_what_it_is_on(blocks, qtbot):
-    blocks.workspaces.at_passes()
-    graph = steps(blocks).graph
-    node = leaf(blocks, "linear1.weight")
-    graph.select(node)
-    at = graph.point_of(2).toPoint()
-    graph.contextMenuEvent(QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, at))
-    menu = QApplication.activePopupWidget()
-    menu.close()
-    assert blocks.bench.selection.current == Node(2, blocks.bench.newest(GraphSnapshot).reply_to)
-    assert menu.actions()[-1].text() == "Show addmm in"
-
-
-def test_from_a_red_layer_of_the_gradient_flow_to_its_block_and_nodes(blocks, qtbot):
-    flow = blocks.workspaces.autograd.page.flow
-    blocks.workspaces.at_passes()
-    blocks.workspaces.autograd.page.setCurrentWidget(flow)
-    flow.run.click()
-    blocks.bench.link.drain()
-    table = flow.columns[0].table
-    names = [row[0] for row in table.rows()]
-    table.selectRow(names.index("linear2"))
-    assert blocks.bench.selection.current == Module("linear2")
-    assert {node.block for node in nodes(blocks) if node.id in lit(blocks)} == {
-        block.id for block in blocks.bench.project.model.blocks if block.name == "linear2"
-    }
-    to = menu_of(blocks, "flow")
-    assert list(to) == ["Model", "Code", "Autograd graph"]
-    to["Model"]()
-    (chosen,) = blocks.window.page("model").canvas.selected_blocks()
-    assert blocks.bench.project.model.block(chosen).name == "linear2"
