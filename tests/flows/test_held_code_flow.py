@@ -170,10 +170,8 @@ def test_the_backward_of_a_files_loop_is_stepped_and_the_weights_are_plain_pytho
     assert window.workspace == "autograd"
     page = window.page("autograd").steps
     line = path.read_text().splitlines().index("        loss.backward()") + 1
-    assert (
-        said(page, "own_call_where")
-        == f"Held in the backward() of line {line} of train, in own_loop.py"
-    )
+    where = f"Held in the backward() of line {line} of train, in own_loop.py"
+    assert said(page, "own_call_where") == where
     assert page.roots.root == "loss" and page.roots.own_backward.isChecked()
     for position in (1, 2, 3):
         program.bench.actions["autograd.step_backward"].trigger()
@@ -184,6 +182,10 @@ def test_the_backward_of_a_files_loop_is_stepped_and_the_weights_are_plain_pytho
     qtbot.waitUntil(lambda: is_held_at("backward"), timeout=60_000)
     program.bench.actions["autograd.run_backward"].trigger()
     qtbot.waitUntil(lambda: store.newest(BackwardSnapshot).next is None, timeout=60_000)
+    assert said(page, "own_call_where") == f"{where}: at its end, a step more returns to the code"
+    program.bench.actions["autograd.step_backward"].trigger()
+    qtbot.waitUntil(lambda: is_held_at("backward"), timeout=60_000)
+    assert said(page, "own_call_where") == where
     page.roots.own_backward.click()
     assert not bar.own_backward.isChecked()
     window.show_workspace("train")
@@ -191,7 +193,7 @@ def test_the_backward_of_a_files_loop_is_stepped_and_the_weights_are_plain_pytho
     program.bench.actions["train.step"].trigger()  # on to the optimizer step
     qtbot.waitUntil(lambda: is_held_at("step"), timeout=60_000)
     assert page.own_call.isHidden()
-    assert store.newest(LoopSnapshot).step == 2
+    assert store.newest(LoopSnapshot).step == 3
     bar.train.click()
     wait_free(qtbot, program)
     assert store.newest(LoopSnapshot).state == "finished" and store.newest(LoopSnapshot).step == 8

@@ -114,6 +114,7 @@ class AutogradView(QWidget):
             return
         self.show_problem("")
         self.bar.show_backward(self._graph, snapshot)
+        self.own_call.show_backward(snapshot)
         self.backward.show_backward(snapshot, self._graph, self._names)
         self.columns.bring_up(self.backward)
         self.code.show_backward(snapshot)

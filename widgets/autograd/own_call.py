@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
-from engine.protocol import HeldSnapshot
+from engine.protocol import BackwardSnapshot, HeldSnapshot
 from widgets import make
 from widgets.theme import GRID
 
@@ -37,10 +37,28 @@ class OwnCall(QFrame):
         )
         margins = (2 * GRID, GRID // 2, 2 * GRID, GRID // 2)
         make.row((self._where, 1), self.continues, self.stop, on=self, margins=margins)
-        self.hide()
+        self._held: HeldSnapshot | None = None
+        self._is_over = False
+        self._show()
 
     def show_held(self, held: HeldSnapshot | None) -> None:
         """Show where the code is held in its backward(); hide if it is not."""
+        self._held, self._is_over = held, False
+        self._show()
+
+    def show_backward(self, snapshot: BackwardSnapshot) -> None:
+        """Say so if the pass is at its end."""
+        self._is_over = snapshot.next is None
+        self._show()
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the code is held at the end of its backward(): one step more lets it go on."""
+        return self._held is not None and self._is_over
+
+    def _show(self) -> None:
+        held = self._held
         self.setVisible(held is not None)
         if held is not None:
-            self._where.setText(held.where)
+            end = ": at its end, a step more returns to the code" if self._is_over else ""
+            self._where.setText(f"{held.where}{end}")

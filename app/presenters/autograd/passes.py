@@ -245,6 +245,9 @@ class AutogradPresenter(QObject):
         self._send(MoveForwardCommand(move=cast(Move, move), target=block))
 
     def _move_backward(self, move: str, node: int = -1, *, follows: int = 0) -> None:
+        if move in ("step", "run") and self._view.own_call.at_end:
+            self._send(ContinueTrainingCommand())
+            return
         command = MoveBackwardCommand(move=cast(BackwardMove, move), target=node)
         self._send(command, follows=follows)
 
