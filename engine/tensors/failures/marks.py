@@ -21,7 +21,14 @@ def failed_operands(call: Call) -> FailedOperands | None:
     """The operands of a call that torch refused; None if it has no tensors."""
     if not call.tensors:
         return None
-    for analyse in (_devices, _dtypes, _dimension, _batches, _ANALYSES.get(call.name, _others)):
+    for analyse in (
+        _devices,
+        _dtypes,
+        _dimension,
+        _batches,
+        _labels,
+        _ANALYSES.get(call.name, _others),
+    ):
         found = analyse(call)
         if found is not None:
             return found
@@ -96,6 +103,26 @@ def _batches(call: Call) -> FailedOperands | None:
     rows = [row(s, failing=[0] if s.shape else []) for s in seen]
     text = f"{seen[0].text} holds {match[1]} samples, but {seen[1].text} {match[2]}."
     return FailedOperands("join", call.name, tuple(rows), headings_of(rows), text)
+
+
+def _labels(call: Call) -> FailedOperands | None:
+    """A label of a class for which there is no score."""
+    match = re.search(r"Target (-?\d+) is out of bounds", call.message)
+    if match is None or len(call.tensors) < 2 or not call.tensors[0].shape:
+        return None
+    scores, labels = call.tensors[:2]
+    place = min(1, len(scores.shape) - 1)
+    count = scores.shape[place]
+    note = "" if labels.extremes is None else "holds {}…{}".format(*labels.extremes)
+    rows = (
+        row(scores, failing=[place], note=f"{count} classes, 0…{count - 1}"),
+        row(labels, wrong=("note",), note=note),
+    )
+    text = (
+        f"{scores.text} has scores of {count} classes, numbered 0 to {count - 1}, and"
+        f" {labels.text} holds the label {match[1]}."
+    )
+    return FailedOperands("index", call.name, rows, headings_of(rows), text)
 
 
 _BROADCASTS = re.compile(r"non-singleton dimension|broadcast|must match the size|Target sizes")

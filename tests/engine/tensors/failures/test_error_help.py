@@ -164,6 +164,18 @@ ERRORS = {
     "x.long() ** -1": "Use floats",
     "torch.cat([x[0, 0], x[0, 0]])": "Use stack",
     "nn.BatchNorm1d(4)(x[:1])": "at least two values per channel",
+    "F.cross_entropy(x, torch.tensor([0, 3, 4]))": "this label is 4",
+    "F.nll_loss(x, torch.tensor([0, 3, -2]))": "this label is -2",
+    "F.one_hot(torch.tensor([0, 4]), 3)": "num_classes - 1",
+    "F.cross_entropy(x, torch.zeros(3, 1).long())": "target.squeeze(1)",
+    "F.cross_entropy(x, torch.zeros(4).long())": "The prediction holds 3 samples, the target 4",
+    "F.binary_cross_entropy(x[:, :1] / 9, x[:, 0])": "target has shape (3,), the prediction (3, 1)",
+    "F.binary_cross_entropy_with_logits(x, x[0])": "target has shape (4,), the prediction (3, 4)",
+    "F.binary_cross_entropy(x / 12, torch.ones(3, 4).long())": "different dtypes, Float and Long",
+    "F.binary_cross_entropy(x, x / 12)": "with_logits, which applies sigmoid itself",
+    "nn.Conv2d(3, 2, 1)(torch.ones(1, 3, 2, 2).double())": "The input is double, the layer's",
+    "nn.LSTM(4, 2)(x.double())": "x.to(layer.weight_ih_l0)",
+    "nn.BatchNorm1d(4)(x.double())": "have different dtypes",
 }
 
 

@@ -785,6 +785,11 @@ torch.cat(parts, dim=np.int64(0))
     join [joined 1] All sizes except those of dim 0 must be equal, but they differ in dim 1.
     parts[0]: joined=3 1=4!
     parts[1]: joined=4 1=3!
+F.cross_entropy(x, torch.tensor([0, 3, 4]))
+    index [0 1] x has scores of 4 classes, numbered 0 to 3, and torch.tensor([0, 3, 4]) holds the
+        label 4.
+    x: 0=3 1=4! (4 classes, 0…3)
+    torch.tensor([0, 3, 4]): 0=3 (holds 0…4) wrong note
 F.embedding(torch.tensor([1, -1]), x)
     index [0 1] The rows of x are numbered from 0, and the index holds -1. In embedding a
         negative index does not count from the end.
