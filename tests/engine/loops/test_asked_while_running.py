@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -31,8 +34,8 @@ from tests.engine.loops.held import HeldEngine
 PURE = """
 import os
 marks = "lab"
-print("begins")
 turns = 0
+print("begins")
 while not os.path.exists(GO):
     turns += 1
 """
@@ -79,6 +82,14 @@ signal.signal(signal.SIGURG, before)
 """
 
 
+@pytest.fixture(autouse=True)
+def no_cell_is_left_running(tmp_path) -> Iterator[None]:
+    """The engine is shared: a test that fails must not leave it in an endless loop."""
+    yield
+    (tmp_path / "half").touch()
+    (tmp_path / "go").touch()
+
+
 class Running(HeldEngine):
     """A cell that runs until `go()`."""
 
@@ -113,8 +124,8 @@ def test_a_cell_in_pure_python_is_asked_in_its_middle(
     found = cell.one(CompleteCommand(source="mark", cursor=4))
     assert isinstance(found, CompletionsSnapshot)
     assert [c.text for c in found.completions] == ["marks"]
-    second = names(cell.one(ReadVariablesCommand()))
-    assert int(second["turns"].replace(",", "")) > int(first["turns"].replace(",", ""))
+    while names(cell.one(ReadVariablesCommand()))["turns"] == first["turns"]:
+        pass  # answers may come within one turn
     end = [s for s in cell.go() if isinstance(s, CellSnapshot)]
     assert [s.ok for s in end] == [True]
 
