@@ -73,6 +73,8 @@ class TensorsStage(Stage):
         self.hand.write(self.find(table, QLineEdit, "cell_editor"), WRITTEN)
         self._wait_for_cell(f"y[0, 1] = {WRITTEN}")
         self.hand.until(lambda: table.text_at(0, 1) == WRITTEN, "the new number in the table")
+        link = self.application.bench.link
+        self.hand.until(lambda: not link.busy, "the statistics of the new numbers")
 
     def _read_storage(self) -> None:
         """Click the cell that was written through the slice, and find both elements named."""
