@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from PySide6.QtCore import (
-    QAbstractItemModel,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
 from engine.protocol import ModuleRow, StructureSnapshot
 from widgets import theme
-from widgets.columns import Column, header_data
+from widgets.columns import Column
 from widgets.structure.words import module_tip, shapes_words, state_words
 from widgets.text import format_bytes, format_number
+from widgets.tree_model import Index, TreeModel
 
-Index = QModelIndex | QPersistentModelIndex
 ROW_ROLE = Qt.ItemDataRole.UserRole
 SORT_ROLE = Qt.ItemDataRole.UserRole + 1
 
@@ -108,21 +101,18 @@ _KEYS: dict[int, Callable[[ModuleRow], float]] = {
 """Columns that are sorted by a number; the others are sorted by their texts."""
 
 
-class ModulesModel(QAbstractItemModel):
-    """Each index carries the number of its row. `title` is the name of the subject; `ran`: a step
+class ModulesModel(TreeModel):
+    """`title` is the name of the subject; `ran`: a step
     has run, so a module without calls is not called. `watched` are paths.
     `watch_wanted(path, on)`: the reader has set or taken away a mark."""
 
     watch_wanted = Signal(str, bool)
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(COLUMNS, parent)
         self.rows: tuple[ModuleRow, ...] = ()
         self.title, self.ran = "", False
         self.watched: frozenset[str] = frozenset()
-        self._children: list[list[int]] = []
-        self._places: list[int] = []
-        self._around: list[int] = []
 
     def show_structure(self, whole: StructureSnapshot, title: str) -> bool:
         """Show the modules. True if they are others than before, by their paths."""
@@ -133,7 +123,8 @@ class ModulesModel(QAbstractItemModel):
         self.watched = frozenset(whole.watched)
         self.ran = bool(whole.batch) and not whole.unrun
         if is_new:
-            self._grow()
+            numbers = {row.path: number for number, row in enumerate(self.rows)}
+            self.grow(numbers[row.path.rpartition(".")[0]] if row.path else -1 for row in self.rows)
             self.endResetModel()
         else:
             self._repaint()
@@ -147,20 +138,6 @@ class ModulesModel(QAbstractItemModel):
     def _repaint(self) -> None:
         for number in range(len(self.rows)):
             self.dataChanged.emit(self.index_of(number), self.index_of(number, len(COLUMNS) - 1))
-
-    def _grow(self) -> None:
-        numbers = {row.path: number for number, row in enumerate(self.rows)}
-        self._children = [[] for _ in self.rows]
-        self._places, self._around = [], []
-        for number, row in enumerate(self.rows):
-            around = numbers[row.path.rpartition(".")[0]] if row.path else -1
-            siblings = self._children[around] if around >= 0 else []
-            self._around.append(around)
-            self._places.append(len(siblings))
-            siblings.append(number)
-
-    def index_of(self, number: int, column: int = 0) -> QModelIndex:
-        return self.createIndex(self._places[number], column, number)
 
     def index_at(self, path: str) -> QModelIndex:
         """The index of a module by its path; an invalid one if there is none."""
@@ -176,29 +153,6 @@ class ModulesModel(QAbstractItemModel):
         return "\n".join(lines)
 
     # -- Qt's interface --------------------------------------------------------------------------
-
-    def index(self, row: int, column: int, parent: Index | None = None) -> QModelIndex:
-        siblings = self._below(parent)
-        if not 0 <= row < len(siblings) or not 0 <= column < len(COLUMNS):
-            return QModelIndex()
-        return self.createIndex(row, column, siblings[row])
-
-    def parent(self, index: Index | None = None) -> QModelIndex:  # pyright: ignore
-        if index is None or not index.isValid():
-            return QModelIndex()
-        around = self._around[index.internalId()]
-        return QModelIndex() if around < 0 else self.index_of(around)
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.column() > 0 else len(self._below(parent))
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        return len(COLUMNS)
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> object:
-        return header_data(COLUMNS, section, orientation, role)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         row, column = self.rows[index.internalId()], COLUMNS[index.column()]
@@ -235,11 +189,6 @@ class ModulesModel(QAbstractItemModel):
         on = Qt.CheckState(value) == Qt.CheckState.Checked
         self.watch_wanted.emit(self.rows[index.internalId()].path, on)
         return True
-
-    def _below(self, parent: Index | None) -> list[int]:
-        if parent is None or not parent.isValid():
-            return [0] if self.rows else []
-        return self._children[parent.internalId()]
 
     def _color(self, row: ModuleRow, column: int) -> object:
         colors = theme.current()

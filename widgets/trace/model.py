@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QFont
 
 from engine.protocol import TraceCall, TraceSnapshot
 from widgets import theme
-from widgets.columns import Column, header_data
+from widgets.columns import Column
 from widgets.layout import without_collection
+from widgets.tree_model import Index, TreeModel
 
 MARK_WORDS = {
     "": "",
@@ -30,8 +31,6 @@ _KINDS = {
     "function": "A function of torch",
     "op": "An operator of torch",
 }
-
-Index = QModelIndex | QPersistentModelIndex
 
 
 def _marks(model: TraceModel, call: TraceCall) -> str:
@@ -84,59 +83,25 @@ CALL, LINE, RESULT, NODES, MARKS = range(len(COLUMNS))
 EMPTY = TraceSnapshot(calls=())
 
 
-class TraceModel(QAbstractItemModel):
-    """Each index carries the number of its call. `position` is the current call: calls before it
+class TraceModel(TreeModel):
+    """`position` is the current call: calls before it
     have run, calls after it are dimmed."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(COLUMNS, parent)
         self.trace = EMPTY
         self.position = -1
         self.chosen: frozenset[int] = frozenset()
         """Calls that another view has chosen."""
-        self._children: list[list[int]] = []
-        self._tops: list[int] = []
-        self._rows: list[int] = []
 
     def show_trace(self, trace: TraceSnapshot) -> None:
         self.beginResetModel()
         self.trace, self.position, self.chosen = trace, -1, frozenset()
-        self._tops, self._rows = [], []
         with without_collection():
-            self._children = [[] for _ in trace.calls]
-            for number, call in enumerate(trace.calls):
-                siblings = self._tops if call.parent < 0 else self._children[call.parent]
-                self._rows.append(len(siblings))
-                siblings.append(number)
+            self.grow(call.parent for call in trace.calls)
         self.endResetModel()
 
-    def index_of(self, number: int, column: int = 0) -> QModelIndex:
-        return self.createIndex(self._rows[number], column, number)
-
     # -- Qt's interface --------------------------------------------------------------------------
-
-    def index(self, row: int, column: int, parent: Index | None = None) -> QModelIndex:
-        siblings = self._below(parent)
-        if not 0 <= row < len(siblings) or not 0 <= column < len(COLUMNS):
-            return QModelIndex()
-        return self.createIndex(row, column, siblings[row])
-
-    def parent(self, index: Index | None = None) -> QModelIndex:  # pyright: ignore
-        if index is None or not index.isValid():
-            return QModelIndex()
-        around = self.trace.calls[index.internalId()].parent
-        return QModelIndex() if around < 0 else self.index_of(around)
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.column() > 0 else len(self._below(parent))
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        return len(COLUMNS)
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> object:
-        return header_data(COLUMNS, section, orientation, role)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         number = index.internalId()
@@ -154,11 +119,6 @@ class TraceModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.TextAlignmentRole and column.right:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         return None
-
-    def _below(self, parent: Index | None) -> list[int]:
-        if parent is None or not parent.isValid():
-            return self._tops
-        return self._children[parent.internalId()]
 
     def _color(self, number: int, call: TraceCall, column: int) -> object:
         colors = theme.current()
