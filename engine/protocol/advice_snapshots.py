@@ -16,7 +16,6 @@ FindingKind = Literal[
     "no_gradient",
     "mode",
     "kept_graph",
-    "synchronizing",
     "dead_units",
 ]
 

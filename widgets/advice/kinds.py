@@ -10,7 +10,6 @@ KINDS = {
     "no_gradient": "parameters that get no gradient",
     "mode": "train and eval mode, and graphs built for nothing",
     "kept_graph": "graphs that are kept alive",
-    "synchronizing": "waiting for the GPU at every step",
     "dead_units": "units that give 0 for every sample",
 }
 """What is muted with each kind, in words."""
