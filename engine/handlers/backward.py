@@ -157,12 +157,14 @@ def inspect_value(lab: Lab, command: InspectCommand) -> Iterator[Snapshot]:
         yield _activation(lab, command.key)
         return
     find = {"parameter": _parameter, "gradient": _gradient}
+    backward = lab.backward.under_way
     values = find[command.of](lab, command.key)
     yield ValueSnapshot(
         of=command.of,
         key=command.key,
         values=tuple(v for v in values if v is not None),
         update=_update(lab, command),
+        missing="" if backward is None else backward.missing_words(command.key),
     )
 
 

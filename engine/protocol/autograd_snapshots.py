@@ -171,20 +171,18 @@ def join_graph(parts: Sequence[GraphSnapshot]) -> GraphSnapshot:
     )
 
 
+MissingReason = Literal[
+    "has_gradient", "integer", "not_required", "not_leaf", "not_yet", "late", "cut", "no_path"
+]
+"""Why a tensor has no gradient: `late` says that it required none when it was used, `cut` and
+`no_path` that the graph has no path to it, `not_yet` that it has one."""
+
+
 class WhyNoGradientSnapshot(Snapshot, frozen=True, kw_only=True):
     """Why a tensor has no gradient. `text` says why, `hint` what to write instead. `node` and `cut`
     are the place in the graph of the root (node ids as in its GraphSnapshot)."""
 
-    reason: Literal[
-        "has_gradient",
-        "integer",
-        "not_required",
-        "not_leaf",
-        "not_yet",
-        "late",
-        "cut",
-        "no_path",
-    ]
+    reason: MissingReason
     text: str
     hint: str = ""
     node: int | None = None
@@ -211,14 +209,15 @@ class NodeStep(Struct, frozen=True):
 
 class ParameterGradient(Struct, frozen=True):
     """A parameter, or another tensor that keeps its gradient, and its `.grad` now; None before its
-    AccumulateGrad has run. `retained`: it is not a leaf, and retain_grad() was called. `reached` is
-    False where the graph has no path from the root to it: the pass leaves its `.grad` as it is."""
+    AccumulateGrad has run. `retained`: it is not a leaf, and retain_grad() was called. `missing`
+    says why this pass leaves its `.grad` as it is (`not_yet`: the pass is at its end, and a
+    function on the path gave None); None where a gradient has come or can come."""
 
     name: str
     shape: tuple[int, ...]
     gradient: TensorSummary | None
     retained: bool = False
-    reached: bool = True
+    missing: MissingReason | None = None
 
 
 class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
@@ -321,7 +320,7 @@ class ParameterUpdate(Struct, frozen=True, kw_only=True):
 class ValueSnapshot(Snapshot, frozen=True, kw_only=True):
     """The answer to an InspectCommand: one value per output. Of an activation, `inputs` and
     `weights` are what the block computed it from. `update` is the optimizer's update of a parameter
-    with this gradient."""
+    with this gradient. `missing` says why a parameter gets no gradient in this pass."""
 
     of: str
     key: str
@@ -329,3 +328,4 @@ class ValueSnapshot(Snapshot, frozen=True, kw_only=True):
     inputs: tuple[Value, ...] = ()
     weights: tuple[Value, ...] = ()
     update: ParameterUpdate | None = None
+    missing: str = ""

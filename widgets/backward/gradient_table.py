@@ -19,12 +19,21 @@ from widgets.text import format_number, format_shape
 from widgets.values.value_card import bad_numbers
 
 _COLUMNS = (
-    ("", "● backward has reached this parameter, ✕ no way leads to it"),
+    ("", "● backward has reached this parameter, ✕ it gets no gradient in this pass"),
     ("parameter", "Name in the state_dict"),
     ("shape", "Shape of the parameter and of its gradient"),
     ("‖grad‖", "2-norm of .grad: how much the loss depends on this parameter"),
     ("difference", "Largest absolute difference from what loss.backward() gives"),
 )
+
+MISSING: Mapping[str, tuple[str, str]] = {
+    "not_required": ("frozen", "Its requires_grad is False: autograd does not follow it"),
+    "late": ("too late", "It did not require grad yet when it was used"),
+    "cut": ("cut off", "A detach() or no_grad stands between it and the root"),
+    "no_path": ("not used", "The graph has no path to it: the root was computed without it"),
+    "not_yet": ("None came", "The graph has a path to it, and a function on it gave None"),
+}
+"""Why a pass gives a parameter no gradient: in the row, and when the row is pointed at."""
 
 
 class GradientTable(ReadTable):
@@ -112,11 +121,12 @@ class GradientTable(ReadTable):
             gradient = parameter.gradient
             bad = bad_numbers(gradient) if gradient else ""
             norm = bad or (format_number(gradient.norm) if gradient else "–")
-            if not parameter.reached:
-                norm = "not reached" if gradient is None else f"{norm} (not reached)"
+            why, told = MISSING.get(parameter.missing or "", ("", ""))
+            if why:
+                norm = why if gradient is None else f"{norm} from before ({why})"
             difference = self._differences.get(parameter.name)
             texts = (
-                ("●" if gradient else "○") if parameter.reached else "✕",
+                "✕" if why else "●" if gradient else "○",
                 f"{parameter.name} (retain_grad)" if parameter.retained else parameter.name,
                 format_shape(parameter.shape),
                 norm,
@@ -124,13 +134,14 @@ class GradientTable(ReadTable):
             )
             for column, text in enumerate(texts):
                 role = "text" if gradient else "muted"
-                if not parameter.reached:
+                if why:
                     role = "warning" if column in (0, 3) else "muted"
                 elif column == 0 and gradient:
                     role = "gradient"
                 elif column == 3 and bad:
                     role = "error"
-                self._show_cell(row, column, text, colors.color(role))
+                tip = told if column in (0, 3) else ""
+                self._show_cell(row, column, text, colors.color(role), tip)
         if self._more:
             words = f"and {self._more:,} more, not shown"
             for column in range(self.columnCount()):
@@ -141,15 +152,16 @@ class GradientTable(ReadTable):
             self.resizeColumnsToContents()
         self._show_open()
 
-    def _show_cell(self, row: int, column: int, text: str, color: QColor) -> None:
+    def _show_cell(self, row: int, column: int, text: str, color: QColor, tip: str = "") -> None:
         item = self.item(row, column)
         if item is None:
             item = QTableWidgetItem()
             self.setItem(row, column, item)
         if item.text() != text:
             item.setText(text)
-            item.setToolTip(text)
             self._changed = True
+        if item.toolTip() != (tip or text):
+            item.setToolTip(tip or text)
         if item.foreground().color() != color or item.foreground().style() == Qt.BrushStyle.NoBrush:
             item.setForeground(color)
 

@@ -191,11 +191,14 @@ class BackwardView(QWidget):
         if snapshot.of == "gradient":
             title = f"{snapshot.key}.grad"
             about = "What the optimizer uses to update this parameter."
-            if snapshot.update is not None:
+            if snapshot.missing:
+                about = f"It stays from before. {snapshot.missing}"
+            elif snapshot.update is not None:
                 about += f"\n{update_text(snapshot.update)}"
         else:
             title = snapshot.key
-            about = "The parameter itself: backward has not reached it yet."
+            about = snapshot.missing or "backward has not reached it yet."
+            about = f"The parameter itself: {about}"
         self._pane.show_node(title, about, sections)
 
     def show_comparison(self, snapshot: ComparisonSnapshot) -> None:

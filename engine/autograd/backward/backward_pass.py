@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import islice
 
 from torch import Tensor
 
 from ...console.journal import Journal, Pass, ZeroGrad
-from ...errors import LabError, sendable
+from ...errors import LabError
 from ...protocol import (
     BackwardSnapshot,
     GraphSnapshot,
     NextNode,
     NodeNumbers,
     NodeStep,
-    ParameterGradient,
     PendingGradient,
-    TensorSummary,
 )
 from ...tensors.summary import shown_values, summarise
 from ..formulas import words_of
@@ -32,6 +29,7 @@ from ..graph.stale import stale_tensors
 from ..script.script import code_behind, write_script
 from .breakpoints import Breakpoints
 from .debugger import Debugger
+from .gradient_list import GradientList
 from .held_engine import BreakMode
 from .numbers import node_numbers
 from .pass_record import PassRecord
@@ -40,8 +38,6 @@ from .roots import Subject
 from .stepper import BackwardStepper
 from .stepping import Step, SteppedPass
 
-MAX_GRADIENTS = 500
-"""Tensors whose `.grad` is in a snapshot."""
 MAX_PENDING = 24
 """Nodes whose pending gradients are in a snapshot."""
 
@@ -80,7 +76,6 @@ class BackwardPass:
         self._record: PassRecord | None = None
         self._clears = subject.starts_empty and not accumulate and not inputs
         self._zeroed = False
-        self._summaries: dict[str, tuple[Tensor, int, TensorSummary]] = {}
         debug = debug or partial(Debugger, breakpoints=Breakpoints())
         self.debugger = debug(self._begin, modules={})
         graph, provenance = self.stepper.graph, subject.provenance
@@ -88,6 +83,9 @@ class BackwardPass:
             {n.id: module for n in graph.nodes if (module := provenance.module(n))}
         )
         self._freed = released_bytes(graph, self.stepper.plan)
+        self._gradients = GradientList(
+            subject, graph, self.parameters, self.gradient_of, only=bool(self.inputs)
+        )
         self._values = ForwardValues(graph, subject.held(), provenance.chain)
 
     def _begin(self) -> SteppedPass:
@@ -183,17 +181,8 @@ class BackwardPass:
         return BackwardSnapshot(
             position=position,
             step=None if last is None else self.node_step(last),
-            gradients=tuple(
-                ParameterGradient(
-                    name=sendable(name),
-                    shape=tuple(p.shape),
-                    gradient=self._summary(name, self._gradient_shown(name)),
-                    retained=name in self.subject.retained,
-                    reached=name in self.parameters,
-                )
-                for name, p in islice(self.listed.items(), MAX_GRADIENTS)
-            ),
-            gradients_more=max(0, len(self.listed) - MAX_GRADIENTS),
+            gradients=self._gradients.rows(self._all_came),
+            gradients_more=self._gradients.more,
             next=self._next(),
             stopped_by=debugger.stopped_by,
             breakpoints=debugger.breakpoints.states_in(stepped.plan),
@@ -222,13 +211,17 @@ class BackwardPass:
 
     @property
     def listed(self) -> dict[str, Tensor]:
-        """`parameters`, then those that the pass does not reach."""
-        if self.inputs:
-            return dict(self.parameters)
-        return {**self.parameters, **self.subject.unreached}
+        """`parameters`, then those that get no gradient."""
+        return self._gradients.tensors
 
-    def _gradient_shown(self, name: str) -> Tensor | None:
-        return self.gradient_of(name) if name in self.parameters else self.listed[name].grad
+    @property
+    def _all_came(self) -> bool:
+        return self.stepper.next_node is None and not self._zeroed
+
+    def missing_words(self, name: str) -> str:
+        """Why a row of the gradients gets none, and what to write instead; empty if it has one, or
+        one can come."""
+        return self._gradients.missing_words(name, self._all_came)
 
     def _pending(self, node_id: int) -> PendingGradient:
         return PendingGradient(
@@ -316,16 +309,6 @@ class BackwardPass:
                 parameter.grad = None
             else:
                 parameter.grad = parameter.grad.detach().zero_()
-
-    def _summary(self, name: str, gradient: Tensor | None) -> TensorSummary | None:
-        """The summary of a gradient, cached until the gradient changes: every snapshot shows all
-        gradients."""
-        if gradient is None:
-            return None
-        known = self._summaries.get(name)
-        if known is None or known[0] is not gradient or known[1] != gradient._version:
-            known = self._summaries[name] = gradient, gradient._version, summarise(gradient)
-        return known[2]
 
     def _outgoing(self, step: Step) -> list[tuple[str, Tensor | None]]:
         if not self.stepper.runs(step.node):

@@ -49,8 +49,8 @@ class Subject:
     shown: dict[str, Tensor]
     retained: dict[str, Tensor]
     unreached: Mapping[str, Tensor] = MappingProxyType({})
-    """Leaves that require grad and belong to the code or the modules of the roots, although no way
-    leads from a root to them: they get no gradient."""
+    """Parameters and leaves that belong to the code or the modules of the roots and get no
+    gradient: no path leads to them from a root, or they do not require grad."""
     results: Mapping[str, Tensor] = MappingProxyType({})
     """The named tensors that require grad and are not leaves."""
     provenance: Provenance
@@ -133,6 +133,7 @@ class ModelSubject(Subject):
         self.written = Roots(run=edge.node._sequence_nr())
         self.names = dict(forward.module.named_parameters())
         self.shown, self.retained = self.names, {}
+        self.unreached = without_gradient(self.names, leaves_of(read_graph(self.roots)))
         known = {id(p): name for name, p in self.names.items()}
         data = {id(forward.x): "x", id(forward.y): "y"}
         data.update({id(b): name for name, b in forward.module.named_buffers()})
@@ -220,7 +221,7 @@ class ConsoleSubject(Subject):
             name: t
             for name, t in named.items()
             if t.is_leaf
-            and t.requires_grad
+            and (t.requires_grad or isinstance(t, nn.Parameter))
             and id(t) not in reached
             and (name in words or owners.get(id(t), "").partition(".")[0] in modules)
         }
@@ -302,6 +303,14 @@ def leaves_of(graph: Graph) -> dict[str, Tensor]:
     """The leaves of a graph by name."""
     leaves = [(n.label or f"leaf {n.id}", n.variable) for n in graph.nodes if n.is_leaf]
     return {name: t for name, t in leaves if t is not None}
+
+
+def without_gradient(
+    parameters: Mapping[str, Tensor], leaves: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The parameters that are not among the leaves of a graph."""
+    reached = {id(t) for t in leaves.values()}
+    return {name: p for name, p in parameters.items() if id(p) not in reached}
 
 
 def _owners(variables: dict[str, Any]) -> dict[int, str]:

@@ -11,7 +11,7 @@ from ...random_states import States
 from ...recording.recording import Recording
 from ..graph.provenance import Provenance
 from ..graph.reading import read_graph
-from .roots import Subject, leaves_of
+from .roots import Subject, leaves_of, without_gradient
 
 
 class StepSubject(Subject):
@@ -49,10 +49,7 @@ class StepSubject(Subject):
             owner_of=lambda t: owners.get(id(t), ""),
         )
         self.shown = leaves_of(read_graph(self.roots, names=self.names))
-        reached = {id(t) for t in self.shown.values()}
-        self.unreached = {
-            name: p for name, p in self.names.items() if p.requires_grad and id(p) not in reached
-        }
+        self.unreached = without_gradient(self.names, self.shown)
 
 
 def module_names(module: nn.Module) -> dict[nn.Module, str]:

@@ -13,9 +13,9 @@ from typing import Any, Self
 import torch
 
 from ..graph.engine_run import Gradients, execution_order
+from ..graph.inputs import above, wanted_from
 from ..graph.reading import Graph, Node, as_roots, read_graph
 from .gradients import check_all_fit, root_gradients
-from .inputs import above, wanted_from
 
 PreHook = Callable[[Gradients], Gradients]
 Edit = Gradients | PreHook

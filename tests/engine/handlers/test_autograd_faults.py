@@ -16,8 +16,8 @@ from engine.protocol import (
     BackwardSnapshot,
     CompareGradientsCommand,
     ComparisonSnapshot,
-    ErrorSnapshot,
     InspectCommand,
+    ValueSnapshot,
     ZeroGradientsCommand,
 )
 from tests.engine.handlers.test_backward_handlers import begun
@@ -107,26 +107,85 @@ def test_the_example_of_cuts_shows_both(told: Told) -> None:  # noqa: F811
 
 
 LAYERS = """
+class Stops(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None
+
 net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+net[1].bias.requires_grad_(False)
 w = torch.ones(2, requires_grad=True)
+stopped = torch.ones(2, requires_grad=True)
 other = torch.ones(2, requires_grad=True)
 """
-USE = "loss = (net[1](net[0](torch.ones(1, 2)).detach()) * w.detach().sum()).sum()"
+USE = """loss = (
+    net[1](net[0](torch.ones(1, 2)).detach()) * w.detach().sum() + Stops.apply(stopped).sum()
+).sum()
+"""
 
 
-def test_what_gets_no_gradient_is_in_the_list(told: Told) -> None:  # noqa: F811
+def test_what_gets_no_gradient_is_in_the_list_with_its_reason(told: Told) -> None:  # noqa: F811
     told.run(LAYERS, "net[1].weight.sum()")
     told.run(USE, "loss")
+    before = {g.name: g.missing for g in told.newest[BackwardSnapshot].gradients}
     told.move("end")
     backward = told.newest[BackwardSnapshot]
     assert isinstance(backward, BackwardSnapshot)
-    rows = {g.name: (g.reached, g.gradient is not None) for g in backward.gradients}
+    rows = {g.name: (g.missing, g.gradient is not None) for g in backward.gradients}
     assert rows == {
-        "net[1].weight": (True, True),
-        "net[1].bias": (True, True),
-        "net[0].weight": (False, False),
-        "net[0].bias": (False, False),
-        "w": (False, False),
+        "net[1].weight": (None, True),
+        "stopped": ("not_yet", False),
+        "net[1].bias": ("not_required", False),
+        "net[0].weight": ("cut", False),
+        "net[0].bias": ("cut", False),
+        "w": ("cut", False),
     }
-    told.session.handle(InspectCommand(of="parameter", key="w"))
-    assert ErrorSnapshot not in told.newest
+    assert before == {name: None if name == "stopped" else why for name, (why, _) in rows.items()}
+    names = told.session.lab.console.namespace
+    for name in rows:
+        names.tensor(name).grad = None
+    names.tensor("loss").backward()
+    assert {name: names.tensor(name).grad is not None for name in rows} == {
+        name: has for name, (_, has) in rows.items()
+    }
+
+
+def test_the_values_of_a_row_say_why_it_gets_no_gradient(told: Told) -> None:  # noqa: F811
+    told.run(LAYERS, "net[1].weight.sum()")
+    told.run(USE, "loss")
+    told.move("end")
+    for name, words in {
+        "net[1].bias": "`net[1].bias` does not require grad",
+        "w": "The graph has no path from `loss` to `w`. It was cut:",
+        "stopped": "a function on the path to `stopped` gave None",
+        "net[1].weight": "",
+    }.items():
+        told.session.handle(InspectCommand(of="parameter", key=name))
+        shown = told.newest[ValueSnapshot]
+        assert isinstance(shown, ValueSnapshot)
+        assert shown.key == name and words in shown.missing and bool(words) == bool(shown.missing)
+
+
+def test_an_emptied_gradient_is_not_said_to_be_missing(told: Told) -> None:  # noqa: F811
+    told.run("w = torch.ones(2, requires_grad=True)\nloss = (w * w).sum()", "loss")
+    told.move("end")
+    told.session.handle(ZeroGradientsCommand(set_to_none=True))
+    (row,) = told.newest[BackwardSnapshot].gradients
+    assert row.gradient is None and row.missing is None
+
+
+def test_frozen_parameters_of_the_canvas_are_in_the_list() -> None:
+    lab, _ = begun()
+    module = lab.models.require_forward().module
+    name = next(name for name, _ in module.named_parameters())
+    module.get_parameter(name).requires_grad_(False)
+    forward = lab.models.require_forward()
+    while not forward.done:
+        forward.step()
+    rows = BackwardPass(ModelSubject(forward)).snapshot().gradients
+    assert [row.name for row in rows] == [name for name, _ in module.named_parameters()]
+    assert {row.name: row.missing for row in rows if row.missing} == {name: "not_required"}

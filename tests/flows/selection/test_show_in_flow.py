@@ -212,7 +212,7 @@ def test_a_parameter_that_no_gradient_reaches_leads_to_its_module_and_values(pro
     choose_gradient(program, "idle.weight")
     assert program.bench.selection.current == Parameter("idle.weight")
     table = steps(program).backward.table
-    assert table.item(table.currentRow(), 3).text() == "not reached"
+    assert table.item(table.currentRow(), 3).text() == "not used"
     to = menu_of(program, "gradients")
     assert list(to) == ["Model", "Values", "Storage"]  # no node, so no line
     to["Values"]()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from PySide6.QtCore import Qt
 
-from engine.protocol import ParameterGradient
+from engine.protocol import MissingReason, ParameterGradient, TensorSummary
 from widgets import theme
-from widgets.backward.gradient_table import GradientTable
+from widgets.backward.gradient_table import MISSING, GradientTable
 
 
 def test_what_is_left_out_is_said(qtbot) -> None:
@@ -63,3 +65,20 @@ def test_fewer_gradients_and_another_theme_ask_for_nothing(qtbot, qapp):
     table.show_gradients([ParameterGradient(n, (2,), None) for n in "ab"])
     theme.apply(qapp, theme.LIGHT)
     assert asked == [] and table.rowCount() == 2
+
+
+def test_a_row_says_why_it_gets_no_gradient(qtbot):
+    table = GradientTable()
+    qtbot.addWidget(table)
+    old = TensorSummary(shape=(2,), dtype="float32", device="cpu", size_bytes=8, norm=2.0)
+    rows = [
+        ParameterGradient("w", (2,), None),
+        ParameterGradient("frozen", (2,), None, missing="not_required"),
+        ParameterGradient("unused", (2,), old, missing="no_path"),
+    ]
+    table.show_gradients(rows)
+    texts = [(table.item(row, 0).text(), table.item(row, 3).text()) for row in range(3)]
+    assert texts == [("○", "–"), ("✕", "frozen"), ("✕", "2 from before (not used)")]
+    assert "requires_grad is False" in table.item(1, 3).toolTip()
+    reasons = set(get_args(MissingReason)) - {"has_gradient", "integer", "not_leaf"}
+    assert reasons == set(MISSING)  # a row is a leaf, or keeps its gradient, and is floating

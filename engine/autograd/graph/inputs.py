@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from ..graph.reading import Graph, gradient_edge
+from .reading import Graph, gradient_edge
 
 
 def wanted_from(graph: Graph, inputs: Sequence[torch.Tensor]) -> dict[int, list[tuple[int, int]]]:
