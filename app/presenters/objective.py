@@ -19,7 +19,7 @@ from engine.protocol import (
 )
 from widgets.training.setup_form import SetupForm
 
-_NO_DATA = ("module", "optimizer", "number")
+_NO_DATA = ("module", "optimizer", "number", "function")
 """Kinds of variables that are no data."""
 
 

@@ -121,6 +121,7 @@ class SubjectPresenter(QObject):
                 Offer(ConsoleSubject(variable.name), f"{variable.type}, a variable of the console.")
                 for variable in snapshot.variables
                 if variable.kind == "module"
+                or (variable.kind == "function" and variable.name != "step")  # Train's own
             )
             self._show_offers()
             self._show_need()

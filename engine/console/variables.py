@@ -17,6 +17,7 @@ from torch import nn
 from ..control import Control
 from ..errors import sendable
 from ..protocol import MAX_SNAPSHOT_BYTES, Variable, VariableKind, VariablesSnapshot
+from ..signatures import takes_tensors
 from ..tensors.readable import dtype_name, readable
 from ..tensors.storages import Storages
 from .namespace import Namespace
@@ -96,7 +97,7 @@ def describe(name: str, value: object, storages: Storages) -> Variable:
         return _array(name, value, storages)  # pyright: ignore[reportArgumentType]
     return Variable(
         name=name,
-        kind=_kind(kind),
+        kind="function" if or_none(lambda: takes_tensors(value)) else _kind(kind),
         type=kind.__name__,
         text=_clip(or_none(lambda: _words(value)) or ""),
         device=or_none(lambda: _devices(value)) or "",

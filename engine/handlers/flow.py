@@ -36,7 +36,8 @@ from ..protocol import (
     Snapshot,
 )
 from ..randomness import RandomStream
-from ..subjects.subject import CanvasModel, CodeModel, required_parameters
+from ..signatures import required_parameters
+from ..subjects.subject import CanvasModel, CodeModel
 from .subjects import find_subject, objective_of
 
 MAX_CELLS = 12_000

@@ -43,6 +43,7 @@ from ..protocol import (
     WriteStepCommand,
 )
 from ..randomness import RandomStream
+from ..signatures import required_parameters
 from ..subjects.calls import calls_in
 from ..subjects.initial_values import preview
 from ..subjects.python_file import objects_in
@@ -53,7 +54,7 @@ from ..subjects.structure import (
     unregistered,
     weight_rows,
 )
-from ..subjects.subject import CanvasModel, CodeModel, required_parameters
+from ..subjects.subject import CanvasModel, CodeModel
 from ..subjects.written import run_line as run_written_line
 from ..training.batches import batches_of, generators_of
 from ..training.code_objective import CodeObjective, Step, compile_step

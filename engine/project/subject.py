@@ -12,14 +12,14 @@ class CanvasSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="canvas
 
 
 class ConsoleSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="console"):
-    """`expression` names a module of the console (`model`, `model.encoder`), or makes one
-    (`Net(10)`)."""
+    """`expression` names a module of the console (`model`, `model.encoder`) or a function of
+    tensors, or makes a module (`Net(10)`)."""
 
     expression: str
 
 
 class FileSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="file"):
-    """`expression` names or makes a module in the Python file at `path`."""
+    """As ConsoleSubject, in the Python file at `path`."""
 
     path: str
     expression: str

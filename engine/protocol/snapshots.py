@@ -314,7 +314,8 @@ class CellSnapshot(Snapshot, frozen=True, kw_only=True):
     error: ErrorReport | None
 
 
-VariableKind = Literal["tensor", "module", "optimizer", "number", "other"]
+VariableKind = Literal["tensor", "module", "optimizer", "number", "function", "other"]
+"""A function is one that may take tensors: it needs arguments."""
 
 
 class Variable(Struct, frozen=True):

@@ -23,7 +23,7 @@ from ..control import Control
 from ..errors import LabError
 from ..protocol import FileObject, FileObjectKind
 from ..recording.user_files import is_user_file
-from .subject import required_parameters
+from ..signatures import required_parameters
 
 _PREFIX = "tensorlab_file_"
 """Before the name of a module whose own name a library has."""

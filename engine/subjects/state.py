@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -20,6 +22,8 @@ from ..errors import LabError
 from ..loops.watching import Watching
 from ..project.subject import ConsoleSubject, FileSubject, title
 from ..randomness import RandomStream
+from ..signatures import takes_tensors
+from .function import FunctionModule
 from .python_file import Around, PythonFile, run_file
 from .subject import CodeModel, made_module
 
@@ -42,6 +46,7 @@ class SubjectState:
     before: CodeModel | None = None
     """A copy of a subject, kept to be compared with what becomes of it."""
     _made: dict[tuple[ConsoleSubject | FileSubject, int], _Made] = field(default_factory=dict)
+    _functions: dict[ConsoleSubject | FileSubject, FunctionModule] = field(default_factory=dict)
 
     def run_file(
         self, path: Path, output: Output, control: Control, around: Around = nullcontext
@@ -87,9 +92,10 @@ class SubjectState:
     def value(
         self, expression: str, variables: Mapping[str, Any], output: Output, control: Control
     ) -> object:
-        """The value of any expression among the variables. Raises LabError for a name that is not
-        there, and whatever its calls raise."""
-        if not _read(expression)[0]:
+        """The value of any expression among the variables: a name, a call, `(x, y)`. Raises
+        LabError for a name that is not there, and whatever its calls raise."""
+        tree = _parsed(expression)
+        if not any(isinstance(node, ast.Call | ast.Tuple | ast.List) for node in ast.walk(tree)):
             return resolve(expression, variables)
         with output.redirected(), control.user_code():
             return eval(expression, dict(variables))
@@ -119,6 +125,9 @@ class SubjectState:
         value = None if calls else resolve(expression, variables)
         if isinstance(value, nn.Module):
             return CodeModel(title(subject), value, variables)
+        if takes_tensors(value):
+            assert inspect.isfunction(value)
+            return CodeModel(title(subject), self._around(subject, value), variables, made=True)
         named = {name: variables.get(name) for name in names}
         made = self._made.get((subject, seed))
         if made is None or any(made.named[name] is not named[name] for name in names):
@@ -128,14 +137,27 @@ class SubjectState:
             made = self._made[subject, seed] = _Made(made_module(expression, value, seed), named)
         return CodeModel(title(subject), made.module, variables, made=True)
 
+    def _around(
+        self, subject: ConsoleSubject | FileSubject, function: FunctionType
+    ) -> FunctionModule:
+        """The module around a function: the same one for as long as it has the same parts."""
+        module, known = FunctionModule(function), self._functions.get(subject)
+        if known is None or not known.is_of(module):
+            known = self._functions[subject] = module
+        return known
+
 
 def _read(expression: str) -> tuple[bool, set[str]]:
     """Whether an expression calls anything, and the names in it. Raises LabError."""
+    nodes = list(ast.walk(_parsed(expression)))
+    calls = any(isinstance(node, ast.Call) for node in nodes)
+    return calls, {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def _parsed(expression: str) -> ast.Expression:
     try:
-        nodes = list(ast.walk(ast.parse(expression, mode="eval")))
+        return ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError):
         raise LabError(
             f"`{expression}` is not a Python expression.", hint="Write a name, or a call: Net(10)."
         ) from None
-    calls = any(isinstance(node, ast.Call) for node in nodes)
-    return calls, {node.id for node in nodes if isinstance(node, ast.Name)}

@@ -13,8 +13,12 @@ from torch import nn
 from ..errors import LabError
 from ..models.live import LiveModel
 from ..randomness import RandomStream
+from ..signatures import required_parameters
 
-_MODULES = "A subject is an nn.Module, a class of one, or a function that returns one."
+_MODULES = (
+    "A subject is an nn.Module, a class of one, a function that returns one, or a function of"
+    " tensors."
+)
 
 
 class Subject(Protocol):
@@ -42,7 +46,7 @@ class CanvasModel:
 @dataclass(frozen=True)
 class CodeModel:
     """A module of the user's code. `variables` are the names that stand around it; `made`: it was
-    made for the subject, by a call."""
+    made for the subject, by a call or around a function."""
 
     title: str
     module: nn.Module
@@ -76,15 +80,3 @@ def made_module(expression: str, value: object, seed: int) -> nn.Module:
             f"`{expression}()` returned an object of type {type(made).__name__}.", hint=_MODULES
         )
     return made
-
-
-def required_parameters(value: object) -> tuple[str, ...]:
-    """The parameters without a default of a class or function, as far as Python can tell."""
-    if not callable(value):
-        return ()
-    try:
-        parameters = inspect.signature(value).parameters.values()
-    except (TypeError, ValueError):  # made in C, or with a metaclass of its own
-        return ()
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return tuple(p.name for p in parameters if p.default is p.empty and p.kind not in variadic)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..errors import LabError
 from ..modes import modes_kept
+from ..signatures import required_parameters
 from .batches import tensors_in
 
 _WRITE = "Write the step yourself: def step(batch): ... return loss."
@@ -51,7 +52,7 @@ def write_step(model: nn.Module, batch: Any) -> UsualStep:
             'return {"loss": loss}',
         ]
         return UsualStep("triplets", _source(lines))
-    parts = _taken_apart(batch)
+    parts = _taken_apart(batch, _takes(model))
     prediction = _predicted(model, parts.args, parts.kwargs)
     if isinstance(prediction, Exception):
         raise LabError(
@@ -95,7 +96,14 @@ def _is_triplet(batch: Any) -> bool:
     )
 
 
-def _taken_apart(batch: Any) -> _Parts:
+def _takes(model: nn.Module) -> int:
+    """How many arguments the model needs."""
+    signature = getattr(model, "__signature__", None)  # that of a function
+    return len(required_parameters(model.forward if signature is None else model))
+
+
+def _taken_apart(batch: Any, takes: int) -> _Parts:
+    """A model that takes as many arguments as the batch has parts takes the target too."""
     if isinstance(batch, Mapping):
         target = next((name for name in _TARGETS if name in batch), None)
         inputs = {key: value for key, value in batch.items() if key != target}
@@ -106,6 +114,9 @@ def _taken_apart(batch: Any) -> _Parts:
         return _Parts("x = batch", "x", (batch,), {}, None)
     if len(batch) == 1:
         return _Parts("(x,) = batch", "x", tuple(batch), {}, None)
+    if takes == len(batch):
+        names = ", ".join(f"x{n}" for n in range(1, takes + 1))
+        return _Parts(f"{names} = batch", names, tuple(batch), {}, None)
     inputs = len(batch) - 1
     call = "x" if inputs == 1 else ", ".join(f"x{n}" for n in range(1, inputs + 1))
     return _Parts(f"{call}, y = batch", call, tuple(batch[:-1]), {}, batch[-1])
@@ -179,6 +190,8 @@ def _without_target(prediction: Any, args: tuple[Any, ...]) -> tuple[str, list[s
     """As `_with_target`, for tasks whose target is the input x, or inside the model."""
     if isinstance(getattr(prediction, "loss", None), Tensor):
         return "a model with its own loss", ["return prediction.loss"]
+    if isinstance(prediction, Tensor) and prediction.is_floating_point() and not prediction.ndim:
+        return "a model that returns its loss", ["return prediction"]
     if len(args) != 1 or not isinstance(args[0], Tensor):
         return None
     x = args[0]

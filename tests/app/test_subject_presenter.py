@@ -92,3 +92,11 @@ def test_training_and_export_send_the_subject(bench, link, chooser, qtbot):
     ExportPresenter(bench, bench.window).export("pt", "/x.pt")
     command = link.sent[-1]
     assert isinstance(command, ExportCommand) and command.subject == ConsoleSubject("model")
+
+
+def test_functions_of_tensors_are_offered_but_the_step(bench, chooser):
+    answer = VariablesSnapshot(
+        variables=(Variable("f", "function", "function"), Variable("step", "function", "function"))
+    )
+    bench.store.take(answer)
+    assert offered(chooser) == ["Canvas", "Console", "f", "Open a Python file …"]

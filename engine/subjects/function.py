@@ -1,0 +1,145 @@
+"""A function of tensors as a module, so that the workspaces can work on it."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from torch import Tensor, nn
+
+from ..recording.user_files import is_user_file
+
+MAX_ELEMENTS = 1000
+"""A list, tuple or dict that is longer is data, and not searched for parameters."""
+
+
+class Parts(nn.Module):
+    """What a function names, or a list, tuple or dict holds: leaf tensors that require a gradient
+    are its parameters, modules its children, and functions and collections of such too. All are the
+    user's own objects."""
+
+    def __init__(self, value: object, known: dict[int, Parts] | None = None) -> None:
+        super().__init__()
+        known = {} if known is None else known
+        known[id(value)] = self
+        for name, inner in _named(value).items():
+            if isinstance(inner, nn.Module):
+                self._modules[name] = inner
+            elif isinstance(inner, Tensor):
+                if inner.is_leaf and inner.requires_grad:  # nn.Parameter(inner) is another leaf
+                    self._parameters[name] = inner  # pyright: ignore[reportArgumentType]
+            else:
+                parts = known.get(id(inner)) or Parts(inner, known)
+                if parts._modules or parts._parameters:
+                    self._modules[name] = parts
+
+    def now(self, value: Any) -> Any:
+        """The value; in a copy of this module, and while other tensors stand for its parameters, a
+        copy of the value with the parts that this module has."""
+        others: dict[str, object] = {}
+        for name, inner in _named(value).items():
+            own: object = self._parameters.get(name)
+            own = self._modules.get(name) if own is None else own
+            own = own.now(inner) if isinstance(own, Parts) else own
+            if own is not None and own is not inner:
+                others[name] = own
+        return _with(value, others) if others else value
+
+
+class FunctionModule(Parts):
+    """Calls a function. Its parts are what the function names in its closure, its default
+    arguments and, if it is the user's, the globals that it reads."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._function = function
+        self.__signature__ = inspect.signature(function)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.now(self._function)(*args, **kwargs)
+
+    def is_of(self, newer: FunctionModule) -> bool:
+        """Whether this module still stands for what `newer` does: it has the parts that the
+        function names now. It may have more of them: those frozen meanwhile."""
+        function = newer._function
+        return (
+            self._function is function
+            and self.now(function) is function
+            and _tensors(newer) <= _tensors(self)
+        )
+
+    def extra_repr(self) -> str:
+        return getattr(self._function, "__name__", "")
+
+
+def _tensors(module: nn.Module) -> set[tuple[str, int]]:
+    return {(name, id(p)) for name, p in module.named_parameters(remove_duplicate=False)}
+
+
+def _named(value: object) -> Mapping[str, object]:
+    """What a function names, and the elements of a collection; nothing of any other value."""
+    if isinstance(value, FunctionType):
+        names = _read_globals(value.__code__) if is_user_file(value.__code__.co_filename) else ()
+        known = value.__globals__
+        read = {name: known[name] for name in names if name in known}
+        return {**read, **_closure(value), **_defaults(value), **(value.__kwdefaults__ or {})}
+    if not isinstance(value, list | tuple | dict) or len(value) > MAX_ELEMENTS:
+        return {}
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    return {str(key): inner for key, inner in pairs if "." not in str(key)}
+
+
+def _with(value: Any, others: Mapping[str, object]) -> Any:
+    """A copy of a function or a collection that names others."""
+    if isinstance(value, dict):
+        return {key: others.get(str(key), inner) for key, inner in value.items()}
+    if not isinstance(value, FunctionType):
+        found = [others.get(str(n), inner) for n, inner in enumerate(value)]
+        return type(value)(*found) if hasattr(value, "_fields") else type(value)(found)
+    code, cells = value.__code__, value.__closure__ or ()
+    made = FunctionType(
+        code,
+        {**value.__globals__, **others},
+        value.__name__,
+        tuple({**_defaults(value), **others}[name] for name in _defaults(value)),
+        tuple(
+            CellType(others[name]) if name in others else cell
+            for name, cell in zip(code.co_freevars, cells, strict=True)
+        ),
+    )
+    made.__kwdefaults__ = {n: others.get(n, v) for n, v in (value.__kwdefaults__ or {}).items()}
+    if made.__globals__.get(value.__name__) is value:  # it calls itself
+        made.__globals__[value.__name__] = made
+    return made
+
+
+@lru_cache(maxsize=256)
+def _read_globals(code: CodeType) -> tuple[str, ...]:
+    """The names of globals that the code and the functions inside it read, each once."""
+    names = [i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"]
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            names += _read_globals(inner)
+    return tuple(dict.fromkeys(names))
+
+
+def _closure(function: FunctionType) -> dict[str, object]:
+    found: dict[str, object] = {}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    for name, cell in cells:
+        with suppress(ValueError):  # a variable that is not bound yet
+            found[name] = cell.cell_contents
+    return found
+
+
+def _defaults(function: FunctionType) -> dict[str, object]:
+    """The defaults of the parameters that may be given by place, by name."""
+    values = function.__defaults__ or ()
+    places = function.__code__.co_argcount
+    names = function.__code__.co_varnames[places - len(values) : places]
+    return dict(zip(names, values, strict=True))
