@@ -58,8 +58,24 @@ class ProjectFiles(QObject):
     @property
     def document_modified(self) -> bool:
         """Whether the document has unsaved changes; the weights are not part of it."""
-        cells_differ = self._store.project.cells != self._kept_cells
-        return self._recovered or cells_differ or not self._history.stack.isClean()
+        return self._edited or self._cells_differ
+
+    @property
+    def _edited(self) -> bool:
+        return self._recovered or not self._history.stack.isClean()
+
+    @property
+    def _cells_differ(self) -> bool:
+        return self._store.project.cells != self._kept_cells
+
+    def _unsaved(self) -> list[str]:
+        """What has not been saved, in words."""
+        parts = (
+            (self._edited, "your edits"),
+            (self._cells_differ, "the cells that you ran in the console"),
+            (self._weights.modified, "the weights that the model has learnt"),
+        )
+        return [words for differs, words in parts if differs]
 
     def new(self, project: Project | None = None) -> bool:
         """Show an empty project, or a copy of a template. False if the user keeps the old one."""
@@ -119,8 +135,7 @@ class ProjectFiles(QObject):
             return False
         if not self.modified:
             return True
-        what = "The weights that the model has learnt" if self._weights.modified else ""
-        answer = self._dialogs.unsaved(self._window, self._store.project.name, what)
+        answer = self._dialogs.unsaved(self._window, self._store.project.name, self._unsaved())
         return self.save() and self._weights_written() if answer == "save" else answer == "discard"
 
     def _may_stop(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ STAGES = (BuildStage, AutogradStage, TrainStage, ExportStage, TensorsStage)
 class _Dialogs(Dialogs):
     """Leaves without saving, since the tour's project is not needed any more."""
 
-    def unsaved(self, parent: QWidget, name: str, weights: str = "") -> UnsavedAnswer:
+    def unsaved(self, parent: QWidget, name: str, lost: Sequence[str]) -> UnsavedAnswer:
         return "discard"
 
     def confirm(self, parent: QWidget, question: str, yes: str) -> bool:

@@ -5,6 +5,7 @@ Classes of `QtWidgets` are made when they are first named: here when a question 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from PySide6 import QtWidgets
@@ -36,14 +37,14 @@ class Dialogs:
             parent, title, start, name_filter, options=self._options()
         )[0]
 
-    def unsaved(self, parent: QWidget, name: str, weights: str = "") -> UnsavedAnswer:
-        """`weights` names what would be lost besides the changes to the project `name`."""
+    def unsaved(self, parent: QWidget, name: str, lost: Sequence[str]) -> UnsavedAnswer:
+        """`lost` says what of the project `name` is not saved, each in the plural."""
         box = QtWidgets.QMessageBox(parent)
         box.setIcon(QtWidgets.QMessageBox.Icon.Question)
         box.setWindowTitle("Unsaved changes")
-        box.setText(f"Save the changes to “{name}”?")
-        lost = f"{weights} and all changes are lost." if weights else "they are lost."
-        box.setInformativeText(f"Without saving, {lost[0].lower()}{lost[1:]}")
+        box.setText(f"Save “{name}”?")
+        things = " and ".join(filter(None, (", ".join(lost[:-1]), lost[-1])))
+        box.setInformativeText(f"Without saving, {things} are lost.")
         box.setStandardButtons(
             QtWidgets.QMessageBox.StandardButton.Save
             | QtWidgets.QMessageBox.StandardButton.Discard

@@ -134,7 +134,7 @@ class Person(Dialogs):
         self.asked.append(f"{title} {start}")
         return self.path
 
-    def unsaved(self, parent, name, weights="") -> UnsavedAnswer:
+    def unsaved(self, parent, name, lost) -> UnsavedAnswer:
         self.asked.append(name)
         return self.leave
 

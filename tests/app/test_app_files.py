@@ -43,8 +43,8 @@ class Answers(Dialogs):
         self.asked.append("save")
         return self.save
 
-    def unsaved(self, *_args) -> UnsavedAnswer:
-        self.asked.append("unsaved")
+    def unsaved(self, parent, name, lost) -> UnsavedAnswer:
+        self.asked.append(f"unsaved: {', '.join(lost)}")
         return self.leave
 
 
@@ -172,6 +172,11 @@ def test_recent_files_are_newest_first_and_few(desk):
 def test_cells_that_were_run_are_unsaved_work(desk, tmp_path):
     desk.store.set_project(edits.record_cell(desk.store.project, "x = 1"))
     assert desk.files.modified
+    cells = "the cells that you ran in the console"
+    assert not desk.files.may_leave() and desk.answers.asked == [f"unsaved: {cells}"]
+    desk.change()
+    assert not desk.files.may_leave()
+    assert desk.answers.asked[-1] == f"unsaved: your edits, {cells}"
     assert desk.files.save_as(str(tmp_path / "cells.tlab"))
     assert not desk.files.modified
     assert desk.files.new() and desk.store.project.cells == ()
@@ -293,7 +298,7 @@ def test_a_run_is_stopped_before_its_project_is_left_if_the_user_agrees(desk, tr
     desk.answers.agrees = True
     desk.answers.leave = "discard"
     assert desk.files.new()
-    assert desk.link.signals[0] == StopSignal() and desk.answers.asked[-1] == "unsaved"
+    assert desk.link.signals[0] == StopSignal() and desk.answers.asked[-1].endswith("learnt")
 
 
 def test_a_python_file_is_told_by_its_path(desk, tmp_path):

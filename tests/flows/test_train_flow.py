@@ -203,7 +203,7 @@ def test_what_was_learnt_is_unsaved_work_and_comes_back_with_the_project(
     answers.unsaved = lambda *args: asked.append(args[1:]) or "cancel"
     assert not mlp.bench.files.new(templates.load_template("lenet"))  # another template asks
     assert not mlp.window.close()
-    assert asked == [("net", "The weights that the model has learnt")] * 2
+    assert asked == [("net", ["the weights that the model has learnt"])] * 2
 
     answers.unsaved = lambda *args: "save"
     assert mlp.bench.files.new()  # it waits until the engine has written them

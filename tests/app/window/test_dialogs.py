@@ -46,18 +46,18 @@ def test_unsaved_changes_are_saved_dropped_or_kept(window, button, answer) -> No
         box.button(button).click()
 
     when_open(act)
-    assert Dialogs(native=False).unsaved(window, "mine") == answer
-    assert seen[:2] == ["Save the changes to “mine”?", "Without saving, they are lost."]
+    assert Dialogs(native=False).unsaved(window, "mine", ["your edits"]) == answer
+    assert seen[:2] == ["Save “mine”?", "Without saving, your edits are lost."]
     assert seen[2] == QMessageBox.Icon.Question
     assert seen[3] == QMessageBox.StandardButton.Save
 
 
-def test_what_else_would_be_lost_is_named(window) -> None:
+def test_all_that_would_be_lost_is_named(window) -> None:
     seen = []
     when_open(lambda box: (seen.append(box.informativeText()), box.reject()))
-    told = Dialogs(native=False).unsaved(window, "mine", "The weights of 3 epochs")
+    told = Dialogs(native=False).unsaved(window, "mine", ["your edits", "cells", "weights"])
     assert told == "cancel"
-    assert seen == ["Without saving, the weights of 3 epochs and all changes are lost."]
+    assert seen == ["Without saving, your edits, cells and weights are lost."]
 
 
 @pytest.mark.parametrize("agrees", [True, False])
