@@ -1,14 +1,14 @@
-"""A layout that puts items in rows, as many in each as fit its width."""
+"""A layout that puts items of one width in rows, as many in each as fit."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem
 
 
 class FlowLayout(QLayout):
-    """Items keep their preferred width, and those of a row have one height. `gap` pixels are
-    between them and between rows."""
+    """All items have one width, at least that of the widest: a full row takes all the room. Those
+    of a row have one height. `gap` pixels are between them and between rows."""
 
     def __init__(self, gap: int) -> None:
         super().__init__()
@@ -56,23 +56,21 @@ class FlowLayout(QLayout):
 
     def _placed(self, inside: QRect) -> list[QRect]:
         """The place of each item."""
-        rows: list[list[QRect]] = [[]]
-        x, y = inside.x(), inside.y()
-        for item in self._items:
-            size = item.sizeHint()
-            if rows[-1] and x + size.width() > inside.right():
-                x, y = inside.x(), _even(rows[-1]) + self._gap
-                rows.append([])
-            rows[-1].append(QRect(QPoint(x, y), size))
-            x += size.width() + self._gap
-        if rows[-1]:
-            _even(rows[-1])
-        return [place for row in rows for place in row]
+        if not self._items:
+            return []
+        widest, gap = max(item.minimumSize().width() for item in self._items), self._gap
+        columns = min(max((inside.width() + gap) // (widest + gap), 1), len(self._items))
+        width = max((inside.width() + gap) // columns - gap, widest)
+        places: list[QRect] = []
+        y = inside.y()
+        for first in range(0, len(self._items), columns):
+            row = self._items[first : first + columns]
+            height = max(_height(item, width) for item in row)
+            for column in range(len(row)):
+                places.append(QRect(inside.x() + column * (width + gap), y, width, height))
+            y += height + gap
+        return places
 
 
-def _even(row: list[QRect]) -> int:
-    """Give all places of a row the greatest height. Returns their lower end."""
-    height = max(place.height() for place in row)
-    for place in row:
-        place.setHeight(height)
-    return row[0].y() + height
+def _height(item: QLayoutItem, width: int) -> int:
+    return item.heightForWidth(width) if item.hasHeightForWidth() else item.sizeHint().height()

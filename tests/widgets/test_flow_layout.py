@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QRect
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from widgets.flow_layout import FlowLayout
 
@@ -12,35 +12,47 @@ from widgets.flow_layout import FlowLayout
 class Card(QWidget):
     def __init__(self, width: int, height: int) -> None:
         super().__init__()
-        self.setFixedWidth(width)
-        self.setMinimumHeight(height)
+        self.setMinimumSize(width, height)
 
 
 @pytest.mark.parametrize(
     ("width", "places", "height"),
     [
-        (400, [(5, 5), (115, 5), (225, 5)], 50),
-        (300, [(5, 5), (115, 5), (5, 55)], 80),
-        (120, [(5, 5), (5, 35), (5, 85)], 110),
-        (20, [(5, 5), (5, 35), (5, 85)], 110),
+        (400, [(5, 5, 123), (138, 5, 123), (271, 5, 123)], 50),
+        (300, [(5, 5, 140), (155, 5, 140), (5, 55, 140)], 80),
+        (120, [(5, 5, 110), (5, 35, 110), (5, 85, 110)], 110),
+        (20, [(5, 5, 100), (5, 35, 100), (5, 85, 100)], 110),
     ],
 )
 def test_as_many_items_in_a_row_as_fit(qapp, width: int, places: list, height: int) -> None:
     page, layout = QWidget(), FlowLayout(10)
     page.setLayout(layout)
     layout.setContentsMargins(5, 5, 5, 5)
-    cards = [Card(100, 20), Card(100, 40), Card(100, 20)]
+    cards = [Card(90, 20), Card(100, 40), Card(80, 20)]
     for card in cards:
         layout.addWidget(card)
     layout.setGeometry(QRect(0, 0, width, 200))
-    assert [(card.x(), card.y()) for card in cards] == places
-    tops = [y for _x, y in places]
+    assert [(card.x(), card.y(), card.width()) for card in cards] == places
+    tops = [y for _x, y, _width in places]
     assert [card.height() for card in cards] == [40 if y == places[1][1] else 20 for y in tops]
     assert layout.heightForWidth(width) == height
     assert (layout.minimumSize().width(), layout.minimumSize().height()) == (110, 50)
     assert layout.takeAt(3) is None and layout.itemAt(-1) is None
     first = layout.takeAt(0)
     assert first is not None and first.widget() is cards[0] and layout.count() == 2
+
+
+def test_a_row_is_as_high_as_words_need_that_wrap(qapp) -> None:
+    page, layout = QWidget(), FlowLayout(10)
+    page.setLayout(layout)
+    layout.setContentsMargins(0, 0, 0, 0)
+    words = QLabel("Words that wrap. " * 12)
+    words.setWordWrap(True)
+    words.setMinimumWidth(100)
+    layout.addWidget(words)
+    for width in (120, 600):
+        assert layout.heightForWidth(width) == words.heightForWidth(width)
+    assert layout.heightForWidth(120) > layout.heightForWidth(600)
 
 
 def test_an_empty_layout_has_the_height_of_its_margins(qapp) -> None:

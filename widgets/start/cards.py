@@ -54,8 +54,8 @@ class TemplateCard(QFrame):
         words = make.label(summary, "muted", wrap=True)
         words.setAlignment(Qt.AlignmentFlag.AlignTop)
         head = make.row(self._image, (name, 1))
-        layout = make.column(head, (words, 1), on=self, margins=2 * GRID - 2)
-        self._title, self._layout = name, layout
+        make.column(head, (words, 1), on=self, margins=2 * GRID - 2)
+        self._title = name
         self._paint_picture()
         theme.notifier.changed.connect(self._paint_picture)
 
@@ -67,9 +67,7 @@ class TemplateCard(QFrame):
     def _fit_text(self) -> None:
         """Grow with the font, so that no text is cut off."""
         width = max(_TEMPLATE.width(), self._title.sizeHint().width() + _ICON_PX + 5 * GRID)
-        height = self._layout.totalHeightForWidth(width)
-        self.setFixedWidth(width)
-        self.setMinimumHeight(max(_TEMPLATE.height(), height))
+        self.setMinimumSize(width, _TEMPLATE.height())
 
     def _paint_picture(self) -> None:
         if isinstance(self._picture, str):
@@ -134,7 +132,7 @@ class WayCard(QFrame):
         if event.type() == QEvent.Type.Polish:  # fonts are known
             # The card grows with the font, so that no title is cut off.
             widest = max(row.sizeHint().width() for row in self.findChildren(QPushButton))
-            self.setFixedWidth(max(_WAY_PX, widest + 4 * GRID))
+            self.setMinimumWidth(max(_WAY_PX, widest + 4 * GRID))
         return super().event(event)
 
     def _paint_icon(self) -> None:
