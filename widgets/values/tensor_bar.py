@@ -74,8 +74,6 @@ def facts_of(variable: Variable) -> str:
     parts = [format_shape(variable.shape or ()), variable.dtype, variable.device]
     if variable.size_bytes is not None:
         parts.append(format_bytes(variable.size_bytes))
-    if variable.version is not None:
-        parts.append(f"version {variable.version}")
     if variable.grad_fn:
         parts.append(variable.grad_fn)
     elif variable.requires_grad:

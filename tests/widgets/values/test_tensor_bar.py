@@ -37,7 +37,7 @@ def facts(bar: TensorBar) -> str:
 def test_it_says_what_is_known_of_the_tensor(bar):
     assert facts(bar) == ""
     bar.show_tensor("x", X)
-    assert facts(bar) == "(3, 4) · float32 · cpu · 48 B · version 2"
+    assert facts(bar) == "(3, 4) · float32 · cpu · 48 B"
     bar.show_tensor("x.grad", None)
     assert facts(bar) == ""
 
