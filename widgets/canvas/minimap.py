@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QTransform
 
 from widgets import theme
@@ -20,8 +20,6 @@ class Minimap(DiagramMap):
     one if it would cover a block there, or a problem's words.
     """
 
-    EDGE_PX = 16
-
     def __init__(self, view: DiagramView, scene: ModelScene) -> None:
         super().__init__(
             view, "The whole model. The frame is what you see: drag it to look elsewhere."
@@ -32,25 +30,17 @@ class Minimap(DiagramMap):
 
     def follow(self) -> None:
         """Take the place that suits what is in sight."""
+        self.take_corner()
         if self._drag_transform is None:
-            view = self._view
-            room, content = view.viewport().rect(), self._scene.content_rect()
-            x = room.width() - self.width() - self.EDGE_PX
-            bottom = QPoint(x, room.height() - self.height() - self.EDGE_PX)
-            top = QPoint(x, self.EDGE_PX)
-            here, there = (top, bottom) if self.pos() == top else (bottom, top)
-            self.move(there if self._covers(here) and not self._covers(there) else here)
-            in_sight = view.visible_rect().contains(content)
+            in_sight = self._view.visible_rect().contains(self._scene.content_rect())
             self.setVisible(bool(self._scene.blocks) and not in_sight)
         self.update()
 
-    def _covers(self, corner: QPoint) -> bool:
-        """Whether the map would cover a block or its problem, with its top left corner there."""
-        inverse, _ = self._view.viewportTransform().inverted()
-        box = inverse.mapRect(QRectF(QPointF(corner), QSizeF(self.SIZE)))
+    def is_drawn_on(self, rect: QRectF) -> bool:
+        """Whether a block or its problem lies there."""
         left, top, right, bottom = self._scene.things().T
-        across = (left < box.right()) & (right > box.left())
-        return bool((across & (top < box.bottom()) & (bottom > box.top())).any())
+        across = (left < rect.right()) & (right > rect.left())
+        return bool((across & (top < rect.bottom()) & (bottom > rect.top())).any())
 
     def world(self) -> QRectF:
         return self._scene.content_rect() | self._view.visible_rect()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QTransform
 from PySide6.QtWidgets import QWidget
 
@@ -13,10 +13,11 @@ from .view import DiagramView
 
 class DiagramMap(QWidget):
     """A map of a diagram, with a frame around the visible part. A click or drag moves the visible
-    part. Subclasses paint the content.
+    part. Subclasses paint the content, and say what it is not to cover.
     """
 
     SIZE = QSize(176, 112)
+    EDGE_PX = 16
     MARGIN_PX = 8.0
 
     def __init__(self, view: DiagramView, words: str) -> None:
@@ -37,6 +38,31 @@ class DiagramMap(QWidget):
     def paint_content(self, painter: QPainter, to_map: QTransform) -> None:
         """Paint the content; `to_map` transforms scene to map coordinates."""
         raise NotImplementedError
+
+    def is_drawn_on(self, rect: QRectF) -> bool:
+        """Whether something that must be seen lies in a rect of the scene."""
+        raise NotImplementedError
+
+    @property
+    def at_top(self) -> bool:
+        """Whether it is in the upper corner, not in the lower one."""
+        return self.y() == self.EDGE_PX
+
+    def take_corner(self) -> None:
+        """Stay in the corner on the right where it is; if it covers something there, go to the
+        other one, upper or lower, unless it would there, too. It stays during a drag."""
+        if self._drag_transform is not None:
+            return
+        room = self._view.viewport().rect()
+        x = room.width() - self.width() - self.EDGE_PX
+        bottom = QPoint(x, room.height() - self.height() - self.EDGE_PX)
+        top = QPoint(x, self.EDGE_PX)
+        here, there = (top, bottom) if self.at_top else (bottom, top)
+        self.move(there if self._covers(here) and not self._covers(there) else here)
+
+    def _covers(self, corner: QPoint) -> bool:
+        inverse, _ = self._view.viewportTransform().inverted()
+        return self.is_drawn_on(inverse.mapRect(QRectF(QPointF(corner), QSizeF(self.size()))))
 
     def _to_map(self) -> QTransform:
         """The transform from scene to map coordinates. It does not change during a drag."""

@@ -204,7 +204,8 @@ class GraphCanvas(DiagramView):
         painter.resetTransform()
         room = QRectF(self.viewport().rect())
         if self._item.facts is not None:
-            right = self.map.width() + GRID if self.map.isVisible() else 0
+            beside = self.map.isVisible() and not self.map.at_top
+            right = self.map.width() + GRID if beside else 0
             free = room.adjusted(self._zoom_bar.geometry().right(), 0, -right, 0)
             paint_legend(painter, free, self.steps)
             around = " / ".join(self.crumbs())
@@ -257,6 +258,7 @@ class GraphCanvas(DiagramView):
         whole = self.content_rect()
         needed = not whole.isEmpty() and not self.visible_rect().contains(whole)
         self.map.setVisible(needed)
-        self.COVERED_BOTTOM_PX = self.map.height() if needed else 0
-        size = self.map.size()
-        self.map.move(self.width() - size.width() - GRID, self.height() - size.height() - GRID)
+        if needed:
+            self.map.fit_graph()
+            self.map.take_corner()
+        self.COVERED_BOTTOM_PX = self.map.height() if needed and not self.map.at_top else 0

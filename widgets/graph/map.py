@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QMargins, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPixmap, QTransform
 
 from widgets import make, theme
 from widgets.diagram.map import DiagramMap
+from widgets.theme import GRID
 
 if TYPE_CHECKING:
     from widgets.diagram.view import DiagramView
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 class GraphMap(DiagramMap):
     """Boxes in the colours of their states. They are painted once until `refresh`: a pan only moves
-    the frame over them."""
+    the frame over them. Its form is that of the graph: a chain has a narrow map."""
+
+    EDGE_PX = GRID
+    LEAST = QSize(6 * GRID, 6 * GRID)
 
     def __init__(self, view: DiagramView, item: GraphItem) -> None:
         super().__init__(
@@ -27,6 +31,21 @@ class GraphMap(DiagramMap):
         self._item = item
         self._picture: QPixmap | None = None
         theme.notifier.changed.connect(self.refresh)
+
+    def fit_graph(self) -> None:
+        """Take the form of the graph that is shown."""
+        margin = round(self.MARGIN_PX)
+        room = self.SIZE.shrunkBy(QMargins(margin, margin, margin, margin))
+        size = self.world().size().scaled(room, Qt.AspectRatioMode.KeepAspectRatio).toSize()
+        fitting = size.grownBy(QMargins(margin, margin, margin, margin)).expandedTo(self.LEAST)
+        if fitting != self.size():
+            self.setFixedSize(fitting)
+            self.refresh()
+
+    def is_drawn_on(self, rect: QRectF) -> bool:
+        """Whether a node, or a closed box, lies there."""
+        geometry = self._item.geometry
+        return not geometry.open[geometry.boxes_in(rect)].all()
 
     def refresh(self) -> None:
         """Paint the boxes again: they have changed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec import structs
-from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QToolButton
 
@@ -775,6 +775,27 @@ def test_the_map_is_there_while_a_part_is_seen(nested: GraphView) -> None:
     nested.map._picture = None
     nested.map.grab()
     assert nested.map._picture is not None
+
+
+def test_the_map_of_a_chain_is_narrow_and_goes_out_of_the_way_of_a_node(qtbot) -> None:
+    view = GraphView()
+    qtbot.addWidget(view)
+    view.resize(500, 600)
+    view.show()
+    visible, layout = grid(40, 1)
+    graph = GraphSnapshot(nodes=chain(40).nodes, edges=(), plan=())
+    view._item.show_picture(GraphFacts(graph, visible, {}), GraphGeometry(visible, layout))
+    node, edge = view._item.geometry.rect(0), view.map.EDGE_PX
+    beside = node.center().x()
+    view.set_view(1.0, beside, node.center().y())
+    lower = QRect(view.rect().bottomRight() + QPoint(1 - edge, 1 - edge), view.map.size())
+    lower.translate(-lower.width(), -lower.height())
+    assert view.map.geometry() == lower and lower.width() < lower.height() == 112
+    view.set_view(1.0, node.left() - 200, node.center().y() - 200)  # the node is under the map
+    assert view.map.at_top and view.map.isVisible()
+    on_screen = view.viewportTransform().mapRect(node)
+    assert lower.intersects(on_screen.toRect())
+    assert not view.map.geometry().intersects(on_screen.toRect())
 
 
 def test_a_tower_of_boxes_is_seen_on_the_map(qtbot) -> None:
