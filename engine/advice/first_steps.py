@@ -9,7 +9,7 @@ from torch import nn
 
 from ..loops.hooks import steps_shown
 from ..protocol import Finding
-from ..recording.light_recorder import LightRecorder
+from ..recording.light.light_recorder import LightRecorder
 from .adviser import Adviser
 
 STEPS = 24

@@ -50,7 +50,7 @@ rule.numbers(0, ()).lines[1:]               # ("= 1 · 3 · 3^(3 - 1)", "= 27")
 leaves in `.grad` the same bits as `y.backward()`.
 """
 
-from ..recording.light_recorder import LightRecorder
+from ..recording.light.light_recorder import LightRecorder
 from ..recording.recorder import Recorder
 from ..recording.recording import Call, Recording
 from .backward.held_engine import BreakMode

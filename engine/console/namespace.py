@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..control import Control
 from ..errors import LabError
 from ..recording.gradient_cuts import GradientCuts
-from ..recording.light_recorder import LightRecorder
+from ..recording.light.light_recorder import LightRecorder
 from ..recording.recorder import Recorder
 from ..recording.recording import Recordings
 from ..recording.threads import threads_counted

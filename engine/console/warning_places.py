@@ -61,7 +61,7 @@ def _showing() -> tuple[object, object]:
 def _let_through() -> None:
     """No filter but this one applies to a warning at a frame of the recorder. (Each change of the
     filters makes Python forget what was shown already.)"""
-    module = re.escape(recording.__name__) + r"\.(modes|pauses|library_modules)\Z"
+    module = re.escape(recording.__name__) + r"\.(modes|light\.pauses|light\.library_modules)\Z"
     ours = ("always", None, Warning, re.compile(module), 0)
     if not warnings.filters or warnings.filters[0] != ours:
         warnings.filterwarnings("always", module=module)

@@ -36,8 +36,8 @@ from ..protocol import (
     TensorsSnapshot,
     VariablesSnapshot,
 )
+from ..recording.light.pauses import UNSEEN
 from ..recording.modes import WATCHING
-from ..recording.pauses import UNSEEN
 from ..tensors.error_help import explain_error
 from ..tensors.failures import raised_operands
 from .holding import shown_and_held

@@ -33,7 +33,7 @@ from ..loops.own_loop import OwnLoop
 from ..loops.watching import Watching
 from ..project.subject import ConsoleSubject
 from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
-from ..recording.light_recorder import LightRecorder
+from ..recording.light.light_recorder import LightRecorder
 from ..recording.user_files import UsersFrames, is_user_file
 from ..subjects.python_file import Around
 from .backward_edits import debugger_maker

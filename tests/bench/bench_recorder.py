@@ -15,7 +15,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from engine.recording.light_recorder import LightRecorder
+from engine.recording.light.light_recorder import LightRecorder
 from engine.recording.recorder import Recorder
 from tests.engine.autograd import shaped_models
 

@@ -11,7 +11,7 @@ from engine.autograd.graph.provenance import Provenance
 from engine.autograd.graph.snapshot import graph_snapshots
 from engine.protocol import GraphSnapshot
 from engine.protocol.autograd_snapshots import join_graph
-from engine.recording.light_recorder import LightRecorder
+from engine.recording.light.light_recorder import LightRecorder
 
 
 def recorded(model: nn.Module, run: Callable[[], Tensor], name: str = "net") -> GraphSnapshot:

@@ -14,9 +14,10 @@ from torch.nn import functional as F
 from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 from engine.console.namespace import Namespace
-from engine.recording import library_modules, remembered
-from engine.recording.library_modules import ONE_FUNCTION
-from engine.recording.light_recorder import LightRecorder
+from engine.recording import remembered
+from engine.recording.light import library_modules
+from engine.recording.light.library_modules import ONE_FUNCTION
+from engine.recording.light.light_recorder import LightRecorder
 from engine.recording.recording import GradientCut
 from tests.engine.namespaces import run
 

@@ -16,7 +16,8 @@ from torch.nn import functional as F
 
 from engine.autograd.graph.reading import Node, read_graph
 from engine.recording.argument_values import Keeper, Kept
-from engine.recording.light_recorder import LightRecorder, LightRecording
+from engine.recording.light.light_recorder import LightRecorder
+from engine.recording.light.light_recording import LightRecording
 from engine.recording.recorder import Recorder
 from engine.recording.recording import Call, GradientCut, Recordings, find_recording
 from tests.engine.autograd import backward_cases

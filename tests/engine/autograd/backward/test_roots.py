@@ -37,7 +37,7 @@ from engine.protocol import (
     encode_snapshot,
     join_graph,
 )
-from engine.recording.light_recorder import LightRecorder
+from engine.recording.light.light_recorder import LightRecorder
 
 TEMPLATES = sorted((Path(__file__).parents[4] / "assets" / "templates").glob("*.tlab"))
 

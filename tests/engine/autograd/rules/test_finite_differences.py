@@ -17,7 +17,7 @@ from engine.autograd.rules.finite_differences import (
 )
 from engine.autograd.rules.recorded_operation import CannotCheck
 from engine.recording.argument_values import Keeper
-from engine.recording.light_recorder import LightRecorder
+from engine.recording.light.light_recorder import LightRecorder
 from engine.recording.recorder import Recorder
 from tests.engine.autograd.formulas.rule_cases import CASES
 

@@ -16,8 +16,8 @@ from torch.nn import Parameter
 from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 
-from .modes import replaced
-from .open_calls import next_sequence
+from ..modes import replaced
+from ..open_calls import next_sequence
 
 _pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack  # pyright: ignore
 _push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from .modes import replaced
+from ..modes import replaced
 
 _depth: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
 _mode_at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at  # pyright: ignore
