@@ -6,6 +6,7 @@ the window makes its forms before torch has loaded.
 
 from __future__ import annotations
 
+import collections.abc
 import inspect
 import re
 from pathlib import Path
@@ -27,6 +28,8 @@ _LEFT_OUT = frozenset(
         *("self", "params", "device", "dtype", "inplace", "return_indices", "size_average"),
         *("reduce", "foreach", "fused", "capturable", "differentiable"),
         *("decoupled_weight_decay", "_weight", "_freeze", "weight"),
+        # Of schedulers: the run sets them, or they are functions.
+        *("optimizer", "last_epoch", "epochs", "steps_per_epoch", "scale_fn", "scale_mode"),
     )
 )
 
@@ -36,6 +39,9 @@ def read() -> dict[str, tuple[Param, ...]]:
     params = {row.key: _params(row) for row in table().rows}
     for key in table().optimizers:
         params[key] = _class_params(getattr(torch.optim, key.removeprefix("optim.")))
+    for key in table().schedulers:
+        name = key.removeprefix("lr_scheduler.")
+        params[key] = _class_params(getattr(torch.optim.lr_scheduler, name))
     return params
 
 
@@ -63,6 +69,7 @@ def _class_params(cls: type) -> tuple[Param, ...]:
         for parameter in _signature(cls).parameters.values()
         if parameter.name not in _LEFT_OUT
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and not (isinstance(parameter.default, tuple) and None in parameter.default)
     ]
     return tuple(_class_param(parameter, docs) for parameter in parameters)
 
@@ -80,7 +87,8 @@ def _signature(cls: type) -> inspect.Signature:
             extra = inspect.Parameter("nonlinearity", keyword, default="tanh", annotation=str)
             kept.append(extra)
         return base.replace(parameters=kept)
-    return inspect.signature(cls.__init__, eval_str=True)
+    # torch imports some names of its annotations for type checkers only.
+    return inspect.signature(cls.__init__, eval_str=True, locals=vars(collections.abc))
 
 
 def _class_param(parameter: inspect.Parameter, docs: dict[str, tuple[str, str]]) -> Param:

@@ -1,4 +1,4 @@
-"""The catalogue: which blocks, losses, optimizers and data sets there are, as data. No torch.
+"""The catalogue, as data: blocks, losses, optimizers, schedulers and data sets. No torch.
 
 The rows are written by hand (`catalogue.toml`: group, icon, words, ports); the parameters come
 from torch's own signatures and docstrings, read once by `engine.models.signatures` into
@@ -34,6 +34,7 @@ __all__ = [
     "optimizers",
     "parse_value",
     "ports",
+    "schedulers",
 ]
 
 
@@ -100,6 +101,14 @@ def optimizers() -> dict[str, tuple[Param, ...]]:
     """Return the parameters of each optimizer by key (`"optim.SGD"`)."""
     return {
         key: _corrected(_torchs(key), row.params, key) for key, row in table().optimizers.items()
+    }
+
+
+@lru_cache
+def schedulers() -> dict[str, tuple[Param, ...]]:
+    """Return the parameters of each learning-rate scheduler by key (`"lr_scheduler.StepLR"`)."""
+    return {
+        key: _corrected(_torchs(key), row.params, key) for key, row in table().schedulers.items()
     }
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from .subject import CanvasSubject, Objective, Subject
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 ParamValue = None | bool | int | float | str | tuple[int | float, ...]
 Workspace = Literal["start", "tensors", "model", "autograd", "train"]
@@ -74,8 +74,24 @@ class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
     validation_fraction: float = 0.2
 
 
+class Schedule(Struct, frozen=True, forbid_unknown_fields=True):
+    """What changes the learning rate: a class of torch.optim.lr_scheduler (none if empty) with its
+    arguments, which steps after each epoch or each optimizer step."""
+
+    kind: str = ""
+    params: dict[str, ParamValue] = {}
+    each: Literal["epoch", "step"] = "epoch"
+
+
+Precision = Literal["float32", "bfloat16", "float16"]
+
+
 class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
-    """How to train. A loss block on the canvas takes precedence over `loss` (see `loss_of`)."""
+    """How to train. A loss block on the canvas takes precedence over `loss` (see `loss_of`).
+
+    An optimizer step adds up the gradients of `accumulate` batches. `clip_norm` bounds the norm of
+    all gradients together, `clip_value` each element; 0 does not. `precision` is that of autocast.
+    """
 
     data: DataSetup = DataSetup()
     loss: str = "nn.CrossEntropyLoss"
@@ -85,6 +101,11 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     epochs: int = 20
     seed: int = 0
     device: str = "cpu"
+    schedule: Schedule = Schedule()
+    accumulate: int = 1
+    clip_norm: float = 0.0
+    clip_value: float = 0.0
+    precision: Precision = "float32"
 
 
 class ViewState(Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,7 +21,9 @@ from .document import (
     replace,
 )
 from .limits import (
+    MAX_ACCUMULATE,
     MAX_BATCH_SIZE,
+    MAX_CLIP,
     MAX_EPOCHS,
     MAX_PATH_CHARS,
     MAX_SEED,
@@ -238,6 +240,9 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
         ("batch_size", 1, MAX_BATCH_SIZE),
         ("epochs", 1, MAX_EPOCHS),
         ("seed", 0, MAX_SEED),
+        ("accumulate", 1, MAX_ACCUMULATE),
+        ("clip_norm", 0, MAX_CLIP),
+        ("clip_value", 0, MAX_CLIP),
     ):
         value = getattr(setup, name)
         if not least <= value <= most:
@@ -245,7 +250,11 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
             raise EditError(f"{name} is {value:,}: it must be {wanted}.")
     data = replace(setup.data, params=_checked(data_kind.params, setup.data.params))
     optimizer_params = _checked(optimizer, setup.optimizer_params)
-    checked = replace(setup, data=data, optimizer_params=optimizer_params)
+    schedule = setup.schedule
+    if schedule.kind:
+        scheduler = _one_of("scheduler", schedule.kind, catalogue.schedulers())
+        schedule = replace(schedule, params=_checked(scheduler, schedule.params))
+    checked = replace(setup, data=data, optimizer_params=optimizer_params, schedule=schedule)
     return replace(project, training=checked)
 
 

@@ -21,6 +21,8 @@ MAX_SEED = 2**32 - 1
 """The largest seed that torch, numpy and scikit-learn all take."""
 MAX_EPOCHS = 1_000_000
 MAX_BATCH_SIZE = 1_000_000
+MAX_ACCUMULATE = 10_000
+MAX_CLIP = 1e12
 
 
 def clamped(coordinate: float) -> float:

@@ -28,5 +28,10 @@ def _from_1(document: dict) -> dict:
     return document
 
 
-MIGRATIONS: dict[int, Callable[[dict], dict]] = {0: _from_0, 1: _from_1}
+def _from_2(document: dict) -> dict:
+    """Migrate version 2, whose training has no schedule, accumulation, clipping or precision."""
+    return document
+
+
+MIGRATIONS: dict[int, Callable[[dict], dict]] = {0: _from_0, 1: _from_1, 2: _from_2}
 """The step from version n to n + 1, by n."""

@@ -123,6 +123,13 @@ def _check_training(setup: TrainingSetup) -> None:
     _check_between(setup.epochs, 1, limits.MAX_EPOCHS, f"{at}.epochs")
     _check_between(setup.seed, 0, limits.MAX_SEED, f"{at}.seed")
     _check_text(setup.device, f"{at}.device")
+    if kind := setup.schedule.kind:
+        schedule = f"{at}.schedule"
+        options = _known(catalogue.schedulers(), kind, "scheduler", f"{schedule}.kind")
+        _check_params(setup.schedule.params, options, kind, f"{schedule}.params")
+    _check_between(setup.accumulate, 1, limits.MAX_ACCUMULATE, f"{at}.accumulate")
+    for field in ("clip_norm", "clip_value"):
+        _check_between(getattr(setup, field), 0, limits.MAX_CLIP, f"{at}.{field}")
 
 
 def _check_subject(subject: Subject) -> None:

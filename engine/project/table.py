@@ -51,7 +51,9 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     keywords: tuple[str, ...] = ()
 
 
-class OptimizerRow(Struct, frozen=True, forbid_unknown_fields=True):
+class ClassRow(Struct, frozen=True, forbid_unknown_fields=True):
+    """The row of an optimizer or a scheduler."""
+
     params: Changes = {}
 
 
@@ -65,7 +67,8 @@ class Bounds(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Table(Struct, frozen=True):
     rows: tuple[Row, ...]
-    optimizers: dict[str, OptimizerRow]
+    optimizers: dict[str, ClassRow]
+    schedulers: dict[str, ClassRow]
     datasets: dict[str, DatasetKind]
     bounds: tuple[Bounds, ...]
 
@@ -97,12 +100,15 @@ def read(text: str) -> Table:
             for group, lines in found["blocks"].items()
             for key, line in lines.items()
         ),
-        optimizers={
-            key: checked(OptimizerRow, line, PATH, key) for key, line in found["optimizers"].items()
-        },
+        optimizers=_classes(found["optimizers"]),
+        schedulers=_classes(found["schedulers"]),
         datasets=datasets,
         bounds=checked(tuple[Bounds, ...], found["bounds"], PATH, "bounds"),
     )
+
+
+def _classes(lines: Mapping[str, Any]) -> dict[str, ClassRow]:
+    return {key: checked(ClassRow, line, PATH, key) for key, line in lines.items()}
 
 
 Form = TypeVar("Form")

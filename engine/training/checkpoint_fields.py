@@ -16,7 +16,8 @@ from ..protocol import EpochRow
 from ..tensors.plain import described, is_name, tensor_problem
 from .metrics import EpochTotals, StepRow
 
-FORMAT = 2
+FORMAT = 3
+Number = int | float
 _MAX_INT = 2**63 - 1
 _MAX_NAME_CHARS = 200
 _COUNTS = ("epoch", "batch", "step")
@@ -28,6 +29,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     `model` and `optimizer` are state_dicts. `rng` is the state of each generator as a uint8 tensor,
     by device type. `epoch` and `batch` (0-based) are those of the next batch; `step` is the number
     of steps done. `totals` are over the current epoch; `epoch_rng` is `rng` at its beginning.
+    `scheduler` and `scaler` are the numbers of their state_dicts.
     """
 
     run: str
@@ -42,6 +44,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     totals: EpochTotals
     history: tuple[StepRow, ...]
     epoch_rows: tuple[EpochRow, ...]
+    scheduler: dict[str, Number | list[Number]] = {}
+    scaler: dict[str, Number] = {}
 
 
 class FieldProblem(ValueError):
@@ -82,6 +86,8 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
         totals=_totals(fields["totals"]),
         history=_history(fields["history"], fields["figures"]),
         epoch_rows=_epoch_rows(fields["epoch_rows"]),
+        scheduler=_numbers(fields["scheduler"], "scheduler"),
+        scaler=_numbers(fields["scaler"], "scaler"),
     )
 
 
@@ -138,10 +144,25 @@ def _optimizer(value: object) -> dict[str, Any]:
         for name, entry in state.items():
             if not is_name(name):
                 raise FieldProblem(at, f"the name of an entry is {described(name)}")
-            plain = entry is None or isinstance(entry, float | int)
-            if not plain and (reason := tensor_problem(entry)):
-                raise FieldProblem(f"{at}.{name}", reason)
+            for part in entry if isinstance(entry, list) else [entry]:  # LBFGS keeps lists
+                plain = part is None or isinstance(part, float | int)
+                if not plain and (reason := tensor_problem(part)):
+                    raise FieldProblem(f"{at}.{name}", reason)
     return value
+
+
+def _numbers(value: object, field: str) -> dict[str, Any]:
+    """Numbers and lists of numbers by name."""
+    if not isinstance(value, dict):
+        raise FieldProblem(field, f"numbers by name are expected, not {described(value)}")
+    for name, entry in value.items():
+        if not is_name(name):
+            raise FieldProblem(field, f"the name of an entry is {described(name)}")
+        for number in entry if isinstance(entry, list) else [entry]:
+            if not isinstance(number, float | int):
+                message = f"a number is expected, not {described(number)}"
+                raise FieldProblem(f"{field}.{name}", message)
+    return dict(value)
 
 
 def _rng(value: object, field: str) -> dict[str, Tensor]:

@@ -16,6 +16,9 @@ def check_match(saved: Checkpoint, setup: TrainingSetup, model: nn.Module) -> No
         "batch_size": "batch size",
         "seed": "seed",
         "optimizer": "optimizer",
+        "schedule": "schedule of the learning rate",
+        "accumulate": "number of batches a step",
+        "precision": "precision",
     }.items():
         then, now = getattr(saved.setup, field), getattr(setup, field)
         if then != now:

@@ -1,4 +1,4 @@
-"""Makes the loss, the optimizer and the device of a run from their names."""
+"""Makes the loss, the optimizer, the scheduler and the device of a run from their names."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim import lr_scheduler
+from torch.optim.lr_scheduler import LRScheduler
 
 from ..errors import LabError
 from ..project import catalogue
-from ..project.document import ParamValue
+from ..project.document import ParamValue, Schedule
 
 
 class OneHotMSELoss(nn.MSELoss):
@@ -60,6 +62,56 @@ def make_optimizer(
         return getattr(torch.optim, kind.removeprefix("optim."))(learnable, **arguments)
     except ValueError as error:  # torch itself checks combinations of values
         raise LabError(f"{kind}: {error}", hint="Change the optimizer's parameters.") from error
+
+
+def make_scheduler(
+    schedule: Schedule, optimizer: torch.optim.Optimizer, steps: int | None
+) -> LRScheduler | None:
+    """Return the scheduler of a schedule; None if it names none. `steps` is how often the run will
+    step it, None if that is not known.
+
+    Raises LabError for an unknown scheduler, or bad parameters.
+    """
+    kind = schedule.kind
+    if not kind:
+        return None
+    kinds = catalogue.schedulers()
+    if kind not in kinds:
+        raise LabError(
+            f"There is no scheduler {kind!r}.", hint=f"Choose one of {', '.join(kinds)}."
+        )
+    arguments = _checked(kind, kinds[kind], schedule.params)
+    if kind == "lr_scheduler.ReduceLROnPlateau" and schedule.each == "step":
+        raise LabError(
+            "ReduceLROnPlateau looks at the loss of an epoch: it cannot step after each step.",
+            hint="Let it step after each epoch.",
+        )
+    if kind == "lr_scheduler.OneCycleLR" and arguments.get("total_steps") is None:
+        if steps is None:
+            raise LabError(
+                "OneCycleLR needs the number of its steps, and the data does not say how many"
+                " batches it has.",
+                hint="Set total_steps.",
+            )
+        arguments["total_steps"] = steps
+    if isinstance(milestones := arguments.get("milestones"), int):
+        arguments["milestones"] = (milestones,)
+    try:
+        made = getattr(lr_scheduler, kind.removeprefix("lr_scheduler."))(optimizer, **arguments)
+    except (TypeError, ValueError) as error:  # torch itself checks combinations of values
+        raise LabError(f"{kind}: {error}", hint="Change the scheduler's parameters.") from error
+    check_length(made, steps)
+    return made
+
+
+def check_length(scheduler: LRScheduler, steps: int | None) -> None:
+    """Raise LabError if the scheduler ends before the run has stepped it `steps` times."""
+    ends = getattr(scheduler, "total_steps", None)
+    if ends is not None and steps is not None and steps > ends:
+        raise LabError(
+            f"{type(scheduler).__name__} ends after {ends:,} steps, and the run takes {steps:,}.",
+            hint="Set its total_steps to at least that, or leave it empty.",
+        )
 
 
 def find_device(name: str) -> torch.device:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from ..project.catalogue import optimizers
 from ..project.document import ParamValue
 from ..project.updates import options_of, update_rule
 from ..protocol import ParameterUpdate
@@ -18,12 +19,14 @@ def first_update(
 ) -> ParameterUpdate | None:
     """Let torch's own optimizer step once, on a copy of the element with the largest gradient.
 
-    None for a parameter without elements, or of complex numbers. Raises LabError for an unknown
-    optimizer or bad options.
+    None for a parameter without elements, or of complex numbers, and for an optimizer that does
+    not go element by element. Raises LabError for an unknown optimizer or bad options.
     """
     if gradient.is_sparse:
         gradient = gradient.to_dense()
     if not parameter.numel() or parameter.is_complex():
+        return None
+    if optimizer in optimizers() and not (rule := update_rule(optimizer, params).first):
         return None
     with torch.no_grad():
         place = int(gradient.abs().nan_to_num(nan=-1.0).argmax())
@@ -40,7 +43,7 @@ def first_update(
     return ParameterUpdate(
         optimizer=optimizer.removeprefix("optim."),
         index=index,
-        rule=update_rule(optimizer, params).first,
+        rule=rule,
         numbers={**numbers, "old": float(old), "grad": float(grad)},
         new=float(element.detach()),
     )

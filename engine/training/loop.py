@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
-from math import isfinite
+from itertools import islice
+from math import ceil, isfinite
 from time import perf_counter
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ..errors import LabError
 from ..modes import modes_kept
 from ..project.document import ParamValue, TrainingSetup, replace
 from ..randomness import RandomStream
+from .autocast import Autocast
 from .checkpoint_fields import Checkpoint, FieldProblem
 from .checkpoint_match import check_match
-from .components import find_device, make_optimizer
+from .components import check_length, find_device, make_optimizer, make_scheduler
 from .memory import cuda_bytes, rss_bytes
 from .metrics import Diverged, EpochTotals, Measured, Metrics
-from .objective import CatalogueObjective, Objective, Outcome
-from .optimizer_state import check_optimizer_state
+from .objective import CatalogueObjective, Objective, Outcome, joined
+from .optimizer_state import check_optimizer_state, restore_scheduler, scheduler_state
 from .pace import Sampling
 
 
@@ -56,15 +59,17 @@ class TrainingLoop:
         objective: Objective | None = None,
         watch: Watch | None = None,
     ) -> None:
-        for name, value in {"batch size": setup.batch_size, "epochs": setup.epochs}.items():
-            if value < 1:
-                raise LabError(f"The training's {name} is {value}; it must be at least 1.")
+        for name in ("batch_size", "epochs", "accumulate"):
+            if (value := getattr(setup, name)) < 1:
+                raise LabError(f"{name} is {value}; it must be at least 1.")
         self.setup = setup
         self.model = model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = find_device(setup.device)
         self.objective = objective or CatalogueObjective(model, setup)
         self.optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, self.parameters)
+        self.scheduler = make_scheduler(setup.schedule, self.optimizer, self._scheduler_steps)
+        self.autocast = Autocast(setup.precision, self.device, self.optimizer)
         self.objective.to(self.device)
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
         self.watch = watch
@@ -81,7 +86,13 @@ class TrainingLoop:
     def total_steps(self) -> int | None:
         """None if the data does not say how many batches it has."""
         per_epoch = self.objective.batches_per_epoch
-        return None if per_epoch is None else self.setup.epochs * per_epoch
+        if per_epoch is None:
+            return None
+        return self.setup.epochs * ceil(per_epoch / self.setup.accumulate)
+
+    @property
+    def _scheduler_steps(self) -> int | None:
+        return self.setup.epochs if self.setup.schedule.each == "epoch" else self.total_steps
 
     @property
     def learning_rate(self) -> float:
@@ -98,11 +109,26 @@ class TrainingLoop:
                 f"The run's optimizer cannot change this between two steps. {problem}.",
                 hint="The next run will use it.",
             ) from problem
-        for group, new in zip(
-            self.optimizer.param_groups, make(self.parameters).param_groups, strict=True
-        ):
-            group.update({name: value for name, value in new.items() if name != "params"})
+        self._change_options(self.setup.optimizer_params, optimizer_params)
         self.setup = replace(self.setup, optimizer_params=dict(optimizer_params))
+
+    def _change_options(
+        self, then: Mapping[str, ParamValue], now: Mapping[str, ParamValue]
+    ) -> None:
+        """Give the optimizer the options that differ. A rate that a scheduler has changed keeps its
+        share of the rate it began with."""
+        old, new = (
+            make_optimizer(self.setup.optimizer, params, self.parameters).param_groups[0]
+            for params in (then, now)
+        )
+        changed = {n: v for n, v in new.items() if n != "params" and v != old[n]}
+        for group in self.optimizer.param_groups:
+            share = group["lr"] / old["lr"] if self.scheduler is not None and old["lr"] else 1.0
+            group.update(changed)
+            if "lr" in changed and self.scheduler is not None:
+                group.update(lr=new["lr"] * share, initial_lr=new["lr"])
+                if hasattr(self.scheduler, "base_lrs"):
+                    self.scheduler.base_lrs = [new["lr"]]
 
     # -- training --------------------------------------------------------------------------------
 
@@ -114,30 +140,76 @@ class TrainingLoop:
         """
         with self.random:
             while self.epoch < self.setup.epochs:
-                for batch in self._batches():
-                    self._train_step(batch)
+                batches = self._batches()
+                while of_step := list(islice(batches, self.setup.accumulate)):
+                    self._train_step(of_step)
                     yield
                 yield from self._end_epoch()
 
-    def _train_step(self, batch: Any) -> None:
+    def _train_step(self, batches: list[Any]) -> None:
         """One step as in every course: zero_grad, forward, loss, backward, step."""
         if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
         measured = self._sampling.takes(self.step)
         start = self._now() if measured else None
+        rate = self.learning_rate
         if self.watch is not None:
             self.watch.begin(measured)
-        self.optimizer.zero_grad()
-        outcome = self.objective.outcome(batch)
-        self._check(outcome.loss)
-        outcome.loss.backward()
-        if self.step == 0:
-            self._check_gradients()
-        self.optimizer.step()
+        done: list[tuple[Outcome, list[Tensor]]] = []
+
+        def closure() -> Tensor:
+            done.append(self._backward(batches, measured))
+            return done[-1][0].loss
+
+        if isinstance(self.optimizer, torch.optim.LBFGS):  # it asks for the gradients several times
+            self.optimizer.step(closure)
+        else:
+            closure()
+            self.autocast.step()
+        if self.scheduler is not None and self.setup.schedule.each == "step":
+            self.scheduler.step()
         timing = (start, self._now()) if measured else None
         self.step += 1
-        self.batch += 1
-        self._record(outcome, timing)
+        self.batch += len(batches)
+        outcome, gradients = done[0]
+        self._record(outcome, gradients, rate, timing)
+
+    def _backward(self, batches: list[Any], measured: bool) -> tuple[Outcome, list[Tensor]]:
+        """Give the parameters the gradients of these batches, clipped as the set-up says. Returns
+        what the batches gave, and, if `measured`, tensors whose norm is that of the gradients
+        before clipping."""
+        self.optimizer.zero_grad()
+        outcomes = []
+        for batch in batches:
+            with self.autocast:
+                outcome = self.objective.outcome(batch)
+            self._check(outcome.loss)
+            loss = outcome.loss
+            if self.setup.accumulate > 1:
+                loss = loss / self.setup.accumulate
+            self.autocast.scaled(loss).backward()
+            outcomes.append(outcome)
+        if self.step == 0:
+            self._check_gradients()
+        setup, outcome = self.setup, joined(outcomes)
+        if not setup.clip_norm and not setup.clip_value:
+            if measured:
+                self.autocast.unscale()
+            return outcome, self._gradients() if measured else []
+        self.autocast.unscale()
+        gradients = self._gradients()
+        norm = torch.nn.utils.get_total_norm(gradients)
+        if setup.clip_norm:
+            torch.nn.utils.clip_grads_with_norm_(self.parameters, setup.clip_norm, norm)
+        if setup.clip_value:
+            torch.nn.utils.clip_grad_value_(self.parameters, setup.clip_value)
+        return outcome, [norm]
+
+    def _gradients(self) -> list[Tensor]:
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        if any(gradient.is_sparse for gradient in gradients):
+            gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
+        return gradients
 
     def _end_epoch(self) -> Iterator[None]:
         """Validate under eval() and no_grad, then begin the next epoch."""
@@ -146,7 +218,12 @@ class TrainingLoop:
             totals = yield from self._validated()
         self.epoch += 1
         self.batch = 0
-        self.metrics.end_epoch(self.epoch, self.step, totals)
+        row = self.metrics.end_epoch(self.epoch, self.step, totals)
+        if self.scheduler is not None and self.setup.schedule.each == "epoch":
+            if isinstance(self.scheduler, ReduceLROnPlateau):
+                self.scheduler.step(row.validation_loss if totals.samples else row.train_loss)
+            else:
+                self.scheduler.step()
         if self.epoch < self.setup.epochs:
             yield
 
@@ -160,7 +237,7 @@ class TrainingLoop:
         while True:
             if self.model.training:
                 self.model.eval()
-            with random, torch.no_grad():
+            with random, torch.no_grad(), self.autocast:
                 batch = next(batches, None)
                 if batch is None:
                     return totals
@@ -218,15 +295,14 @@ class TrainingLoop:
                 hint="Compute the loss with `model`; or choose the module that the step uses.",
             )
 
-    def _record(self, outcome: Outcome, timing: tuple | None) -> None:
+    def _record(
+        self, outcome: Outcome, gradients: list[Tensor], rate: float, timing: tuple | None
+    ) -> None:
         measured = None
         if timing is not None:
-            gradients = [p.grad for p in self.parameters if p.grad is not None]
-            if any(gradient.is_sparse for gradient in gradients):
-                gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
             watched = {} if self.watch is None else self.watch.take()
             on_device = {k: v.to(outcome.loss.device) for k, v in watched.items()}
-            measured = Measured(self.learning_rate, timing, gradients, watched=on_device)
+            measured = Measured(rate, timing, gradients, watched=on_device)
         self.metrics.add(self.step, outcome, measured)
 
     def flush(self) -> None:
@@ -253,28 +329,32 @@ class TrainingLoop:
             totals=self.metrics.totals,
             history=tuple(self.metrics.history),
             epoch_rows=tuple(self.metrics.epochs),
+            scheduler=scheduler_state(self.scheduler),
+            scaler=self.autocast.state(),
         )
 
     def restore(self, saved: Checkpoint) -> None:
         """Go on from a checkpoint. The options of the optimizer stay those of this set-up, so that
         a run can be resumed with, say, a lower learning rate.
 
-        Raises LabError, and changes nothing, if the checkpoint is of another model or set-up.
+        Raises LabError if the checkpoint is of another model or set-up; the model is not changed.
         """
         check_match(saved, self.setup, self.model)
+        make = partial(make_optimizer, self.setup.optimizer, self.setup.optimizer_params)
         try:
-            check_optimizer_state(
-                saved.optimizer["state"],
-                self.parameters,
-                partial(make_optimizer, self.setup.optimizer, self.setup.optimizer_params),
-            )
+            check_optimizer_state(saved.optimizer["state"], self.parameters, make)
+            restore_scheduler(self.scheduler, saved.scheduler, saved.optimizer.get("param_groups"))
+            self.autocast.restore(saved.scaler)
         except FieldProblem as problem:
             raise LabError(
                 f"The checkpoint does not fit the optimizer. {problem}.",
                 hint="Set the optimizer's options back to go on from it, or train again.",
             ) from problem
+        if self.scheduler is not None:
+            check_length(self.scheduler, self._scheduler_steps)
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": saved.optimizer["state"], "param_groups": groups})
+        self._change_options(saved.setup.optimizer_params, self.setup.optimizer_params)
         self.model.load_state_dict(saved.model)
         self.random.restore(saved.rng)
         self.epoch, self.batch, self.step = saved.epoch, saved.batch, saved.step

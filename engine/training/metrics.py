@@ -236,7 +236,7 @@ class Metrics:
             parts.append(torch.stack(torch._foreach_norm(gradients)).float())
         self._reduced.append(ReducedSteps(steps, bool(scores), torch.cat(parts)))
 
-    def end_epoch(self, epoch: int, step: int, validation: EpochTotals) -> None:
+    def end_epoch(self, epoch: int, step: int, validation: EpochTotals) -> EpochRow:
         """Add the row of epoch `epoch` (1-based), and reset the totals. `flush` must be called
         before."""
         loss, accuracy, figures = self.totals.means()
@@ -256,6 +256,7 @@ class Metrics:
         self.epochs.append(row)
         if len(self.epochs) > 2 * HISTORY_EPOCHS:
             self.epochs = spread(self.epochs, HISTORY_EPOCHS)
+        return row
 
     def drain(self, with_cuda: bool) -> tuple[StepColumns, tuple[EpochRow, ...]]:
         """Return the rows since the last drain; after `restore`, all rows."""

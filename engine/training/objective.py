@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -22,6 +22,31 @@ class Outcome(NamedTuple):
     samples: int
     scores: tuple[Tensor, Tensor] | None = None
     figures: Mapping[str, Tensor] = {}
+
+
+def joined(outcomes: Sequence[Outcome]) -> Outcome:
+    """One outcome, without a graph, for the batches of one optimizer step: means over the samples,
+    scores and labels one after the other."""
+    if len(outcomes) == 1:
+        (outcome,) = outcomes
+        return outcome._replace(loss=outcome.loss.detach())
+    samples = sum(outcome.samples for outcome in outcomes)
+
+    def mean(values: Iterable[Tensor]) -> Tensor:
+        weights = [outcome.samples / samples for outcome in outcomes]
+        parts = [v.detach() * w for v, w in zip(values, weights, strict=True)]
+        return torch.stack(parts).sum(0)
+
+    scores = [outcome.scores for outcome in outcomes if outcome.scores is not None]
+    shared = [n for n in outcomes[0].figures if all(n in each.figures for each in outcomes)]
+    return Outcome(
+        mean(outcome.loss for outcome in outcomes),
+        samples,
+        (torch.cat([s.detach() for s, _ in scores]), torch.cat([y for _, y in scores]))
+        if scores
+        else None,
+        {name: mean(outcome.figures[name] for outcome in outcomes) for name in shared},
+    )
 
 
 class Objective(Protocol):

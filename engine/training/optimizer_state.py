@@ -1,4 +1,4 @@
-"""Whether the saved state of an optimizer fits a live one."""
+"""Whether the saved state of an optimizer and of its scheduler fits live ones."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
-from .checkpoint_fields import FieldProblem
+from ..tensors.plain import described
+from .checkpoint_fields import FieldProblem, Number
 
 
 def check_optimizer_state(
@@ -19,32 +21,118 @@ def check_optimizer_state(
     """Raise FieldProblem unless each entry is one that the optimizer itself would have: of the same
     name, a tensor where it has one, and of its parameter's shape or a single number.
 
-    `make` makes an optimizer like the live one; it does a step with a parameter of its own. A
-    parameter that got no gradient yet has no entry.
+    `make` makes an optimizer like the live one, which does a step with a small parameter of as many
+    dimensions. A parameter that got no gradient yet has no entry.
     """
-    example_parameter = nn.Parameter(torch.zeros(1))
-    optimizer = make([example_parameter])
-    example_parameter.grad = torch.zeros(1)
-    optimizer.step()
-    expected = optimizer.state[example_parameter]
+    if isinstance(make(list(parameters)), torch.optim.LBFGS):
+        _check_lbfgs(state, sum(parameter.numel() for parameter in parameters))
+        return
+    expected: dict[int, tuple[torch.Size, dict[str, Any]]] = {}
     for index, entries in state.items():
         at = f"optimizer.state[{index}]"
         if index >= len(parameters):
             raise FieldProblem(at, f"the model has {len(parameters):,} parameters")
-        if missing := expected.keys() - entries.keys():
-            raise FieldProblem(at, f"{min(missing)} is missing")
         shape = parameters[index].shape
-        for name, example in expected.items():
+        if len(shape) not in expected:
+            expected[len(shape)] = _example_state(len(shape), make)
+        small, examples = expected[len(shape)]
+        if missing := examples.keys() - entries.keys():
+            raise FieldProblem(at, f"{min(missing)} is missing")
+        for name, example in examples.items():
             entry = entries[name]
             if not isinstance(example, Tensor):
                 if type(entry) is not type(example):
                     message = f"a {type(example).__name__} is expected"
                     raise FieldProblem(f"{at}.{name}", message)
-            elif not isinstance(entry, Tensor):
+                continue
+            wanted = torch.Size(
+                shape[i] if i < len(small) and size == small[i] else size
+                for i, size in enumerate(example.shape)
+            )
+            if not isinstance(entry, Tensor):
                 raise FieldProblem(f"{at}.{name}", "a tensor is expected")
-            elif entry.shape != (shape if example.dim() else ()):
-                wanted = tuple(shape) if example.dim() else ()
-                message = f"it has shape {tuple(entry.shape)}, its parameter needs {wanted}"
+            if entry.shape != wanted:
+                message = f"it has shape {tuple(entry.shape)}, its parameter needs {tuple(wanted)}"
                 raise FieldProblem(f"{at}.{name}", message)
-            elif not entry.is_floating_point():
+            if not entry.is_floating_point():
                 raise FieldProblem(f"{at}.{name}", f"it has dtype {entry.dtype}")
+
+
+def _example_state(
+    ndim: int, make: Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+) -> tuple[torch.Size, dict[str, Any]]:
+    """The shape of a small parameter, each dimension of another size, and its state."""
+    parameter = nn.Parameter(torch.zeros([2 + i for i in range(ndim)]))
+    optimizer = make([parameter])
+    parameter.grad = torch.zeros_like(parameter)
+    if isinstance(optimizer, torch.optim.SparseAdam):
+        parameter.grad = parameter.grad.to_sparse()
+    optimizer.step()
+    return parameter.shape, optimizer.state[parameter]
+
+
+def _check_lbfgs(state: Mapping[int, Mapping[str, Any]], elements: int) -> None:
+    """LBFGS keeps one entry for all parameters: numbers, and vectors of all their elements."""
+    for index, entries in state.items():
+        at = f"optimizer.state[{index}]"
+        if index:
+            raise FieldProblem(at, "LBFGS has one entry for all parameters")
+        for name in ("d", "prev_flat_grad", "old_dirs", "old_stps"):
+            entry = entries.get(name)
+            for vector in entry if isinstance(entry, list) else [entry]:
+                if not isinstance(vector, Tensor) or vector.shape != (elements,):
+                    raise FieldProblem(f"{at}.{name}", f"{elements:,} numbers are expected")
+
+
+_SCHEDULED = ("lr", "initial_lr", "momentum", "betas", "max_lr", "min_lr")
+
+
+def scheduler_state(scheduler: LRScheduler | None) -> dict[str, Number | list[Number]]:
+    """The numbers that a scheduler keeps between its steps; empty without a scheduler. The rest of
+    its state is in the set-up."""
+    state = {} if scheduler is None else scheduler.state_dict()
+    kept = {}
+    for name, entry in state.items():
+        numbers = entry if isinstance(entry, list) else [entry]
+        if all(isinstance(number, int | float) for number in numbers):
+            kept[name] = entry
+    return kept
+
+
+def restore_scheduler(
+    scheduler: LRScheduler | None,
+    state: Mapping[str, Number | list[Number]],
+    groups: object,
+) -> None:
+    """Let a scheduler of the same set-up go on from a `scheduler_state`, with the values that it
+    had given to the parameter group, the only one in `groups`. Raises FieldProblem."""
+    live = scheduler_state(scheduler)
+    if state.keys() != live.keys():
+        raise FieldProblem("scheduler", f"it has {', '.join(state) or 'no entries'}")
+    for name, entry in state.items():
+        if isinstance(entry, list) != isinstance(live[name], list):
+            raise FieldProblem(f"scheduler.{name}", "it has another type")
+    if scheduler is None:
+        return
+    (group,) = scheduler.optimizer.param_groups
+    at = "optimizer.param_groups"
+    if not isinstance(groups, list) or len(groups) != 1 or not isinstance(groups[0], dict):
+        raise FieldProblem(at, "one group is expected")
+    for name in _SCHEDULED:
+        if name in group:
+            value = groups[0].get(name)
+            if not _is_alike(value, group[name]):
+                raise FieldProblem(f"{at}[0].{name}", f"it is {described(value)}")
+            group[name] = value
+    scheduler.load_state_dict({**scheduler.state_dict(), **state})
+
+
+def _is_alike(value: object, live: object) -> bool:
+    """Both numbers, or both as many numbers."""
+    if isinstance(live, tuple | list):
+        return (
+            isinstance(value, tuple | list)
+            and len(value) == len(live)
+            and all(isinstance(number, int | float) for number in value)
+        )
+    return isinstance(value, int | float)

@@ -216,7 +216,8 @@ class SetupForm(QScrollArea):
         setup = self._setup
         known = setup.optimizer in optimizers()
         rule = update_rule(setup.optimizer, setup.optimizer_params) if known else None
-        text = "" if rule is None else f"new = {rule.step}\n{rule.words}".strip()
+        step = "" if rule is None or not rule.step else f"new = {rule.step}\n"
+        text = "" if rule is None else f"{step}{rule.words}".strip()
         self._optimizer_words.setText(text)
         self._optimizer_words.setToolTip(
             "How the optimizer updates each element of a parameter from its .grad. With the"

@@ -219,7 +219,7 @@ def test_a_model_that_does_not_fit_the_data_is_refused_with_the_problem(client: 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"batch_size": 0}, "batch size is 0"),
+        ({"batch_size": 0}, "batch_size is 0"),
         ({"device": "cuda:99"}, "no device"),
         ({"optimizer_params": {"lr": -1.0}}, "lr"),
     ],

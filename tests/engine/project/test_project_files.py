@@ -125,7 +125,7 @@ def test_the_file_is_json_that_people_can_read(tmp_path):
     files.save(project, tmp_path / "a.tlab")
     text = (tmp_path / "a.tlab").read_text(encoding="utf-8")
     assert list(json.loads(text))[:3] == ["format", "version", "name"]
-    assert text.splitlines()[1:3] == ['  "format": "tensorlab",', '  "version": 2,']
+    assert text.splitlines()[1:3] == ['  "format": "tensorlab",', '  "version": 3,']
     assert [line for line in text.splitlines() if '"source_port"' in line] == [
         f"      {json.dumps(msgspec.to_builtins(wire))}"
     ]
@@ -139,7 +139,7 @@ def test_a_small_project_word_for_word():
         """\
 {
   "format": "tensorlab",
-  "version": 2,
+  "version": 3,
   "name": "A",
   "model": {
     "blocks": [
@@ -157,7 +157,12 @@ def test_a_small_project_word_for_word():
     "batch_size": 64,
     "epochs": 20,
     "seed": 0,
-    "device": "cpu"
+    "device": "cpu",
+    "schedule": {"kind": "", "params": {}, "each": "epoch"},
+    "accumulate": 1,
+    "clip_norm": 0.0,
+    "clip_value": 0.0,
+    "precision": "float32"
   },
   "cells": [],
   "subject": {"type": "canvas"},
@@ -231,7 +236,7 @@ FAULTS = {
     "picture": (b"\x89PNG\r\n\x1a\n\xff\xfe", "", "a picture, not a project"),
     "half written": (WHOLE[: len(WHOLE) // 2], "", "only a part"),
     "last bracket missing": (WHOLE.rstrip()[:-1], "", "only a part"),
-    "damaged": (WHOLE.replace(b'"version": 2', b'"version": !'), "", "damaged at line 3"),
+    "damaged": (WHOLE.replace(b'"version": 3', b'"version": !'), "", "damaged at line 3"),
     "foreign": ({"cells": [], "nbformat": 4}, "format", "not a Tensor Lab project"),
     "a list": ([1, 2], "format", "not a Tensor Lab project"),
     "newer": (document(version=FORMAT_VERSION + 1), "version", "Update Tensor Lab"),
@@ -277,7 +282,7 @@ FAULTS = {
         WHOLE.replace(b'"seed": 0', b'"seed": ' + b"9" * 5000), "training.seed", "64 bits",
     ),
     "version of many digits": (
-        WHOLE.replace(b'"version": 2', b'"version": ' + b"9" * 5000), "version", "64 bits",
+        WHOLE.replace(b'"version": 3', b'"version": ' + b"9" * 5000), "version", "64 bits",
     ),
     "half a character": (document(name="\ud800"), "name", "surrogate"),
     "half a character in a key": (with_block(params={"\udfff": 1}), "model.blocks[0].params",
@@ -359,8 +364,8 @@ def test_a_file_at_fault_says_what_and_where_and_stays_untouched(case, tmp_path)
         (b'{"a": 1 "b": 2}', "The file is damaged at line 1, column 9: Expecting ',' delimiter."),
         (b"[" * 100_000, "The file is nested too deeply for a Tensor Lab project."),
         (b"{}", "format: This is not a Tensor Lab project: “tensorlab” is expected here."),
-        (b'{"format": "tensorlab", "version": 3}',
-         "version: The file has format version 3; this Tensor Lab reads up to 2. Update Tensor Lab"
+        (b'{"format": "tensorlab", "version": 4}',
+         "version: The file has format version 4; this Tensor Lab reads up to 3. Update Tensor Lab"
          " to open it."),
         (b'{"format": "tensorlab", "version": null}',
          "version: A format version is expected here, not None."),
@@ -370,7 +375,7 @@ def test_a_file_at_fault_says_what_and_where_and_stays_untouched(case, tmp_path)
         (b'{"format": "tensorlab", "version": 0, "blocks": [], "wires": [["a", "b"]]}',
          "The file does not follow format version 0: zip() argument 2 is shorter than argument"
          " 1."),
-        (b'{"format": "tensorlab", "version": 2, "name": {"$float": "1.5"}}',
+        (b'{"format": "tensorlab", "version": 3, "name": {"$float": "1.5"}}',
          "name: Expected `str`, got `object`"),
     ],
 )  # fmt: skip
@@ -433,7 +438,7 @@ def test_version_0_is_brought_forward():
     assert project.model.wires == (Wire("a", "x", "b", "input"),)
     assert project.training == TrainingSetup(data=DataSetup(kind="moons"), epochs=3)
     assert old["version"] == 0
-    assert files.migrate(old)["version"] == 2
+    assert files.migrate(old)["version"] == 3
 
 
 def test_version_0_names_what_is_missing():

@@ -271,7 +271,7 @@ ROW = (1, 2, 0.0, 0.0, 0.0, 0.0, {}, {})
         ("epoch_rows", [("a", *ROW[1:])], r"epoch_rows\[0\].epoch: a whole number"),
         ("epoch_rows", [(*ROW[:2], "a", *ROW[3:])], r"epoch_rows\[0\].train_loss: a float is"),
         ("epoch_rows", [(*ROW[:7], 3)], r"epoch_rows\[0\].validation_figures: figures by name"),
-        ("format", "2", "format: 2 is expected, not '2'"),
+        ("format", "3", "format: 3 is expected, not '3'"),
     ],
 )
 def test_a_field_of_a_wrong_type_is_named_with_its_file(

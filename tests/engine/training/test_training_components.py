@@ -47,7 +47,7 @@ def test_an_unknown_loss_or_parameter_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", list(catalogue.optimizers()))
 def test_an_optimizer_without_parameters_has_torchs_defaults(kind: str) -> None:
-    parameters = [nn.Parameter(torch.zeros(2))]
+    parameters = [nn.Parameter(torch.zeros(2, 2))]
     optimizer = make_optimizer(kind, {}, parameters)
     expected = getattr(torch.optim, kind.removeprefix("optim."))(parameters)
     assert type(optimizer) is type(expected)
@@ -71,8 +71,8 @@ def test_an_optimizer_leaves_frozen_parameters_out() -> None:
 
 def test_what_no_optimizer_can_do_is_refused_in_words() -> None:
     parameters = [nn.Parameter(torch.zeros(2))]
-    with pytest.raises(LabError, match=r"no optimizer 'optim\.LBFGS'"):
-        make_optimizer("optim.LBFGS", {}, parameters)
+    with pytest.raises(LabError, match=r"no optimizer 'optim\.Newton'"):
+        make_optimizer("optim.Newton", {}, parameters)
     with pytest.raises(LabError, match="no parameters to learn"):
         make_optimizer("optim.SGD", {}, [])
     with pytest.raises(LabError, match="lr"):

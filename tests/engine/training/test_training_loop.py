@@ -190,7 +190,7 @@ def test_a_frozen_block_stays_as_it_is(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"batch_size": 0}, "batch size is 0"),
+        ({"batch_size": 0}, "batch_size is 0"),
         ({"epochs": 0}, "epochs is 0"),
         ({"device": "cuda:99"}, "no device"),
         ({"optimizer": "optim.None"}, "no optimizer"),
