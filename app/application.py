@@ -87,6 +87,7 @@ class Application(QObject):
         self.subject = SubjectPresenter(bench, self.python_files, self.window.subject_chooser, self)
         self.weights = WeightsPresenter(bench, self)
         bench.files.weights_chosen.connect(self.weights.load)
+        bench.files.model_chosen.connect(self._open_model)
         self.export = ExportPresenter(bench, self)
         console_history = recovery.parent / CONSOLE_HISTORY
         self.workspaces = Workspaces(
@@ -138,6 +139,10 @@ class Application(QObject):
         files.ran.connect(self._leave_start)
         to.file_wanted.connect(files.run)
         self.subject.cells_wanted.connect(self.cells.run_again)
+
+    def _open_model(self, path: str) -> None:
+        self.subject.open_model(path)
+        self.workspaces.at_model()
 
     def _leave_start(self, _snapshot: object, opening: bool) -> None:
         if opening and self.window.workspace == "start":

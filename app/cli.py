@@ -181,7 +181,8 @@ def version() -> str:
 def _add_subject(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "subject", metavar="SUBJECT",
-        help="project file (.tlab), or an nn.Module of your code, as in net.py:Net(10)",
+        help="project file (.tlab), an nn.Module of code (net.py:Net(10)), or a file of a whole"
+        " model (.pt2, .pt)",
     )  # fmt: skip
 
 

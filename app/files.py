@@ -19,20 +19,23 @@ from engine.protocol import TrainingSnapshot
 
 FILTER = f"Tensor Lab project (*{files.SUFFIX})"
 OPEN_FILTER = (
-    f"Project, Python or weights (*{files.SUFFIX} *.py *.pt *.pth *.safetensors);;All files (*)"
+    f"Project, Python, model or weights (*{files.SUFFIX} *.py *.pt *.pth *.pt2 *.safetensors);;"
+    "All files (*)"
 )
 
 
 class ProjectFiles(QObject):
     """`path_changed(path)`: the project has another file ("": none yet). `opened()`: another
     project is shown. `failed(message)`: an error in words, with the file's name.
-    `python_chosen(path)`: the file to open is Python; `weights_chosen(path)`: it has weights."""
+    `python_chosen(path)`: the file to open is Python; `weights_chosen(path)`: it has weights;
+    `model_chosen(path)`: it holds a whole model."""
 
     path_changed = Signal(str)
     opened = Signal()
     failed = Signal(str)
     python_chosen = Signal(str)
     weights_chosen = Signal(str)
+    model_chosen = Signal(str)
 
     def __init__(
         self,
@@ -99,6 +102,8 @@ class ProjectFiles(QObject):
             kind = problem.kind if isinstance(problem, files.OtherFile) else ""
             if kind == "python":
                 self.python_chosen.emit(path)
+            elif kind == "model":
+                self.model_chosen.emit(path)
             elif kind in ("weights", "safetensors"):
                 self.weights_chosen.emit(path)
             else:

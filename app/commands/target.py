@@ -1,4 +1,5 @@
-"""What a command works on: `PROJECT.tlab`, or `FILE.py:EXPRESSION`, a module of the user's code."""
+"""What a command works on: `PROJECT.tlab`; `FILE.py:EXPRESSION`, a module of the user's code; or a
+file that holds a model (`.pt`, `.pt2`)."""
 
 from __future__ import annotations
 
@@ -11,11 +12,13 @@ from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from engine.project import files
 from engine.project.document import Project
 from engine.project.subject import (
+    MODEL,
     CanvasSubject,
     FileSubject,
     Objective,
     Subject,
     files_of,
+    holds_model,
     split_reference,
 )
 from engine.protocol import ErrorSnapshot, OutputSnapshot, RunFileCommand, Snapshot
@@ -40,6 +43,8 @@ def target_of(text: str, data: str | None = None, validation: str | None = None)
     """The target that an argument names. Raises CommandFailure for a file that is not there, and
     for data that cannot go with it."""
     reference = split_reference(text)
+    if reference is None and holds_model(text):
+        reference = text, MODEL
     if reference is None:
         if data or validation:
             raise CommandFailure(

@@ -13,7 +13,15 @@ from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Project
-from engine.project.subject import ConsoleSubject, FileSubject, Subject, files_of, title
+from engine.project.subject import (
+    MODEL,
+    ConsoleSubject,
+    FileSubject,
+    Subject,
+    files_of,
+    holds_model,
+    title,
+)
 from engine.protocol import (
     ErrorReport,
     ExampleSnapshot,
@@ -30,7 +38,8 @@ _NAME = re.compile(r"[^\W\d]\w*")
 
 
 class SubjectPresenter(QObject):
-    """Offers the modules of the console and of Python files that have run. `cells_wanted()`: run
+    """Offers the modules of the console, of Python files that have run, and of files that hold a
+    model. `cells_wanted()`: run
     the project's cells, which make its subject."""
 
     cells_wanted = Signal()
@@ -61,6 +70,13 @@ class SubjectPresenter(QObject):
     def choose(self, subject: Subject) -> None:
         """Let all workspaces work on the subject; an undo step."""
         self._bench.edit(f"Work on {title(subject)}", lambda p: edits.set_subject(p, subject))
+
+    def open_model(self, path: str) -> None:
+        """Work on the model that a file holds."""
+        subject = FileSubject(path, MODEL)
+        self._files[path] = (Offer(subject, "The model that the file holds."),)
+        self._show_offers()
+        self.choose(subject)
 
     # -- choosing --------------------------------------------------------------------------------
 
@@ -128,14 +144,15 @@ class SubjectPresenter(QObject):
 
     def _forget(self) -> None:
         """The engine has ended, and with it what its console and its files held."""
-        self._console, self._files, self._variables = (), {}, frozenset()
+        self._console, self._variables = (), frozenset()
+        self._files = {path: held for path, held in self._files.items() if holds_model(path)}
         self._show_offers()
         self._show_need()
 
     def _show_offers(self) -> None:
         groups = [Group("Console", self._console)] if self._console else []
         groups += [
-            Group(path, offers, f"Run {Path(path).name} again")
+            Group(path, offers, "" if holds_model(path) else f"Run {Path(path).name} again")
             for path, offers in self._files.items()
         ]
         self._chooser.show_offers(groups)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from app.window.command_palette import CommandPalette, Entry
 
 MESSAGE_MS = 8000
-DROPPED = (SUFFIX, ".py", ".pt", ".pth", ".safetensors")
+DROPPED = (SUFFIX, ".py", ".pt", ".pth", ".pt2", ".safetensors")
 """How the name of a file ends that the window takes."""
 
 _ENGINE_TIPS = {

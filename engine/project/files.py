@@ -92,6 +92,8 @@ def read(path: str | os.PathLike[str]) -> bytes:
 def _require_no_other(path: str | os.PathLike[str], head: bytes) -> None:
     name = os.path.basename(path)
     kind = other_files.kind_of(name, head)
+    if head.startswith(b"PK") and other_files.model_in(Path(os.fsdecode(path))):
+        kind = "model"
     if kind is not None:
         raise OtherFile(kind, name)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+import zipfile
+from pathlib import Path, PurePath
 from typing import Literal
 
-Kind = Literal["python", "notebook", "weights", "safetensors", "array", "picture", "onnx", "table"]
+Kind = Literal[
+    "python", "notebook", "weights", "model", "safetensors", "array", "picture", "onnx", "table"
+]
 
 _WORDS: dict[Kind, str] = {
     "python": "This is a Python file, not a project. Open it in the console of Tensors, cell by"
@@ -14,6 +17,8 @@ _WORDS: dict[Kind, str] = {
     " --to script`), and open that in the console of Tensors.",
     "weights": "This is a file of PyTorch's (weights or a checkpoint), not a project. Load it in"
     ' the console of Tensors: saved = torch.load("{name}", weights_only=True)',
+    "model": "This is a model of PyTorch's (TorchScript, or a program of torch.export), not a"
+    " project. Opened in the window, it becomes the subject.",
     "safetensors": "This is a file of weights, not a project. Load it in the console of Tensors:"
     ' from safetensors.torch import load_file; saved = load_file("{name}")',
     "array": "This is a NumPy array, not a project. Load it in the console of Tensors:"
@@ -56,6 +61,20 @@ def kind_of(name: str, head: bytes) -> Kind | None:
     kind = _SUFFIXES.get(PurePath(name).suffix.lower())
     looks_like_a_project = head.lstrip().startswith(b"{")
     return None if looks_like_a_project and kind != "notebook" else kind
+
+
+def model_in(path: Path) -> Literal["script", "program"] | None:
+    """The whole model that a file holds and torch opens without Python: TorchScript, as
+    torch.jit.save writes it, or a program of torch.export.save."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            inside = {name.partition("/")[2] for name in archive.namelist()}
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        return None
+    if "archive_format" in inside and any(name.startswith("models/") for name in inside):
+        return "program"
+    is_script = "constants.pkl" in inside and any(name.startswith("code/") for name in inside)
+    return "script" if is_script else None
 
 
 def in_words(kind: Kind, name: str) -> str:

@@ -6,6 +6,9 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
+MODEL_SUFFIXES = (".pt", ".pth", ".pt2")
+MODEL = "model"
+
 
 class CanvasSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="canvas"):
     """The model of blocks on the canvas."""
@@ -19,7 +22,8 @@ class ConsoleSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="conso
 
 
 class FileSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="file"):
-    """As ConsoleSubject, in the Python file at `path`."""
+    """As ConsoleSubject, in the Python file at `path`. A file that holds a model itself
+    (`MODEL_SUFFIXES`) has it under the name MODEL, and runs nothing."""
 
     path: str
     expression: str
@@ -50,7 +54,14 @@ def title(subject: Subject) -> str:
         case ConsoleSubject():
             return subject.expression
         case FileSubject():
-            return f"{PurePath(subject.path).name}: {subject.expression}"
+            name = PurePath(subject.path).name
+            is_whole = holds_model(subject.path) and subject.expression == MODEL
+            return name if is_whole else f"{name}: {subject.expression}"
+
+
+def holds_model(path: str) -> bool:
+    """Whether the file of a subject is a model itself, not Python."""
+    return path.endswith(MODEL_SUFFIXES)
 
 
 def files_of(subject: Subject, objective: Objective) -> tuple[str, ...]:
@@ -58,6 +69,7 @@ def files_of(subject: Subject, objective: Objective) -> tuple[str, ...]:
     if isinstance(subject, CanvasSubject):
         return ()
     own = [subject.path] if isinstance(subject, FileSubject) else []
+    own = [path for path in own if not holds_model(path)]
     data = [split_reference(text) for text in (objective.data, objective.validation)]
     return tuple(dict.fromkeys(own + [reference[0] for reference in data if reference]))
 

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..errors import LabError
 from ..protocol import ModuleCall
 from ..training.batches import tensors_in
-from .trial import on_trial
+from ..trial import on_trial
 
 MAX_SHAPES = 8
 """As many tensors of one call are told."""
@@ -40,8 +41,11 @@ def calls_in(module: nn.Module, run: Callable[[], object]) -> dict[str, Calls]:
     `run()` runs twice with the same random numbers: once to count, and once, without what it
     prints, to measure the time of each call. The step runs as it would in training, but changes
     nothing: buffers, gradients of no parameter and torch's random state on the CPU are as before.
-    (What the user's own code changes besides cannot be undone.) Raises whatever `run` raises.
+    (What the user's own code changes besides cannot be undone.) Raises whatever `run` raises, and
+    LabError for TorchScript, whose calls no hook sees.
     """
+    if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
+        raise LabError("TorchScript runs its modules without Python, so no call can be looked at.")
     try:
         counted = _counted(module, run, keeps=True)
     except RuntimeError as error:

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_map_only
 from ..protocol import ModuleDifference, OutputDifference, WeightDifference
 from ..tensors.readable import dtype_name
 from ..training.batches import tensors_in
-from .trial import on_trial
+from ..trial import on_trial
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 

@@ -20,10 +20,11 @@ from ..console.resolve import resolve
 from ..control import Control
 from ..errors import LabError
 from ..loops.watching import Watching
-from ..project.subject import ConsoleSubject, FileSubject, title
+from ..project.subject import MODEL, ConsoleSubject, FileSubject, holds_model, title
 from ..randomness import RandomStream
 from ..signatures import takes_tensors
 from .function import FunctionModule
+from .model_file import load_model
 from .python_file import Around, PythonFile, run_file
 from .subject import CodeModel, made_module
 
@@ -46,6 +47,7 @@ class SubjectState:
     before: CodeModel | None = None
     """A copy of a subject, kept to be compared with what becomes of it."""
     _made: dict[tuple[ConsoleSubject | FileSubject, int], _Made] = field(default_factory=dict)
+    _models: dict[Path, tuple[tuple[int, int], nn.Module]] = field(default_factory=dict)
     _functions: dict[ConsoleSubject | FileSubject, FunctionModule] = field(default_factory=dict)
 
     def run_file(
@@ -80,14 +82,31 @@ class SubjectState:
     def of_file(
         self, subject: FileSubject, seed: int, output: Output, control: Control
     ) -> CodeModel:
-        """The subject in a file that has run. Raises LabError if there is none, and whatever its
-        code raises."""
-        variables = self.file(Path(subject.path)).variables
+        """The subject in a file that has run, or that holds a model. Raises LabError if there is
+        none, and whatever its code raises."""
+        path = Path(subject.path)
+        is_model = holds_model(subject.path)
+        variables = self._opened(path) if is_model else self.file(path).variables
 
         def call() -> object:
             return self.value(subject.expression, variables, output, control)
 
         return self._model(subject, seed, variables, call)
+
+    def _opened(self, path: Path) -> Mapping[str, Any]:
+        """The names around a model that a file holds; it is opened again when the file is another.
+        Raises LabError."""
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise LabError(
+                f"{path} cannot be read: {error.strerror}.", hint="Choose another model."
+            ) from error
+        written = status.st_mtime_ns, status.st_size
+        known = self._models.get(path)
+        if known is None or known[0] != written:
+            known = self._models[path] = written, load_model(path)
+        return {"torch": torch, MODEL: known[1]}
 
     def value(
         self, expression: str, variables: Mapping[str, Any], output: Output, control: Control

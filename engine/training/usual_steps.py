@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LabError
-from ..modes import modes_kept
 from ..signatures import required_parameters
+from ..trial import on_trial
 from .batches import tensors_in
 
 _WRITE = "Write the step yourself: def step(batch): ... return loss."
@@ -124,8 +124,7 @@ def _taken_apart(batch: Any, takes: int) -> _Parts:
 
 def _predicted(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The model's prediction, or the exception that it raised."""
-    with modes_kept(model), torch.no_grad(), torch.random.fork_rng(devices=[]):
-        model.eval()
+    with on_trial(model, training=False), torch.no_grad(), torch.random.fork_rng(devices=[]):
         try:
             return model(*args, **kwargs)
         except Exception as error:  # told by the caller

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,8 @@ class Desk:
         self.files.python_chosen.connect(self.python.append)
         self.weight_files: list[str] = []
         self.files.weights_chosen.connect(self.weight_files.append)
+        self.models: list[str] = []
+        self.files.model_chosen.connect(self.models.append)
 
     def change(self) -> None:
         project, _ = edits.add_block(self.store.project, "nn.Linear", 0, 0)
@@ -316,3 +319,12 @@ def test_a_file_of_weights_is_told_by_its_path(desk, tmp_path):
     for path in (weights, old):
         assert not desk.files.open(str(path))
     assert (desk.weight_files, desk.failures) == ([str(weights), str(old)], [])
+
+
+def test_a_file_with_a_whole_model_is_told_by_its_path(desk, tmp_path):
+    path = tmp_path / "net.pt2"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("net/models/model.json", "{}")
+        archive.writestr("net/archive_format", "pt2")
+    assert not desk.files.open(str(path))
+    assert (desk.models, desk.weight_files, desk.failures) == ([str(path)], [], [])

@@ -8,6 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from app.commands.failures import CommandFailure
+from app.commands.target import target_of
+from engine.project.subject import FileSubject
 from tests.app.test_cli import MLP, run
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
@@ -143,3 +146,13 @@ def test_a_prefix_of_the_weights_is_taken_off_and_told(net, tmp_path, capsys):
     torch.save({"module.head.weight": state["head.weight"]}, tmp_path / "w.pt")
     assert run(*arguments, tmp_path / "out.pt") == 1
     assert "does not fit the model. missing: scale" in capsys.readouterr().err
+
+
+def test_a_file_that_holds_a_model_is_a_subject(tmp_path):
+    path = tmp_path / "net.pt2"
+    with pytest.raises(CommandFailure, match="there is no such file"):
+        target_of(str(path))
+    path.touch()
+    target = target_of(str(path), data="(x, y)")
+    assert (target.subject, target.is_code) == (FileSubject(str(path), "model"), True)
+    assert target.objective.data == "(x, y)"

@@ -9,7 +9,7 @@ from app.presenters.python_files import PythonFiles
 from app.presenters.subject import SubjectPresenter
 from app.presenters.train import TrainPresenter
 from engine.project import edits
-from engine.project.subject import CanvasSubject, ConsoleSubject, Objective
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
     ExportCommand,
     TrainCommand,
@@ -25,7 +25,8 @@ def chooser(bench, qtbot) -> SubjectChooser:
     """A chooser of a project whose console has a module."""
     chooser = SubjectChooser()
     qtbot.addWidget(chooser)
-    SubjectPresenter(bench, PythonFiles(bench, bench.window), chooser, bench.window)
+    presenter = SubjectPresenter(bench, PythonFiles(bench, bench.window), chooser, bench.window)
+    chooser.setProperty("presenter", presenter)
     bench.store.take(
         VariablesSnapshot(
             variables=(
@@ -100,3 +101,14 @@ def test_functions_of_tensors_are_offered_but_the_step(bench, chooser):
     )
     bench.store.take(answer)
     assert offered(chooser) == ["Canvas", "Console", "f", "Open a Python file …"]
+
+
+def test_a_model_of_a_file_is_the_subject_and_stays_offered(bench, link, chooser):
+    chooser.property("presenter").open_model("/x/net.pt2")
+    assert bench.project.subject == FileSubject("/x/net.pt2", "model")
+    assert chooser.button.text() == "Subject: net.pt2" and not chooser.need.text()
+    link.ended.emit()
+    bench.history.stack.undo()
+    assert offered(chooser) == ["Canvas", "/x/net.pt2", "net.pt2", "Open a Python file …"]
+    trigger(chooser, "net.pt2")
+    assert bench.project.subject == FileSubject("/x/net.pt2", "model")

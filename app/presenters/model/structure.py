@@ -13,7 +13,7 @@ from app.selection.finding import module_of, parameter_of
 from app.selection.references import Module, Parameter, Reference
 from app.workbench import Workbench
 from engine.project.document import Project
-from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, holds_model
 from engine.protocol import (
     ErrorReport,
     ExampleSnapshot,
@@ -188,7 +188,7 @@ class StructurePresenter(QObject):
     def _remedy(self) -> tuple[str, str]:
         """The button, and its tooltip, that may help where there is no structure."""
         match self._subject:
-            case FileSubject(path=path):
+            case FileSubject(path=path) if not holds_model(path):
                 return f"Run {Path(path).name}", f"Run {path} in the engine, as import would."
             case ConsoleSubject() if self._bench.project.cells:
                 return "Run its cells", "Run the cells that the project keeps, in order."

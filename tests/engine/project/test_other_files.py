@@ -30,6 +30,12 @@ def old_weights(path: Path) -> None:
     torch.save({"a": torch.ones(2)}, path, _use_new_zipfile_serialization=False)
 
 
+def program(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("net/models/model.json", "{}")
+        archive.writestr("net/archive_format", "pt2")
+
+
 def safetensors(path: Path) -> None:
     save_file({"a": torch.ones(2)}, path)
 
@@ -59,6 +65,7 @@ def onnx(path: Path) -> None:
     [
         (python, "net.py", "python", "Open it in the console"),
         (notebook, "net.ipynb", "notebook", "--to script"),
+        (program, "net.pt2", "model", "it becomes the subject"),
         (weights, "net.pt", "weights", 'torch.load("net.pt", weights_only=True)'),
         (weights, "net", "weights", 'torch.load("net", weights_only=True)'),
         (old_weights, "net.pth", "weights", 'torch.load("net.pth", weights_only=True)'),

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.subjects.trial import on_trial
+from engine.trial import on_trial
 
 
 class Counting(nn.Module):

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ..modes import modes_kept
+from .modes import modes_kept
 
 
 @contextmanager
 def on_trial(module: nn.Module, training: bool | None = True) -> Iterator[None]:
-    """In this context the module is in training mode (with `training` None in the mode that it has)
-    and has copies of its buffers; afterwards it has the mode that it had, and its own buffers as
-    they were.
+    """In this context the module is in training mode (with `training` False in eval mode, with None
+    in the mode that it has) and has copies of its buffers; afterwards it has the mode that it had,
+    and its own buffers as they were.
 
     A graph made in the context keeps the copies, so a backward through it finds what forward saved.
     A lazy buffer, which has no numbers yet, is not copied.
@@ -31,6 +31,8 @@ def on_trial(module: nn.Module, training: bool | None = True) -> Iterator[None]:
     with modes_kept(module):
         if training and not module.training:
             module.train()
+        elif training is False:
+            module.eval()
         try:
             for part, name, buffer in own:
                 part._buffers[name] = copies[id(buffer)]

@@ -1,0 +1,204 @@
+"""Models in files of torch's own: opened without Python, worked on, and refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from engine.errors import LabError
+from engine.handlers.subjects import find_subject
+from engine.project.document import Model, TrainingSetup
+from engine.project.other_files import model_in
+from engine.project.subject import MODEL, FileSubject, Objective, files_of, title
+from engine.protocol import (
+    ExportCommand,
+    ReadStructureCommand,
+    TrainCommand,
+    TrainingSnapshot,
+)
+from engine.subjects.model_file import load_model
+
+SETUP = TrainingSetup(batch_size=4, epochs=2, seed=5)
+DATA = Objective(data="(torch.arange(24.).view(8, 3) / 24, torch.arange(8) % 2)")
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 4, bias=False), nn.BatchNorm1d(4), nn.ReLU())
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.body(x))
+
+
+def save_script(module: nn.Module, path: Path) -> None:
+    with pytest.warns(DeprecationWarning):
+        torch.jit.save(torch.jit.script(module), path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, Path]:
+    """The same model as TorchScript and as an exported program, and others."""
+    folder = tmp_path_factory.mktemp("models")
+    torch.manual_seed(0)
+    net = Net()
+    torch.save(net.state_dict(), folder / "state.pt")
+    torch.save(net, folder / "whole.pt")
+    save_script(net, folder / "script.pt")
+    batch = torch.export.Dim("batch", min=2)
+    program = torch.export.export(net, (torch.ones(4, 3),), dynamic_shapes={"x": {0: batch}})
+    torch.export.save(program, folder / "program.pt2")
+    return {path.stem: path for path in folder.iterdir()}
+
+
+def plain(files: dict[str, Path]) -> Net:
+    net = Net()
+    net.load_state_dict(torch.load(files["state"], weights_only=True))
+    return net
+
+
+def test_a_file_with_a_model_is_told_from_one_with_tensors(files):
+    found = {name: model_in(path) for name, path in files.items()}
+    assert found == {"script": "script", "program": "program", "state": None, "whole": None}
+    assert model_in(files["state"].with_name("none.pt")) is None
+
+
+def test_the_subject_of_a_model_file_runs_nothing_and_is_its_name():
+    subject = FileSubject("/x/net.pt2", MODEL)
+    assert files_of(subject, Objective(data="d.py:x")) == ("d.py",)
+    assert title(subject) == "net.pt2"
+    assert title(FileSubject("/x/net.pt", "model.body")) == "net.pt: model.body"
+
+
+@pytest.mark.parametrize("name", ["script", "program"])
+def test_its_structure_is_that_of_the_module(ask, files, name):
+    subject = FileSubject(str(files[name]), MODEL)
+    (answer,) = ask(ReadStructureCommand(subject=subject, objective=DATA, training=SETUP))
+    assert answer.title == files[name].name
+    net = plain(files)
+    rows = {row.name: row for row in answer.weights}
+    assert rows.keys() == net.state_dict().keys()
+    for key, parameter in net.named_parameters():
+        assert rows[key].shape == tuple(parameter.shape) and rows[key].trainable
+        assert rows[key].mean == pytest.approx(parameter.double().mean().item())
+    assert answer.totals.parameters == sum(p.numel() for p in net.parameters())
+    assert {"", "body.0", "head"} <= {row.path for row in answer.modules}
+    if name == "script":
+        assert answer.unrun.startswith("TorchScript runs its modules without Python")
+    else:
+        assert answer.unrun == "" and answer.modules[0].calls[0].outputs == ((4, 2),)
+
+
+@pytest.mark.parametrize("name", ["script", "program"])
+def test_it_is_trained_as_the_module_and_exported(ask, lab, files, name, tmp_path):
+    subject = FileSubject(str(files[name]), MODEL)
+    answers = ask(TrainCommand(model=Model(), subject=subject, objective=DATA, training=SETUP))
+    last = [a for a in answers if isinstance(a, TrainingSnapshot)][-1]
+    assert (last.state, last.error) == ("finished", None)
+    net = plain(files)
+    torch.manual_seed(SETUP.seed)
+    x, y = torch.arange(24.0).view(8, 3) / 24, torch.arange(8) % 2
+    dataset = torch.utils.data.TensorDataset(x, y)
+    loader = torch.utils.data.DataLoader(dataset, 4, shuffle=True)
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(2):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(net(x), y).backward()
+            optimizer.step()
+    path = tmp_path / "trained.pt"
+    ask(ExportCommand(subject=subject, model=Model(), training=SETUP, path=str(path), format="pt"))
+    trained = torch.load(path, weights_only=True)
+    for key, value in net.state_dict().items():
+        torch.testing.assert_close(trained[key], value)
+
+
+def test_it_is_opened_again_when_the_file_is_another(lab, files, tmp_path):
+    path = tmp_path / "net.pt"
+    shutil.copy(files["script"], path)
+    subject = FileSubject(str(path), MODEL)
+    find = lambda: find_subject(lab, subject, Model(), SETUP).module  # noqa: E731
+    module = find()
+    assert find() is module
+    save_script(nn.Linear(2, 2), path)
+    assert find() is not module and find().weight.shape == (2, 2)
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["state", "whole"])
+def test_tensors_and_a_pickled_module_are_refused_in_words(files, name):
+    with pytest.raises(LabError, match="without running Python"):
+        load_model(files[name])
+
+
+class Bomb:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def changed(program: Path, path: Path, end: str, change) -> Path:
+    """A copy of a program with one entry changed by a function of its bytes."""
+    with zipfile.ZipFile(program) as source, zipfile.ZipFile(path, "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            target.writestr(name, change(data) if name.endswith(end) else data)
+    return path
+
+
+def test_a_program_with_pickled_objects_is_refused(files, tmp_path):
+    target = tmp_path / "ran"
+
+    def pickled(data: bytes) -> bytes:
+        buffer = io.BytesIO()
+        torch.save((Bomb(target), {}), buffer)
+        return buffer.getvalue()
+
+    path = changed(files["program"], tmp_path / "p.pt2", "sample_inputs/model.pt", pickled)
+    with pytest.raises(LabError, match="pickled objects that would run code"):
+        load_model(path)
+    assert not target.exists()
+    torch.load(io.BytesIO(pickled(b"")), weights_only=False)
+    assert target.exists()  # what it would have done
+
+
+def test_a_program_that_calls_other_functions_is_refused(files, tmp_path):
+    def other(data: bytes) -> bytes:
+        return data.replace(b"torch.ops.aten.relu.default", b"torch.hub.load")
+
+    path = changed(files["program"], tmp_path / "p.pt2", "models/model.json", other)
+    with pytest.raises(LabError, match=r"it calls torch\.hub\.load, which is not an operator"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    "size", ["__import__('os').getcwd()", "s0.real", "[1]", "exec(s0)", "Max('a.b')"]
+)
+def test_a_program_with_code_for_a_size_is_refused(files, tmp_path, size):
+    def other(data: bytes) -> bytes:
+        old = b'"expr_str": "Symbol'
+        assert old in data
+        return data.replace(old, f'"expr_str": {json.dumps(size)}, "x": "'.encode())
+
+    path = changed(files["program"], tmp_path / "p.pt2", "models/model.json", other)
+    with pytest.raises(LabError, match="is not a size"):
+        load_model(path)
+
+
+def test_a_damaged_file_is_told(files, tmp_path):
+    path = changed(files["program"], tmp_path / "p.pt2", "models/model.json", lambda data: b"{}")
+    with pytest.raises(LabError, match=r"p\.pt2 cannot be opened"):
+        load_model(path)
