@@ -124,9 +124,10 @@ class Lab:
 
     @cached_property
     def subjects(self) -> SubjectState:
+        from .loops.updates import Updates
         from .subjects.state import SubjectState
 
-        return SubjectState()
+        return SubjectState(updates=Updates(self.control.own_code))
 
     @cached_property
     def backward(self) -> BackwardState:

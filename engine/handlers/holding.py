@@ -205,7 +205,9 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
     is recorded, looked over. It is held at breakpoints and, if that is wanted, after optimizer
     steps and inside backward()."""
     holder = Holder(lab, namespace, title, output)
-    watching: list[Steps] = [] if lab.is_training else [holder.loop]  # Train shows one at a time
+    watching: list[Steps] = [lab.subjects.updates]
+    if not lab.is_training:  # Train shows one loop at a time
+        watching.append(holder.loop)
     with ExitStack() as stack:
         if lab.attend is not None:
             stack.enter_context(backward_calls(holder.step_backward))

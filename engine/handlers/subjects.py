@@ -122,7 +122,7 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
         watched=watched,
     )
     weights = weight_rows(subject.module, optimizers)
-    yield from _in_parts(whole, module_rows(subject.module, calls), weights)
+    yield from structure_in_parts(whole, module_rows(subject.module, calls), weights)
 
 
 def watch(lab: Lab, command: WatchCommand) -> Iterator[Snapshot]:
@@ -273,7 +273,7 @@ def _value(lab: Lab, expression: str, variables: Mapping[str, Any]) -> object:
     return lab.subjects.value(expression, variables, output, lab.control)
 
 
-def _in_parts(
+def structure_in_parts(
     whole: StructureSnapshot, modules: list[ModuleRow], weights: list[WeightRow]
 ) -> Iterator[StructureSnapshot]:
     """The structure in snapshots that can be sent; the last has `left` 0."""

@@ -9,6 +9,7 @@ from contextlib import closing, nullcontext
 from ..advice.first_steps import FirstSteps
 from ..errors import LabError
 from ..lab import Lab
+from ..loops.hooks import steps_shown
 from ..models.check import require_runnable
 from ..project.subject import CanvasSubject
 from ..protocol import (
@@ -63,7 +64,7 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     run = TrainingRun(loop, resume, command.checkpoint)
     lab.run = run
     yield run.snapshot("running")
-    state = "stopped"
+    state, updates = "stopped", lab.subjects.updates
 
     def tell(finding: Finding) -> None:
         lab.emit(FindingSnapshot(finding=finding, run=run.id))
@@ -76,6 +77,7 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
             try:
                 with (
                     nullcontext() if first is None else first.looked_over(),
+                    steps_shown(updates) if updates.is_asked else nullcontext(),
                     lab.control.user_code() if is_code else nullcontext(),
                 ):
                     due = next(steps, None)

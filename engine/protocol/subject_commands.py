@@ -156,7 +156,8 @@ class WeightRow(Struct, frozen=True):
     """A parameter or a buffer. `shared_with` are the other names of the same tensor; `persistent`
     is False for a buffer that the state_dict leaves out. `fed_by` are the optimizers among the
     subject's variables that hold it, `code` what Python writes after the subject to reach it.
-    `gradient` is the 2-norm of `.grad`, None if that is None."""
+    `gradient` is the 2-norm of `.grad`, None if that is None. `update` is the 2-norm of the change
+    in one optimizer step as a share of that of the values before; None where that is not known."""
 
     name: str
     kind: Literal["parameter", "buffer"]
@@ -174,6 +175,7 @@ class WeightRow(Struct, frozen=True):
     code: str = ""
     histogram: Histogram | None = None
     gradient: float | None = None
+    update: float | None = None
 
 
 class StructureTotals(Struct, frozen=True):

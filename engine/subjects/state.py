@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType
@@ -19,6 +19,7 @@ from ..console.output import Output
 from ..console.resolve import resolve
 from ..control import Control
 from ..errors import LabError
+from ..loops.updates import Updates
 from ..loops.watching import Watching
 from ..project.subject import MODEL, ConsoleSubject, FileSubject, holds_model, title
 from ..randomness import RandomStream
@@ -44,8 +45,10 @@ class SubjectState:
 
     files: dict[Path, PythonFile] = field(default_factory=dict)
     watching: Watching = field(default_factory=Watching)
+    updates: Updates = field(default_factory=Updates)
     before: CodeModel | None = None
     """A copy of a subject, kept to be compared with what becomes of it."""
+    _makes: bool = True
     _made: dict[tuple[ConsoleSubject | FileSubject, int], _Made] = field(default_factory=dict)
     _models: dict[Path, tuple[tuple[int, int], nn.Module]] = field(default_factory=dict)
     _functions: dict[ConsoleSubject | FileSubject, FunctionModule] = field(default_factory=dict)
@@ -119,6 +122,15 @@ class SubjectState:
         with output.redirected(), control.user_code():
             return eval(expression, dict(variables))
 
+    @contextmanager
+    def making_nothing(self) -> Iterator[None]:
+        """No module is made in this context: code of the user's is running."""
+        before, self._makes = self._makes, False
+        try:
+            yield
+        finally:
+            self._makes = before
+
     def forget(self, subject: ConsoleSubject | FileSubject) -> None:
         """Let the module of the subject be made again, with fresh weights. Raises LabError for an
         object that the user's code has made itself."""
@@ -150,6 +162,11 @@ class SubjectState:
         named = {name: variables.get(name) for name in names}
         made = self._made.get((subject, seed))
         if made is None or any(made.named[name] is not named[name] for name in names):
+            if not self._makes:
+                raise LabError(
+                    f"`{title(subject)}` is made once the code that runs has ended.",
+                    hint="Choose the module that the code uses, by its name.",
+                )
             if calls:
                 with RandomStream(seed, torch.device("cpu")):
                     value = call()

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ...project.document import TrainingSetup
-from ...project.subject import ConsoleSubject, FileSubject, Objective
+from ...project.document import Model, TrainingSetup
+from ...project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
 from ..autograd_snapshots import GraphSnapshot
 from ..commands import Command
 from ..snapshots import Snapshot
+
+
+class ReadParametersCommand(Command, frozen=True, kw_only=True):
+    """Read a subject's parameters, no buffers and no calls -> StructureSnapshots, as for a
+    ReadStructureCommand. The next optimizer step of Train, or of a loop in a cell or file, is
+    measured, so that the answer after it has `update`, and the gradients of that step."""
+
+    handler = "structures.parameters:read_parameters"
+    while_running = True
+    newest_only = True
+    subject: Subject = CanvasSubject()
+    model: Model = Model()
+    training: TrainingSetup = TrainingSetup()
 
 
 class ReadForwardGraphCommand(Command, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from engine.process import EngineProcess
 from engine.project.document import Model, TrainingSetup
+from engine.project.subject import ConsoleSubject
 from engine.protocol import (
     CellSnapshot,
     CheckModelCommand,
@@ -19,11 +20,13 @@ from engine.protocol import (
     CompletionsSnapshot,
     ErrorSnapshot,
     ModelSnapshot,
+    ReadParametersCommand,
     ReadValuesCommand,
     ReadVariablesCommand,
     RunCellCommand,
     RunFileCommand,
     Snapshot,
+    StructureSnapshot,
     ValuesSnapshot,
     VariablesSnapshot,
 )
@@ -139,6 +142,8 @@ def test_a_loop_that_was_asked_has_plain_pythons_bits(
         assert listed["optimizer"].startswith("lr 0.01")
         values = cell.one(ReadValuesCommand(expression="net[0].weight"))
         assert isinstance(values, ValuesSnapshot) and (values.rows, values.columns) == (8, 4)
+        read = cell.one(ReadParametersCommand(subject=ConsoleSubject("net")))
+        assert isinstance(read, StructureSnapshot) and read.optimizers == ("optimizer",)
     cell.go()
     report = HeldEngine(
         shared_engine,

@@ -1,0 +1,66 @@
+"""Answers with a subject's parameters, between the steps of a run and inside the user's loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+
+from msgspec.structs import replace
+from torch import nn
+from torch.optim import Optimizer
+
+from ...errors import sendable
+from ...lab import Lab
+from ...loops.updates import Update
+from ...protocol import ReadParametersCommand, Snapshot, StructureSnapshot, WeightRow
+from ...subjects.structure import module_rows, optimizers_among, totals, weight_rows
+from ...subjects.subject import CodeModel
+from ..subjects import find_subject, structure_in_parts
+
+
+def read_parameters(lab: Lab, command: ReadParametersCommand) -> Iterator[Snapshot]:
+    """Raises LabError if there is no such subject, and what its code raises; while code runs, also
+    for a subject that is not made yet."""
+    subjects = lab.subjects
+    with subjects.making_nothing() if lab.inside is not None else nullcontext():
+        subject = find_subject(lab, command.subject, command.model, command.training)
+    updates = subjects.updates
+    known = updates.of(subject.module)
+    updates.ask(subject.module)
+    variables = subject.variables if isinstance(subject, CodeModel) else {}
+    optimizers = _named(updates.optimizers, optimizers_among(variables))
+    rows = _with_updates(subject.module, optimizers, known)
+    whole = StructureSnapshot(
+        title=subject.title,
+        totals=totals(subject.module),
+        made=isinstance(subject, CodeModel) and subject.made,
+        optimizers=tuple(map(sendable, optimizers)),
+    )
+    yield from structure_in_parts(whole, module_rows(subject.module), rows)
+
+
+def _named(stepped: list[Optimizer], named: dict[str, Optimizer]) -> dict[str, Optimizer]:
+    """The named optimizers, and those that have stepped and have no name, by their class."""
+    found = dict(named)
+    for optimizer in stepped:
+        if not any(optimizer is known for known in found.values()):
+            title = type(optimizer).__name__
+            number = sum(known.partition(" ")[0] == title for known in found) + 1
+            found[title if number == 1 else f"{title} {number}"] = optimizer
+    return found
+
+
+def _with_updates(
+    module: nn.Module, optimizers: Mapping[str, Optimizer], known: Mapping[str, Update]
+) -> list[WeightRow]:
+    """The rows of the parameters; what the last measured step had goes before `.grad`, which may
+    be empty between two steps."""
+    rows = []
+    for row in weight_rows(module, optimizers):
+        if row.kind == "parameter":
+            names = (row.name, *row.shared_with)
+            update = next((known[name] for name in names if name in known), None)
+            if update is not None:
+                row = replace(row, gradient=update.gradient, update=update.ratio)
+            rows.append(row)
+    return rows

@@ -1,0 +1,256 @@
+"""Steps that are measured parameter by parameter: the numbers of torch, and nothing changed."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from engine.errors import LabError
+from engine.lab import Lab
+from engine.loops import updates as room
+from engine.loops.hooks import steps_shown
+from engine.loops.updates import Update, Updates
+from engine.project.document import Model, TrainingSetup
+from engine.project.subject import ConsoleSubject, Objective
+from engine.protocol import (
+    ReadParametersCommand,
+    RunCellCommand,
+    Snapshot,
+    StructureSnapshot,
+    TrainCommand,
+    WeightRow,
+)
+from engine.session import Session, handler_of
+
+NET = ConsoleSubject("net")
+X = torch.linspace(-1, 1, 32).reshape(8, 4)
+
+
+class Net(nn.Module):
+    """Its `idle` gets no gradient, its `zero` has no length before the first step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 6), nn.Linear(6, 2)
+        self.idle = nn.Parameter(torch.ones(3))
+        self.zero = nn.Parameter(torch.zeros(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(self.first(x).tanh()) + self.zero
+
+
+def made() -> Net:
+    torch.manual_seed(0)
+    return Net()
+
+
+def step(net: Net, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    net(X).square().mean().backward()
+    optimizer.step()
+
+
+def plain(net: Net, optimizer: torch.optim.Optimizer) -> dict[str, Update]:
+    """A step, and what it does by plain torch."""
+    before = copy.deepcopy(net.state_dict())
+    step(net, optimizer)
+    found = {}
+    for name, p in net.named_parameters():
+        length = float(before[name].norm())
+        gradient = None if p.grad is None else float(p.grad.norm())
+        ratio = float((p.detach() - before[name]).norm()) / length if length else None
+        found[name] = Update(gradient, ratio)
+    return found
+
+
+def near(number: float | None) -> object:
+    return None if number is None else pytest.approx(number, rel=1e-5)
+
+
+def same(told: dict[str, Update], expected: dict[str, Update]) -> None:
+    assert told.keys() == expected.keys()
+    for name, update in told.items():
+        assert update.gradient == near(expected[name].gradient), name
+        assert update.ratio == near(expected[name].ratio), name
+
+
+def test_the_numbers_are_torchs_and_the_weights_too() -> None:
+    net, other = made(), made()
+    ours, theirs = (torch.optim.Adam(each.parameters(), 0.1) for each in (net, other))
+    updates = Updates()
+    assert updates.of(net) == {}
+    with steps_shown(updates):
+        for _ in range(3):
+            updates.ask(net)
+            step(net, ours)
+            assert not updates.is_asked
+            expected = plain(other, theirs)
+            same(updates.of(net), expected)
+            step(net, ours)  # nobody has asked for it
+            step(other, theirs)
+            same(updates.of(net), expected)
+    assert expected["idle"] == Update(None, 0.0)
+    for name, value in net.state_dict().items():
+        assert torch.equal(value, other.state_dict()[name])
+    assert updates.of(other) == {} and updates.optimizers == [ours]
+
+
+def test_a_parameter_without_length_has_no_ratio() -> None:
+    net, updates = made(), Updates()
+    updates.ask(net)
+    with steps_shown(updates):
+        step(net, torch.optim.SGD(net.parameters(), 0.1))
+    assert updates.of(net)["zero"].ratio is None and updates.of(net)["zero"].gradient
+
+
+def test_each_optimizer_is_measured_in_its_own_step() -> None:
+    net, updates = made(), Updates()
+    heads = torch.optim.SGD(net.second.parameters(), 0.1)
+    rest = torch.optim.SGD(net.first.parameters(), 0.1)
+    updates.ask(net)
+    with steps_shown(updates):
+        step(net, heads)
+        assert set(updates.of(net)) == {"second.weight", "second.bias"}
+        step(net, rest)
+    assert len(updates.of(net)) == 4 and updates.is_asked  # idle and zero are in no optimizer
+    assert updates.optimizers == [heads, rest]
+
+
+def test_a_closure_computes_the_gradients_within_the_step() -> None:
+    net, updates = made(), Updates()
+    optimizer = torch.optim.LBFGS(net.parameters(), max_iter=1)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = net(X).square().mean()
+        loss.backward()
+        return loss
+
+    updates.ask(net)
+    with steps_shown(updates):
+        optimizer.step(closure)  # pyright: ignore[reportArgumentType]
+    gradient = net.first.weight.grad
+    assert gradient is not None
+    assert updates.of(net)["first.weight"].gradient == pytest.approx(float(gradient.norm()))
+
+
+def test_copies_have_a_bound_and_the_rest_waits_for_the_next_step(monkeypatch) -> None:
+    monkeypatch.setattr(room, "COPIED_BYTES", 120)  # first.weight has 96 bytes, its bias 24
+    net, updates = made(), Updates()
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    updates.ask(net)
+    with steps_shown(updates):
+        step(net, optimizer)
+        assert len(updates.of(net)) < 6 and updates.is_asked
+        for _ in range(5):
+            step(net, optimizer)
+    assert len(updates.of(net)) == 6 and not updates.is_asked
+
+
+def test_an_error_of_ours_never_ends_the_users_loop(monkeypatch, caplog) -> None:
+    net, updates = made(), Updates()
+    updates.ask(net)
+
+    def fail(*_: object) -> float:
+        raise RuntimeError("no norm")
+
+    monkeypatch.setattr(room, "_gradient_norm", fail)
+    with steps_shown(updates):
+        step(net, torch.optim.SGD(net.parameters(), 0.1))
+    assert not updates.is_asked and "cannot be measured" in caplog.text
+
+
+# -- in the engine ---------------------------------------------------------------------------------
+
+CELL = """
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+net[0].bias.requires_grad_(False)
+data = (torch.linspace(-1, 1, 160).reshape(40, 4), torch.ones(40, 2))
+"""
+LOOP = """
+def train():
+    opt = torch.optim.SGD(net[2].parameters(), 0.1)
+    for i in range(3):
+        opt.zero_grad()
+        net(data[0]).square().mean().backward()
+        before = {name: p.detach().clone() for name, p in net.named_parameters()}
+        opt.step()
+    return opt, before
+kept, before = train()
+"""
+SETUP = TrainingSetup(epochs=1, batch_size=8)
+
+
+def ask(lab: Lab, command) -> list[Snapshot]:
+    return [s for s in handler_of(type(command))(lab, command) if s is not None]
+
+
+def rows_of(answers: list[Snapshot]) -> dict[str, WeightRow]:
+    whole = answers[-1]
+    assert isinstance(whole, StructureSnapshot) and whole.left == 0 and not whole.batch
+    return {row.name: row for row in whole.weights}
+
+
+def test_a_loop_in_a_cell_is_measured_and_its_optimizer_told() -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    ask(lab, RunCellCommand(source=CELL))
+    first = rows_of(ask(lab, ReadParametersCommand(subject=NET)))
+    assert set(first) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    assert all(row.update is None and row.gradient is None for row in first.values())
+    ask(lab, RunCellCommand(source=LOOP.replace("range(3)", "range(1)")))
+    answers = ask(lab, ReadParametersCommand(subject=NET))
+    rows, names = rows_of(answers), lab.console.namespace.variables
+    for name, p in names["net"].named_parameters():
+        moved = float((p.detach() - names["before"][name]).norm())
+        fed = name.startswith("2.")
+        assert rows[name].fed_by == (("kept",) if fed else ())
+        expected = moved / float(names["before"][name].norm()) if fed else None
+        assert rows[name].update == near(expected)
+        gradient = None if p.grad is None else float(p.grad.norm())
+        assert rows[name].gradient == near(gradient)
+    assert not rows["0.bias"].trainable and rows["0.weight"].gradient is not None
+
+
+def test_train_is_measured_between_its_steps_with_the_same_bits() -> None:
+    weights = []
+    for asks in (False, True):
+        answers: list[Snapshot] = []
+        session = Session(answers.append)
+        session.handle(RunCellCommand(source=CELL))
+        session.handle(
+            TrainCommand(
+                model=Model(), training=SETUP, subject=NET, objective=Objective(data="data")
+            )
+        )
+        while session.advance():
+            if asks:
+                session.handle(ReadParametersCommand(subject=NET))
+        module = session.lab.console.namespace.variables["net"]
+        weights.append({name: p.clone() for name, p in module.state_dict().items()})
+        if asks:
+            rows = rows_of([s for s in answers if isinstance(s, StructureSnapshot)])
+            assert rows["0.weight"].fed_by == ("Adam",) and rows["0.bias"].fed_by == ()
+            assert rows["0.weight"].update and rows["0.bias"].update is None
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_no_module_is_made_inside_code_that_runs() -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    ask(
+        lab,
+        RunCellCommand(
+            source="class Net(nn.Linear):\n    def __init__(self):\n        super().__init__(2, 2)"
+        ),
+    )
+    lab.inside = lambda answer: answer()
+    with pytest.raises(LabError, match="made once the code that runs has ended"):
+        ask(lab, ReadParametersCommand(subject=ConsoleSubject("Net")))
+    lab.inside = None
+    made_rows = rows_of(ask(lab, ReadParametersCommand(subject=ConsoleSubject("Net"))))
+    lab.inside = lambda answer: answer()
+    again = rows_of(ask(lab, ReadParametersCommand(subject=ConsoleSubject("Net"))))
+    assert again == made_rows
