@@ -46,6 +46,18 @@ def test_an_evaluation_in_train_mode(desk: Desk, begin: str, layer: str, evaluat
     assert desk.run(right) == []
 
 
+def test_dropout_that_is_not_a_layer_or_drops_nothing_is_left_alone(desk: Desk) -> None:
+    evaluation = f"with torch.no_grad():\n    print({EVALUATIONS[0]})\n"
+    nothing = BEGIN.format(layer="nn.Dropout(0.0)")
+    assert desk.run(f"{nothing}fit(5)\n{evaluation}") == []
+    own = (
+        "class Own(nn.Module):\n    def forward(self, x): return F.dropout(x, 0.5, self.training)\n"
+    )
+    begin = own + BEGIN.format(layer="Own(), nn.BatchNorm1d(16)")
+    found = desk.only(f"{begin}fit(5)\n{evaluation}")  # the advice goes on
+    assert found.text.startswith("`net` is evaluated in train mode: BatchNorm ")
+
+
 @pytest.mark.parametrize("begin", [DROPOUT, BATCH_NORM])
 def test_training_goes_on_in_eval_mode(desk: Desk, begin: str) -> None:
     evaluate = "net.eval()\nwith torch.no_grad():\n    F.cross_entropy(net(held_out), wanted)\n"

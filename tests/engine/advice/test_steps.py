@@ -161,6 +161,21 @@ def test_losses_kept_in_a_list(desk: Desk) -> None:
     assert found.fix == "losses.append(loss.item())  # or loss.detach()"
 
 
+def test_each_list_of_losses_is_told(desk: Desk) -> None:
+    loop = LOOP.replace("range(6)", "range(16)")
+    code = "{0} = []\n" + loop + "    {0}.append(loss)\n"
+    found = desk.run(BEGIN + code.format("first") + code.format("second"))
+    assert [each.fix.partition(".")[0] for each in found] == ["first", "second"]
+
+
+def test_after_the_first_steps_one_in_sixteen_is_looked_at(desk: Desk) -> None:
+    loop = LOOP.replace("range(6)", "range(1, 129)").replace(
+        "F.mse_loss(net(x), y)", "(net(x) - (y if step != wrong else y[:, 0])).square().mean()"
+    )
+    for wrong, kinds in ((120, []), (113, ["broadcast"])):
+        assert [each.kind for each in desk.run(f"wrong = {wrong}\n{BEGIN}{loop}")] == kinds
+
+
 def test_a_running_total_with_its_graph(desk: Desk) -> None:
     found = desk.only(BEGIN + "total = 0.0\n" + LOOP + "    total += loss\n")
     assert (found.kind, found.line) == ("kept_graph", 13)

@@ -151,6 +151,22 @@ for i in range(6):
     assert figure(loops, "learning rate, group 2") == [0.07]
 
 
+def test_optimizers_without_a_variable_are_numbered(desk: Desk) -> None:
+    loops = desk.run(
+        BEGIN
+        + """
+both = [torch.optim.SGD([part.weight], lr=rate) for part, rate in ((net[0], 0.5), (net[3], 0.25))]
+for i in range(3):
+    for number in (0, 1):
+        F.mse_loss(net(x), y).backward()
+        both[number].step()
+"""
+    )
+    assert set(figure(loops, "learning rate of optimizer 1")) == {0.5}
+    assert set(figure(loops, "learning rate of optimizer 2")) == {0.25}
+    assert "learning rate of optimizer 3" not in loops[-1].steps.figures
+
+
 def test_a_step_with_a_closure_has_the_figures_of_its_last_call(desk: Desk) -> None:
     loops = desk.run(
         BEGIN

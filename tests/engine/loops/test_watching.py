@@ -107,6 +107,15 @@ def test_a_step_that_does_not_call_the_module_has_no_figures():
     assert f"the whole subject: {MEAN}" in watching.take()
 
 
+def test_a_module_of_one_parameter_has_the_norm_of_its_gradient():
+    net, watching = nn.Linear(3, 2, bias=False), Watching()
+    watching.watch(NET, net, ("",))
+    net(torch.ones(2, 3)).sum().backward()
+    told = watching.take()
+    assert net.weight.grad is not None
+    assert told[f"the whole subject: {PARAMETERS}"] == net.weight.grad.norm()
+
+
 class Several(nn.Module):
     def forward(self, x: Tensor) -> Any:
         return {"places": x.argmax(1), "values": [x, x * 2]}

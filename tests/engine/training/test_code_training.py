@@ -223,8 +223,9 @@ def test_the_source_of_a_step_sees_the_model_and_the_variables_around() -> None:
     ],
 )
 def test_a_source_without_step_is_told(source: str, words: str) -> None:
-    with pytest.raises(LabError, match=words):
+    with pytest.raises(LabError, match=words) as caught:
         compile_step(source, nn.Identity(), {"step": print})
+    assert caught.value.hint.startswith("def step(batch): ... returns the loss")
 
 
 # -- data ------------------------------------------------------------------------------------------
@@ -253,19 +254,25 @@ def test_data_in_its_usual_forms_has_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "words", "hint"),
     [
-        (3, "An object of type int has no batches"),
-        ("text", "An object of type str has no batches"),
-        ({"x": 1}, "An object of type dict has no batches"),
-        ((torch.zeros(3), torch.zeros(4)), r"different numbers of samples: \(3,\) and \(4,\)"),
-        (iter([1]), "can be read once only"),
-        ((n for n in range(3)), "can be read once only"),
+        (3, "An object of type int has no batches", "Data is"),
+        ("text", "An object of type str has no batches", "Data is"),
+        ({"x": 1}, "An object of type dict has no batches", "Data is"),
+        (
+            (torch.zeros(3), torch.zeros(4)),
+            r"different numbers of samples: \(3,\) and \(4,\)",
+            "Dim 0 counts",
+        ),
+        ((torch.ones(()), torch.ones(1)), r"numbers of samples: \(\) and \(1,\)", "Dim 0 counts"),
+        (iter([1]), "can be read once only", "Give the function"),
+        ((n for n in range(3)), "can be read once only", "Give the function"),
     ],
 )
-def test_data_without_batches_is_told(data: object, words: str) -> None:
-    with pytest.raises(LabError, match=words):
+def test_data_without_batches_is_told(data: object, words: str, hint: str) -> None:
+    with pytest.raises(LabError, match=words) as caught:
         batches_of(data, 4)
+    assert caught.value.hint.startswith(hint)
 
 
 def test_nested_batches_are_moved_with_their_form() -> None:

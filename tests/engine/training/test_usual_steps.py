@@ -62,6 +62,17 @@ class OwnLoss(nn.Module):
         return namedtuple("Out", "loss")(self.layer(x).square().mean())
 
 
+class OwnTarget(nn.Module):
+    """Takes the target too, and returns its loss."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(self.layer(x), y)
+
+
 def language_model() -> nn.Module:
     return nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 9))
 
@@ -143,6 +154,12 @@ CASES = {
         lambda m: {},
     ),
     "a model with its own loss": (OwnLoss, X, lambda m: m(X).loss, lambda m: {}),
+    "a model that returns its loss": (
+        OwnTarget,
+        (X, LABELS),
+        lambda m: F.cross_entropy(m.layer(X), LABELS),
+        lambda m: {},
+    ),
 }  # fmt: skip
 
 
