@@ -15,6 +15,8 @@ from engine.protocol import (
     CompletionsSnapshot,
     ContinueTrainingCommand,
     ErrorSnapshot,
+    HeldSnapshot,
+    LoopSnapshot,
     ReadVariablesCommand,
     RunCellCommand,
     RunFileCommand,
@@ -138,6 +140,27 @@ def test_next_line_goes_over_calls_out_of_functions_and_to_the_last_expression(
     assert lines == [2, 3, 4, 8, 9, 2, 3, 4, 8, 10]
     held.ask(StepLineCommand())
     assert isinstance(end := held.end()[-1], CellSnapshot) and end.ok
+
+
+def test_held_at_a_line_the_loop_is_shown_up_to_its_last_step(shared_engine: EngineProcess) -> None:
+    source = """
+w = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+for i in range(9):
+    w.sum().backward()
+    optimizer.step()
+    if i == 6: breakpoint()
+"""
+    held = hold(shared_engine, source)
+    loops: list[LoopSnapshot] = []
+    while not isinstance(snapshot := held.receive(), HeldSnapshot):
+        if isinstance(snapshot, LoopSnapshot):
+            loops.append(snapshot)
+    assert (loops[-1].state, loops[-1].step) == ("running", 7)
+    held.ask(ContinueTrainingCommand())
+    loops += [snapshot for snapshot in held.end() if isinstance(snapshot, LoopSnapshot)]
+    times = [ms for loop in loops for ms in loop.steps.step_ms]
+    assert len(times) == 9 and all(ms > 0 for ms in times[1:])  # without the time of the hold
 
 
 def test_a_step_from_a_breakpoint_goes_to_the_next_optimizer_step(

@@ -26,6 +26,7 @@ from engine.protocol import (
     Snapshot,
     StartBackwardCommand,
     StepBackwardSignal,
+    StepLineCommand,
     StepTrainingCommand,
     StopSignal,
 )
@@ -219,6 +220,15 @@ def test_an_edit_changes_the_gradients_of_the_code(shared_engine: EngineProcess)
     assert held.printed == "[18.0, 18.0]\n"
     end = run_cell(shared_engine, "assert torch.is_grad_enabled()")[-1]
     assert isinstance(end, CellSnapshot) and end.ok
+
+
+def test_the_next_line_after_a_stepped_backward_is_held(shared_engine: EngineProcess) -> None:
+    held = begin(shared_engine, RunCellCommand(source=BEGIN + "net(x).sum().backward()\nnext = 1"))
+    line = held.wait().line
+    held.ask(StepLineCommand())
+    where = held.wait()
+    assert (where.at, where.line) == ("line", line + 1)
+    let_go(held)
 
 
 def test_a_pass_begun_while_the_code_is_held_is_taken_back(shared_engine: EngineProcess) -> None:

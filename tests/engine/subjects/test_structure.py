@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 import torch
 from torch import nn
@@ -287,16 +288,25 @@ def test_code_runs_a_step_if_it_has_data_and_tells_why_it_cannot(ask):
     step = "def step(batch):\n    return model(batch[0][:, :2]).sum()"
     (answer,) = ask(ReadStructureCommand(subject=subject, objective=Objective("good", step=step)))
     assert "RuntimeError: mat1 and mat2" in answer.unrun and len(answer.weights) == 2
+    (answer,) = ask(ReadStructureCommand(subject=subject, objective=Objective(data="[]")))
+    assert answer.unrun.startswith("The data has no batch.")
 
 
-def test_a_large_structure_comes_in_parts(ask):
-    ask(RunCellCommand(source="net = nn.ModuleList(nn.Linear(1, 1) for _ in range(3000))"))
+def test_a_large_structure_comes_in_parts(ask, monkeypatch):
+    limit = 4000
+    monkeypatch.setattr("engine.handlers.subjects.MAX_SNAPSHOT_BYTES", limit)
+    ask(RunCellCommand(source="net = nn.ModuleList(nn.Linear(1, 1) for _ in range(50))"))
     answers = ask(ReadStructureCommand(subject=ConsoleSubject("net")))
     _, modules, weights = joined(answers)
-    assert len(answers) > 1 and len(modules) == 3001 and len(weights) == 6000
+    assert len(answers) > 1 and len(modules) == 51 and len(weights) == 100
+    sizes = [
+        sum(len(msgspec.msgpack.encode(row)) for row in (*answer.modules, *answer.weights))
+        for answer in answers
+    ]
+    assert all(limit // 3 < size <= limit // 2 for size in sizes[:-1])
     left = [answer.left for answer in answers]
     assert left == sorted(left, reverse=True) and left[-1] == 0
-    counted = 9001
+    counted = 151
     for answer in answers:
         counted -= len(answer.modules) + len(answer.weights)
         assert answer.left == counted

@@ -174,6 +174,18 @@ def test_a_preview_is_what_the_line_gives_next(lab, ask, function, arguments):
         assert (row.mean, row.std) == (tensor.mean().item(), tensor.std().item())
 
 
+def test_a_preview_names_shared_tensors_by_any_of_their_names(ask):
+    ask(
+        RunCellCommand(
+            source="a, norm = nn.Linear(2, 2), nn.BatchNorm1d(2)\n"
+            "net = nn.ModuleList([a, a, norm, norm])"
+        )
+    )
+    names = ("1.weight", "3.running_mean")
+    command = PreviewInitCommand(subject=ConsoleSubject("net"), names=names, function="ones_")
+    assert [(row.name, row.mean) for row in ask(command)[0].rows] == [(name, 1.0) for name in names]
+
+
 def test_a_preview_tells_what_a_function_cannot_initialise(ask):
     tensors = {"bias": torch.ones(3), "weight": torch.ones(2, 2)}
     bias, weight = preview("xavier_normal_", "", tensors)
