@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PySide6.QtCore import QPointF, Qt, Signal
+from PySide6.QtCore import QPointF, Signal
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -24,17 +24,10 @@ from widgets import make, theme
 from widgets.save_picture import add_picture_actions
 from widgets.text import format_number
 from widgets.theme import GRID
-from widgets.training.plot_canvas import PlotCanvas, series_color
+from widgets.training.legend import Legend, WrappedWords
+from widgets.training.plot_canvas import PlotCanvas
 from widgets.training.series import Series, Track, write_csv
 
-_NAMES: tuple[Callable[[Series], str], ...] = (
-    lambda line: line.title,
-    lambda line: line.title.split()[-1],
-    lambda line: "",
-)
-"""How the legend names a series, from wide plots to narrow ones."""
-BOLDER = 1.05
-"""How much wider the legend's bold numbers are."""
 WHEEL_STEP = 1.25
 """The zoom of one notch of the wheel."""
 MIN_STEPS = 4.0
@@ -72,7 +65,7 @@ class LivePlot(QFrame):
         self.title = title
         self.series = tuple(series)
         self.tracks = {line.key: Track() for line in self.series}
-        self._text = text
+        self._legend = Legend(self.series, text)
         self._smoothing = False
         self._following = True
         self._fits_height = False
@@ -93,13 +86,10 @@ class LivePlot(QFrame):
 
     def _build_chrome(self, title: str, unit: str, tip: str) -> None:
         heading, unit_label = make.label(title, "heading", tip=tip), make.label(unit, "muted")
-        self._legend = make.label(name="plot_legend")
-        self._legend.setTextFormat(Qt.TextFormat.RichText)
-        self._legend.setToolTip("\n".join(line.tip or line.title for line in self.series))
-        self._legend.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self._caption = make.label("", "muted", "plot_caption")
+        self._step = make.label("", "muted", "plot_step", tip="The step under the crosshair")
+        self._caption = WrappedWords("plot_caption")
+        make.set_role(self._caption, "muted")
         self._caption.hide()
-        self._caption.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         # One line, whose tooltip has all: a label that wraps would take the height of the lines.
         self._notice = make.label("", "error", "plot_notice")
         self._notice.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -129,7 +119,8 @@ class LivePlot(QFrame):
             policy = button.sizePolicy()
             policy.setRetainSizeWhenHidden(True)
             button.setSizePolicy(policy)
-        head = make.row(heading, unit_label, make.STRETCH, *self._buttons, gap=GRID // 2)
+        about = (heading, unit_label, self._step)
+        head = make.row(*about, make.STRETCH, *self._buttons, gap=GRID // 2)
         parts = (head, self._legend, self._caption, self._notice, (self._canvas, 1))
         make.column(*parts, on=self, gap=0, margins=(GRID, GRID // 2, GRID, GRID // 2))
 
@@ -151,12 +142,13 @@ class LivePlot(QFrame):
     def clear(self) -> None:
         """Remove all points, and follow the data again."""
         self.tracks = {line.key: Track() for line in self.series}
+        self._legend.start_again()
         self.follow()
 
     def set_caption(self, text: str) -> None:
         """Show a notice under the legend; none if empty."""
+        self._caption.start_again()
         make.tell(self._caption, text)
-        self._caption.setToolTip(text)
 
     # -- drawing ---------------------------------------------------------------------------------
 
@@ -287,24 +279,9 @@ class LivePlot(QFrame):
         super().leaveEvent(event)
 
     def _show_legend(self) -> None:
-        """Show the newest numbers; in a narrow plot with shorter names, or without."""
-        colors = theme.current()
-        step = "" if self._cursor is None else f"step {self._cursor:,.0f}"
-        rows = [
-            (line, self._text(value) if np.isfinite(value) else "not finite")
-            for line in self.series
-            if (value := self.legend_values()[line.key]) is not None
-        ]
-        metrics = self._legend.fontMetrics()
-        for names in _NAMES:
-            plain = [step] * bool(step) + [f"● {names(line)} {number}" for line, number in rows]
-            if metrics.horizontalAdvance("   ".join(plain)) * BOLDER <= self._legend.width():
-                break
-        parts = [f'<span style="color:{colors.muted}">{step}</span>'] if step else []
-        for line, number in rows:
-            words = f"{names(line)} <b>{number}</b>".lstrip()
-            parts.append(f'<span style="color:{series_color(line)}">●</span> {words}')
-        self._legend.setText("&nbsp;&nbsp; ".join(parts) or "&nbsp;")
+        """Show the newest numbers, or those at the crosshair and its step."""
+        self._step.setText("" if self._cursor is None else f"step {self._cursor:,.0f}")
+        self._legend.show_values(self.legend_values())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

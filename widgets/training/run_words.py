@@ -19,7 +19,7 @@ def progress_text(snapshot: RunSnapshot, best: EpochRow | None) -> str:
         parts.append(f"{format_number(snapshot.steps_per_second, 3)} steps/s")
     if snapshot.state == "running" and snapshot.remaining_s is not None:
         parts.append(f"{format_duration(snapshot.remaining_s)} left")
-    if best is not None:
+    if best is not None and snapshot.state not in ("finished", "stopped"):  # `result_text` has it
         accuracy = format_percent(best.validation_accuracy)
         parts.append(f"best validation accuracy {accuracy} (epoch {best.epoch})")
     parts.append(f"on {snapshot.device}")

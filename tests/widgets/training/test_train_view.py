@@ -137,7 +137,7 @@ def test_every_number_reaches_its_plot(view: TrainView) -> None:
         "cuda_reserved_bytes": None,
     }
     legend = view.plots["memory"].findChild(QLabel, "plot_legend")
-    assert legend is not None and "<b>401 MiB</b>" in legend.text()
+    assert legend is not None and "<b>401&nbsp;MiB</b>" in legend.text()
     assert view.plots["loss"].tracks["validation_loss"].raw.x.tolist() == [10, 20, 30]
 
 
@@ -644,8 +644,10 @@ BEST = EpochRow(2, 20, 1.0, 0.9, 1.25, 0.875)
         ("running", {"steps_per_second": 0.0, "remaining_s": None}, None, "on cpu"),
         ("running", {"steps_per_second": 0.5, "remaining_s": 0.0}, None,
          "0.5 steps/s · 0 s left · on cpu"),
-        ("finished", {"device": "cuda:0"}, BEST,
+        ("failed", {"device": "cuda:0"}, BEST,
          "1,500 steps/s · best validation accuracy 87.5 % (epoch 2) · on cuda:0"),
+        ("finished", {}, BEST, "1,500 steps/s · on cpu"),
+        ("stopped", {}, BEST, "1,500 steps/s · on cpu"),
     ],
 )  # fmt: skip
 def test_the_progress_in_one_line(state, changes, best, line) -> None:
