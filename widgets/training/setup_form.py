@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QWidget
 
 from engine.project.catalogue import Param, datasets, losses, optimizers
@@ -14,11 +13,12 @@ from engine.project.limits import MAX_BATCH_SIZE, MAX_EPOCHS, MAX_SEED
 from engine.project.updates import update_rule
 from engine.protocol import Device
 from widgets import make
-from widgets.fields import value_text
 from widgets.forms import ParamForm
 from widgets.text import format_bytes
 from widgets.theme import GRID
+from widgets.training.choices import Choice, set_text, show_choice, with_value
 from widgets.training.objective_form import ObjectiveForm
+from widgets.training.step_form import StepForm
 
 _DEFAULT = TrainingSetup()
 _VALIDATION = (
@@ -105,6 +105,9 @@ class SetupForm(QScrollArea):
         self._optimizer_words = self._words("setup_optimizer_words")
         self._optimizer_form = self._params("setup_optimizer_form")
 
+        self._step_form = StepForm()
+        self._layout.addWidget(self._step_form)
+
         self._heading("Run")
         self._run_form = self._params("setup_run_form")
         device_label = QLabel("device")
@@ -131,7 +134,7 @@ class SetupForm(QScrollArea):
         return [widget for item in items if item is not None and (widget := item.widget())]
 
     def _choice(self, name: str, tip: str) -> QComboBox:
-        box = make.named(_Choice(), name, make.first_words(tip), tip)
+        box = make.named(Choice(), name, make.first_words(tip), tip)
         self._layout.addWidget(box)
         return box
 
@@ -157,6 +160,7 @@ class SetupForm(QScrollArea):
         self._split_form.value_edited.connect(self._edit_split)
         self._optimizer_form.value_edited.connect(self._edit_optimizer)
         self._run_form.value_edited.connect(self._edit_run)
+        self._step_form.setup_edited.connect(self.setup_edited)
 
     # -- showing ---------------------------------------------------------------------------------
 
@@ -174,7 +178,7 @@ class SetupForm(QScrollArea):
         decides the loss; None if there is none."""
         self._setup = setup
         data = datasets().get(setup.data.kind)
-        _choose(self._data, setup.data.kind)
+        show_choice(self._data, setup.data.kind)
         self._data_words.setText(
             data.summary if data else "This version does not know this data set."
         )
@@ -189,14 +193,15 @@ class SetupForm(QScrollArea):
         self._split_form.show_params(
             _VALIDATION, {"validation_fraction": setup.data.validation_fraction}
         )
-        _choose(self._loss, loss_from_block or setup.loss)
+        show_choice(self._loss, loss_from_block or setup.loss)
         self._loss.setEnabled(loss_from_block is None)
         self._show_loss_words(loss_from_block)
-        _choose(self._optimizer, setup.optimizer)
+        show_choice(self._optimizer, setup.optimizer)
         self._optimizer_form.show_params(
             optimizers().get(setup.optimizer, ()), setup.optimizer_params
         )
         self._show_optimizer_words()
+        self._step_form.show_setup(setup)
         self._run_form.show_params(
             _RUN, {"batch_size": setup.batch_size, "epochs": setup.epochs, "seed": setup.seed}
         )
@@ -283,48 +288,20 @@ class SetupForm(QScrollArea):
             self._emit_edit(replace(self._setup, device=name), f"Train on {name}")
 
     def _edit_data(self, name: str, value: ParamValue) -> None:
-        params = _with(
+        params = with_value(
             datasets()[self._setup.data.kind].params, self._setup.data.params, name, value
         )
         data = replace(self._setup.data, params=params)
-        self._emit_edit(replace(self._setup, data=data), _set_text(name, value))
+        self._emit_edit(replace(self._setup, data=data), set_text(name, value))
 
     def _edit_split(self, name: str, value: ParamValue) -> None:
         data = replace(self._setup.data, **{name: value})
-        self._emit_edit(replace(self._setup, data=data), _set_text(name, value))
+        self._emit_edit(replace(self._setup, data=data), set_text(name, value))
 
     def _edit_optimizer(self, name: str, value: ParamValue) -> None:
         schema = optimizers()[self._setup.optimizer]
-        params = _with(schema, self._setup.optimizer_params, name, value)
-        self._emit_edit(replace(self._setup, optimizer_params=params), _set_text(name, value))
+        params = with_value(schema, self._setup.optimizer_params, name, value)
+        self._emit_edit(replace(self._setup, optimizer_params=params), set_text(name, value))
 
     def _edit_run(self, name: str, value: ParamValue) -> None:
-        self._emit_edit(replace(self._setup, **{name: value}), _set_text(name, value))
-
-
-class _Choice(QComboBox):
-    """A combo box that ignores the mouse wheel, which scrolls the form."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
-
-
-def _choose(box: QComboBox, key: str) -> None:
-    """Show `key`; add it if it is not among the choices."""
-    with QSignalBlocker(box):
-        if box.findData(key) < 0:
-            box.addItem(key, key)
-        box.setCurrentIndex(box.findData(key))
-
-
-def _with(
-    schema: Sequence[Param], params: Mapping[str, ParamValue], name: str, value: ParamValue
-) -> dict[str, ParamValue]:
-    """`params` with one value set; a value equal to the default is left out."""
-    default = next(param.default for param in schema if param.name == name)
-    rest = {n: v for n, v in params.items() if n != name}
-    return rest if value == default else {**rest, name: value}
-
-
-def _set_text(name: str, value: ParamValue) -> str:
-    return f"Set {name.replace('_', ' ')} to {value_text(value)}"
+        self._emit_edit(replace(self._setup, **{name: value}), set_text(name, value))

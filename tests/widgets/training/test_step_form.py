@@ -1,0 +1,105 @@
+"""The form of schedule, accumulation, clipping and precision."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QToolButton
+
+from engine.project import edits
+from engine.project.catalogue import schedulers
+from engine.project.document import Project, Schedule, TrainingSetup, replace
+from widgets.fields import TextField
+from widgets.forms import ParamForm
+from widgets.training.step_form import StepForm
+
+
+@pytest.fixture
+def form(qtbot) -> StepForm:
+    form = StepForm()
+    qtbot.addWidget(form)
+    form.show()
+    form.told = []
+    form.setup_edited.connect(lambda setup, words: form.told.append((setup, words)))
+    return form
+
+
+def part(form: StepForm, kind: type, name: str):
+    found = form.findChild(kind, name)
+    assert found is not None
+    return found
+
+
+def choose(form: StepForm, key: str) -> None:
+    box = part(form, QComboBox, "setup_scheduler")
+    box.setCurrentIndex(box.findData(key))
+    box.activated.emit(box.currentIndex())
+
+
+def type_into(form: StepForm, qtbot, of: str, name: str, text: str) -> None:
+    field = part(form, ParamForm, of).field(name)
+    assert isinstance(field, TextField)
+    field.selectAll()
+    qtbot.keyClicks(field, text)
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+
+
+def test_it_is_folded_until_something_differs_or_the_reader_opens_it(form: StepForm) -> None:
+    scheduler = part(form, QComboBox, "setup_scheduler")
+    more = part(form, QToolButton, "setup_more")
+    form.show_setup(TrainingSetup())
+    assert not scheduler.isVisible()
+    more.click()
+    assert scheduler.isVisible()
+    more.click()
+    form.show_setup(TrainingSetup(clip_norm=1.0))
+    assert scheduler.isVisible() and more.isChecked()
+
+
+@pytest.mark.parametrize("key", list(schedulers()))
+def test_a_schedule_is_chosen_with_values_that_the_document_takes(form: StepForm, key) -> None:
+    form.show_setup(TrainingSetup())
+    choose(form, key)
+    ((setup, words),) = form.told
+    assert words == f"Use the schedule {key.removeprefix('lr_scheduler.')}"
+    assert setup.schedule.kind == key
+    assert edits.set_training(Project(), setup).training == setup
+    form.show_setup(setup)
+    shown = part(form, ParamForm, "setup_schedule_form")
+    assert shown.isVisible()
+    for param in schedulers()[key]:
+        shown.field(param.name)  # raises KeyError for one that is not shown
+    choose(form, "")
+    assert form.told[-1] == (TrainingSetup(), "Keep the rate constant")
+
+
+def test_cycles_step_with_each_batch(form: StepForm) -> None:
+    choose(form, "lr_scheduler.OneCycleLR")
+    choose(form, "lr_scheduler.StepLR")
+    assert [setup.schedule.each for setup, _ in form.told] == ["step", "epoch"]
+
+
+def test_edits_tell_the_whole_setup(form: StepForm, qtbot) -> None:
+    setup = TrainingSetup(schedule=Schedule("lr_scheduler.StepLR", {"step_size": 10}))
+    form.show_setup(setup)
+    type_into(form, qtbot, "setup_schedule_form", "step_size", "3")
+    type_into(form, qtbot, "setup_step_form", "accumulate", "4")
+    type_into(form, qtbot, "setup_step_form", "clip_norm", "0.5")
+    each = part(form, ParamForm, "setup_schedule_form").field("each")
+    assert isinstance(each, QComboBox)
+    each.setCurrentText("step")
+    each.activated.emit(each.currentIndex())
+    of_step = replace(setup.schedule, params={"step_size": 3})
+    assert form.told == [
+        (replace(setup, schedule=of_step), "Set step size to 3"),
+        (replace(setup, accumulate=4), "Set accumulate to 4"),
+        (replace(setup, clip_norm=0.5), "Set clip norm to 0.5"),
+        (replace(setup, schedule=replace(setup.schedule, each="step")), "Set each to step"),
+    ]
+
+
+def test_what_cannot_be_is_said_and_not_told(form: StepForm, qtbot) -> None:
+    form.show_setup(TrainingSetup(accumulate=2))
+    type_into(form, qtbot, "setup_step_form", "accumulate", "0")
+    assert form.told == []
+    assert "accumulate" in part(form, ParamForm, "setup_step_form").error("accumulate")

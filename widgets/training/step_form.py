@@ -1,0 +1,150 @@
+"""The settings of an optimizer step that a first model leaves alone, folded away."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QWidget
+
+from engine.project.catalogue import Param, schedulers
+from engine.project.document import (
+    ParamValue,
+    Precision,
+    Schedule,
+    TrainingSetup,
+    replace,
+)
+from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP
+from widgets import make
+from widgets.forms import ParamForm
+from widgets.theme import GRID
+from widgets.training.choices import Choice, set_text, show_choice, with_value
+
+_DEFAULT = TrainingSetup()
+_EACH = Param(
+    "each",
+    "choice",
+    _DEFAULT.schedule.each,
+    choices=("epoch", "step"),
+    doc="When the scheduler steps: after each epoch, or after each optimizer step. Its numbers"
+    " count these.",
+)
+_STEP = (
+    Param(
+        "accumulate",
+        "int",
+        _DEFAULT.accumulate,
+        minimum=1,
+        maximum=MAX_ACCUMULATE,
+        doc="Batches whose gradients are added up for one optimizer step. The loss of each is"
+        " divided by this number, so the step is that of one larger batch.",
+    ),
+    Param(
+        "clip_norm",
+        "float",
+        _DEFAULT.clip_norm,
+        minimum=0.0,
+        maximum=MAX_CLIP,
+        doc="Largest norm of all gradients together (clip_grad_norm_); longer ones are scaled"
+        " down to it. 0: no limit.",
+    ),
+    Param(
+        "clip_value",
+        "float",
+        _DEFAULT.clip_value,
+        minimum=0.0,
+        maximum=MAX_CLIP,
+        doc="Largest size of each element of a gradient (clip_grad_value_). 0: no limit.",
+    ),
+    Param(
+        "precision",
+        "choice",
+        _DEFAULT.precision,
+        choices=get_args(Precision),
+        doc="dtype of autocast: with bfloat16 or float16, matrix products and convolutions compute"
+        " in it; weights stay float32. float16 scales the loss (GradScaler).",
+    ),
+)
+_BY_STEPS = ("lr_scheduler.OneCycleLR", "lr_scheduler.CyclicLR")
+"""Schedulers that are made for a step after each batch."""
+
+
+class StepForm(QWidget):
+    """Shows schedule, accumulation, clipping and precision of a `TrainingSetup`. It is folded while
+    all have their defaults, until the reader opens it. Each edit emits the whole new set-up."""
+
+    setup_edited = Signal(object, str)
+    """(the new TrainingSetup, what was done)"""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._setup = _DEFAULT
+        self._more = make.tool_button(
+            "setup_more",
+            text="More: schedule, clipping, precision",
+            accessible="More settings of a step",
+            toggled=self._fold,
+        )
+        self._more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._more.setToolTip(
+            "Schedule of the learning rate, accumulated gradients, clipping, mixed precision."
+        )
+        title = make.label("learning rate")
+        self._scheduler = make.named(
+            Choice(), "setup_scheduler", "Schedule of the learning rate", "How the rate changes"
+        )
+        title.setBuddy(self._scheduler)
+        rows = [("constant", "", "The learning rate stays what the optimizer has")]
+        rows += [(key.partition(".")[2], key, f"torch.optim.{key}") for key in schedulers()]
+        make.add_choices(self._scheduler, rows)
+        self._schedule_form = make.named(ParamForm(), "setup_schedule_form")
+        self._form = make.named(ParamForm(), "setup_step_form")
+        self._body = QWidget()
+        parts = (title, self._scheduler, self._schedule_form, self._form)
+        make.column(*parts, on=self._body, gap=GRID // 2)
+        make.column(self._more, self._body, on=self, gap=GRID // 2)
+        self._scheduler.activated.connect(lambda: self._choose(self._scheduler.currentData()))
+        self._schedule_form.value_edited.connect(self._edit_schedule)
+        self._form.value_edited.connect(self._edit_step)
+        self.show_setup(_DEFAULT)
+        self._fold(False)
+
+    def show_setup(self, setup: TrainingSetup) -> None:
+        self._setup = setup
+        schedule = setup.schedule
+        show_choice(self._scheduler, schedule.kind)
+        known = schedulers().get(schedule.kind)
+        params = () if known is None else (_EACH, *known)
+        values = {"each": schedule.each, **schedule.params}
+        self._schedule_form.show_params(params, values, of=schedule.kind)
+        self._schedule_form.setVisible(bool(params))
+        values = {param.name: getattr(setup, param.name) for param in _STEP}
+        self._form.show_params(_STEP, values)
+        if schedule != _DEFAULT.schedule or any(p.default != values[p.name] for p in _STEP):
+            self._more.setChecked(True)
+
+    def _fold(self, is_open: bool) -> None:
+        self._body.setVisible(is_open)
+        self._more.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
+
+    def _choose(self, key: str) -> None:
+        """Choose a scheduler, with values for what it requires."""
+        if key == self._setup.schedule.kind:
+            return
+        params = {p.name: p.initial for p in schedulers().get(key, ()) if p.required}
+        schedule = Schedule(key, params, "step" if key in _BY_STEPS else "epoch")
+        words = f"Use the schedule {key.partition('.')[2]}" if key else "Keep the rate constant"
+        self.setup_edited.emit(replace(self._setup, schedule=schedule), words)
+
+    def _edit_schedule(self, name: str, value: ParamValue) -> None:
+        schedule = self._setup.schedule
+        if name == "each":
+            schedule = replace(schedule, each=value)
+        else:
+            params = with_value(schedulers()[schedule.kind], schedule.params, name, value)
+            schedule = replace(schedule, params=params)
+        self.setup_edited.emit(replace(self._setup, schedule=schedule), set_text(name, value))
+
+    def _edit_step(self, name: str, value: ParamValue) -> None:
+        self.setup_edited.emit(replace(self._setup, **{name: value}), set_text(name, value))
