@@ -13,7 +13,7 @@ from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2, resnet50
 from widgets.boxes.boxes import VisibleGraph
 from widgets.boxes.hierarchy import Hierarchy
-from widgets.layout import layout_nested
+from widgets.layout.nested_layout import layout_nested
 
 ROUNDS = 5
 

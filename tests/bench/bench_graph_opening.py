@@ -18,7 +18,8 @@ from engine.protocol import GraphSnapshot
 from tests.engine.autograd.recorded_graphs import recorded, snapshot
 from tests.engine.autograd.shaped_models import chain, gpt2
 from widgets.graph.view import GraphView
-from widgets.layout import NestedLayout, layout_nested
+from widgets.layout.nested_layout import layout_nested
+from widgets.layout.outline import NestedLayout
 
 GIVE_UP_S = 60.0
 

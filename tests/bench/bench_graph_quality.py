@@ -22,8 +22,9 @@ from tests.engine.autograd.recorded_graphs import recorded
 from tests.engine.autograd.shaped_models import gpt2, resnet50, unet, unrolled
 from widgets.boxes.boxes import VisibleGraph
 from widgets.boxes.hierarchy import Hierarchy
-from widgets.layout import NestedLayout, columns
+from widgets.layout import columns
 from widgets.layout.nested_layout import PADDING, layout_nested
+from widgets.layout.outline import NestedLayout
 
 Floats = NDArray[np.float64]
 SAME_PX = 2.0

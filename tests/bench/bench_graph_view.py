@@ -25,7 +25,8 @@ from tests.engine.autograd.shaped_models import gpt2
 from widgets.boxes.boxes import NODE_HEIGHT, NODE_WIDTH, VisibleGraph
 from widgets.graph import picture as graph_picture
 from widgets.graph.view import GraphView
-from widgets.layout import NestedLayout, layout_nested
+from widgets.layout.nested_layout import layout_nested
+from widgets.layout.outline import NestedLayout
 
 FRAMES = 60
 ZOOMS = {"near": 1.0, "legible": 0.5, "middle": 0.25, "whole": None}

@@ -68,7 +68,7 @@ def graph() -> nx.DiGraph:
 def test_the_reader_of_imports_sees_them(graph: nx.DiGraph):
     """Guards the tests below, which would pass on a graph without edges."""
     assert graph.has_edge("engine/handlers/values", "engine/lab")
-    assert graph.has_edge("widgets/boxes/hierarchy", "widgets/layout/__init__")
+    assert graph.has_edge("widgets/canvas/scene", "widgets/layout/__init__")
     assert graph.number_of_edges() > len(FILES)
     tree = ast.parse("from ...errors import LabError\nfrom . import window\nimport engine.lab")
     assert imported("engine/tensors/values/x", tree) == {

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from widgets.layout import Outline
+from widgets.layout.outline import Outline
 
 BoxKind = Literal["module", "repeat", "round", "node", "cut"]
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.protocol import GraphCut, GraphNode, GraphSnapshot, TensorSpec
-from widgets.layout import layout_nested, without_collection
+from widgets.layout import without_collection
+from widgets.layout.nested_layout import layout_nested
 from widgets.text import format_shape
 
 from .boxes import Box, BoxKind, Link, VisibleGraph

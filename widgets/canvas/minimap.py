@@ -38,9 +38,7 @@ class Minimap(DiagramMap):
 
     def is_drawn_on(self, rect: QRectF) -> bool:
         """Whether a block or its problem lies there."""
-        left, top, right, bottom = self._scene.things().T
-        across = (left < rect.right()) & (right > rect.left())
-        return bool((across & (top < rect.bottom()) & (bottom > rect.top())).any())
+        return bool(self._scene.things().near(rect))
 
     def world(self) -> QRectF:
         return self._scene.content_rect() | self._view.visible_rect()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-import numpy as np
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtWidgets import QGraphicsScene
 
@@ -14,8 +13,9 @@ from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 from widgets.layout import SIDES, Side
 
 from .items import BlockItem
+from .obstacles import Obstacles, box_of
 from .overlays import ProblemItem
-from .wires import WireItem, boxes
+from .wires import WireItem
 
 Thing = BlockItem | WireItem | ProblemItem
 """The items that can lie under the pointer."""
@@ -35,7 +35,7 @@ class ModelScene(QGraphicsScene):
         self._reports: dict[str, BlockReport] = {}
         self._done: frozenset[str] = frozenset()
         self._content: QRectF | None = None
-        self._things: np.ndarray | None = None
+        self._things: Obstacles | None = None
 
     # -- what is shown ---------------------------------------------------------------------------
 
@@ -103,21 +103,20 @@ class ModelScene(QGraphicsScene):
     def content_rect(self) -> QRectF:
         """The box around everything."""
         if self._content is None:
-            things = self.things()
-            wires = boxes([wire.boundingRect() for wire in self.wires.values()])
-            every = np.concatenate([things, wires])
-            if not len(every):
+            wires = (box_of(wire.boundingRect()) for wire in self.wires.values())
+            every = [*self.things().boxes, *wires]
+            if not every:
                 return QRectF()
-            left, top = every[:, :2].min(0).tolist()
-            right, bottom = every[:, 2:].max(0).tolist()
-            self._content = QRectF(left, top, right - left, bottom - top)
+            lefts, tops, rights, bottoms = zip(*every, strict=True)
+            self._content = QRectF()
+            self._content.setCoords(min(lefts), min(tops), max(rights), max(bottoms))
         return self._content
 
-    def things(self) -> np.ndarray:
-        """The boxes of all blocks and problems in scene coordinates, as `boxes` gives them."""
+    def things(self) -> Obstacles:
+        """The boxes of all blocks and problems in scene coordinates."""
         if self._things is None:
             items = (*self.blocks.values(), *self.problems.values())
-            self._things = boxes([item.sceneBoundingRect() for item in items])
+            self._things = Obstacles(item.sceneBoundingRect() for item in items)
         return self._things
 
     def _moved(self) -> None:
@@ -149,14 +148,10 @@ class ModelScene(QGraphicsScene):
         self._moved()
         touched = []
         row = {key: number for number, key in enumerate(self.blocks)}
-        others = np.ones(len(row), bool)
-        bodies = boxes([item.rect() for item in self.blocks.values()])
+        bodies = Obstacles(item.rect() for item in self.blocks.values())
         for wire, item in self.wires.items():
             if (wire.source in moved or wire.target in moved) and (ends := self._ends(wire)):
-                own = [row[wire.source], row[wire.target]]
-                others[own] = False
-                item.run(*ends, bodies[others])
-                others[own] = True
+                item.run(*ends, bodies, without=(row[wire.source], row[wire.target]))
                 touched.append(item)
         self.place_labels(touched)
 
@@ -169,14 +164,12 @@ class ModelScene(QGraphicsScene):
         for item in self.wires.values():
             if id(item) not in placed:
                 obstacles += [rect for rect in item.label_rects.values() if not rect.isEmpty()]
-        count = len(obstacles)
-        taken = np.empty((count + 2 * len(wires), 4))
-        taken[:count] = boxes(obstacles)
+        taken = Obstacles(obstacles)
         for item in wires:
-            item.place_label(taken[:count])
-            placed_here = [rect for rect in item.label_rects.values() if not rect.isEmpty()]
-            taken[count : count + len(placed_here)] = boxes(placed_here)
-            count += len(placed_here)
+            item.place_label(taken)
+            for rect in item.label_rects.values():
+                if not rect.isEmpty():
+                    taken.add(rect)
 
     # -- hits ------------------------------------------------------------------------------------
 

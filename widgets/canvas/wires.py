@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
+from math import hypot
 
-import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem
@@ -17,6 +17,9 @@ from widgets.layout import PORT_LINE
 from widgets.text import format_shape
 
 from .items import NEAR_ZOOM
+from .obstacles import Box, Obstacles, box_of
+
+Point = tuple[float, float]
 
 LABEL_ZOOM = 0.45
 """Below this zoom, labels cannot be read."""
@@ -64,46 +67,49 @@ def _back(start: QPointF, end: QPointF, y: float) -> QPainterPath:
     return path
 
 
-def route(start: QPointF, end: QPointF, obstacles: np.ndarray) -> QPainterPath:
-    """The path of a wire that goes over or under the blocks in its way. `obstacles` has a row
-    (left, top, right, bottom) for each block.
+def route(
+    start: QPointF, end: QPointF, obstacles: Obstacles, without: Collection[int] = ()
+) -> QPainterPath:
+    """The path of a wire that goes over or under the blocks in its way: `obstacles` but for those
+    of the numbers `without`.
 
     If the path still hits a block after three tries, it runs behind that block.
     """
     path = wire_path(start, end)
     if end.x() - start.x() < LEAD:
-        return _route_back(path, start, end, obstacles)
-    in_the_way = np.zeros((0, 4))
+        return _route_back(path, start, end, obstacles, without)
+    in_the_way: list[Box] = []
     for _ in range(3):
-        hit = _hit_by(path, obstacles)
-        if not len(hit):
+        hit = _hit_by(path, obstacles, without)
+        if not hit:
             break
-        in_the_way = np.vstack([in_the_way, hit])
-        left, top = in_the_way[:, 0].min() - DETOUR, in_the_way[:, 1].min() - DETOUR
-        right, bottom = in_the_way[:, 2].max() + DETOUR, in_the_way[:, 3].max() + DETOUR
-        left, right = max(left, start.x() + LEAD), min(right, end.x() - LEAD)
+        in_the_way += hit
+        lefts, tops, rights, bottoms = zip(*in_the_way, strict=True)
+        left, right = max(min(lefts) - DETOUR, start.x() + LEAD), max(rights) + DETOUR
+        right = min(right, end.x() - LEAD)
         middle = (start.y() + end.y()) / 2
-        ways = [
-            _detour(start, end, left, right, y)
-            for y in sorted((top, bottom), key=lambda y: abs(y - middle))
-        ]
-        path = next((way for way in ways if not len(_hit_by(way, obstacles))), ways[0])
+        beside = sorted((min(tops) - DETOUR, max(bottoms) + DETOUR), key=lambda y: abs(y - middle))
+        ways = [_detour(start, end, left, right, y) for y in beside]
+        path = next((way for way in ways if not _hit_by(way, obstacles, without)), ways[0])
     return path
 
 
 def _route_back(
-    path: QPainterPath, start: QPointF, end: QPointF, obstacles: np.ndarray
+    path: QPainterPath,
+    start: QPointF,
+    end: QPointF,
+    obstacles: Obstacles,
+    without: Collection[int],
 ) -> QPainterPath:
     """The path of a backward wire that runs back between, above or below the blocks in its way."""
-    hit = _hit_by(path, obstacles)
-    if not len(hit):
-        return path
-    beside = np.concatenate([hit[:, 1] - DETOUR, hit[:, 3] + DETOUR])
-    for y in beside[np.argsort(np.abs(beside - (start.y() + end.y()) / 2))].tolist():
+    hit = _hit_by(path, obstacles, without)
+    middle = (start.y() + end.y()) / 2
+    beside = [box[1] - DETOUR for box in hit] + [box[3] + DETOUR for box in hit]
+    for y in sorted(beside, key=lambda y: abs(y - middle)):
         if min(abs(y - start.y()), abs(y - end.y())) < CLEARANCE - DETOUR:
             continue  # it would run behind the block at one of its ends
         way = _back(start, end, y)
-        if not len(_hit_by(way, obstacles)):
+        if not _hit_by(way, obstacles, without):
             return way
     return path
 
@@ -117,15 +123,17 @@ def _detour(start: QPointF, end: QPointF, left: float, right: float, y: float) -
     return path
 
 
-def _hit_by(path: QPainterPath, obstacles: np.ndarray) -> np.ndarray:
-    """The rows of `obstacles` that a path hits or nearly touches."""
-    obstacles = _near(path.controlPointRect().adjusted(-6, -6, 6, 6), obstacles)
-    if not len(obstacles):
-        return obstacles
-    x, y = sample_path(path).T[:, :, None]
-    left, top, right, bottom = obstacles.T
-    inside = (x > left - 6) & (x < right + 6) & (y > top - 6) & (y < bottom + 6)
-    return obstacles[inside.any(0)]
+def _hit_by(path: QPainterPath, obstacles: Obstacles, without: Collection[int]) -> list[Box]:
+    """The obstacles that a path hits or nearly touches."""
+    near = obstacles.near(path.controlPointRect().adjusted(-6, -6, 6, 6), without)
+    if not near:
+        return near
+    points = sample_path(path)
+    return [
+        (left, top, right, bottom)
+        for left, top, right, bottom in near
+        if any(left - 6 < x < right + 6 and top - 6 < y < bottom + 6 for x, y in points)
+    ]
 
 
 def _towards(corner: QPointF, other: QPointF) -> QPointF:
@@ -135,10 +143,10 @@ def _towards(corner: QPointF, other: QPointF) -> QPointF:
     return corner + off * (min(16.0, length / 2) / length) if length else corner
 
 
-def sample_path(path: QPainterPath) -> np.ndarray:
-    """Points along a path at equal distances, shape (SAMPLES, 2)."""
-    points = [path.pointAtPercent(index / (SAMPLES - 1)) for index in range(SAMPLES)]
-    return np.array([[point.x(), point.y()] for point in points])
+def sample_path(path: QPainterPath) -> list[Point]:
+    """SAMPLES points along a path at equal distances."""
+    points = (path.pointAtPercent(index / (SAMPLES - 1)) for index in range(SAMPLES))
+    return [(point.x(), point.y()) for point in points]
 
 
 class WireItem(QGraphicsItem):
@@ -156,13 +164,15 @@ class WireItem(QGraphicsItem):
         self.label_rects = {False: QRectF(), True: QRectF()}
         """The label's box in scene coordinates, with and without the larger text for small zooms;
         empty where the label is not shown."""
-        self.points = np.zeros((SAMPLES, 2))
+        self.points = [(0.0, 0.0)] * SAMPLES
         self._path = QPainterPath()
         self._bounds = QRectF()
 
-    def run(self, start: QPointF, end: QPointF, obstacles: np.ndarray) -> None:
-        """Draw the wire from `start` to `end` (scene pixels) around `obstacles` (see `boxes`)."""
-        path = route(start, end, obstacles)
+    def run(
+        self, start: QPointF, end: QPointF, obstacles: Obstacles, without: Collection[int]
+    ) -> None:
+        """Draw the wire from `start` to `end` (scene pixels) as `route` leads it."""
+        path = route(start, end, obstacles, without)
         if path != self._path:
             self.prepareGeometryChange()
             self._path = path
@@ -177,20 +187,20 @@ class WireItem(QGraphicsItem):
         self.label = format_shape(spec.shape) if spec is not None else ""
         self.update()
 
-    def place_label(self, obstacles: np.ndarray) -> None:
+    def place_label(self, obstacles: Obstacles) -> None:
         """Put the label where it covers no obstacle: on the wire, else beside it. Hide it if
         there is none."""
         self._hide_label()
         if not self.label:
             return
         reach = style.text_width(self.label, _label_font(True)) + 2 * PORT_LINE
-        obstacles = _near(self._path_bounds().adjusted(-reach, -reach, reach, reach), obstacles)
+        near = obstacles.near(self._path_bounds().adjusted(-reach, -reach, reach, reach))
         for large in (False, True):
             face = _label_font(large)
             rect = QRectF(0, 0, style.text_width(self.label, face) + 6, face.pixelSize() + 5)
             for x, y in self._label_places(rect.height()):
                 rect.moveCenter(QPointF(x, y))
-                if _apart(rect, obstacles):
+                if _apart(rect, near):
                     self.label_rects[large] = rect
                     break
         self._bounds = self._path_bounds() | self.label_rects[False] | self.label_rects[True]
@@ -205,21 +215,21 @@ class WireItem(QGraphicsItem):
 
     def _label_places(self, height: float) -> Iterator[tuple[float, float]]:
         for place in LABEL_PLACES:
-            x, y = map(float, self.points[round(place * (SAMPLES - 1))])
+            x, y = self.points[round(place * (SAMPLES - 1))]
             yield from ((x, y), (x, y - height), (x, y + height))
         # Two blocks are close together: the label goes above or below the gap between them.
-        x, y = map(float, self.points[SAMPLES // 2])
+        x, y = self.points[SAMPLES // 2]
         beside = PORT_LINE + height / 2 + 3
         yield from ((x, y - beside), (x, y + beside))
 
     def distance(self, point: QPointF) -> float:
         """The distance of a scene point from the wire (from its samples' segments), in scene
         pixels."""
-        here = np.array([point.x(), point.y()])
-        start, step = self.points[:-1], np.diff(self.points, axis=0)
-        length = np.maximum((step**2).sum(1), 1e-9)
-        along = np.clip(((here - start) * step).sum(1) / length, 0, 1)[:, None]
-        return float(np.sqrt(((start + along * step - here) ** 2).sum(1)).min())
+        here = point.x(), point.y()
+        return min(
+            _distance(here, before, after)
+            for before, after in zip(self.points, self.points[1:], strict=False)
+        )
 
     def boundingRect(self) -> QRectF:
         return self._bounds
@@ -251,19 +261,17 @@ def _label_font(large: bool) -> QFont:
     return style.font(14 if large else 11, mono=True)
 
 
-def _apart(rect: QRectF, obstacles: np.ndarray) -> bool:
-    left, top, right, bottom = obstacles.T
-    beside = (right <= rect.left() - PORT_ROOM) | (left >= rect.right() + PORT_ROOM)
-    return bool((beside | (bottom <= rect.top()) | (top >= rect.bottom())).all())
+def _distance(here: Point, start: Point, end: Point) -> float:
+    """The distance of a point from a segment."""
+    across, down = end[0] - start[0], end[1] - start[1]
+    off_x, off_y = here[0] - start[0], here[1] - start[1]
+    length = max(across**2 + down**2, 1e-9)
+    along = min(max((off_x * across + off_y * down) / length, 0.0), 1.0)
+    return hypot(off_x - along * across, off_y - along * down)
 
 
-def _near(rect: QRectF, obstacles: np.ndarray) -> np.ndarray:
-    """The rows of `obstacles` that overlap or touch a rect."""
-    left, top, right, bottom = obstacles.T
-    across = (left <= rect.right()) & (right >= rect.left())
-    return obstacles[across & (top <= rect.bottom()) & (bottom >= rect.top())]
-
-
-def boxes(rects: Sequence[QRectF]) -> np.ndarray:
-    """Rects as rows of left, top, right, bottom."""
-    return np.array([[r.left(), r.top(), r.right(), r.bottom()] for r in rects]).reshape(-1, 4)
+def _apart(rect: QRectF, boxes: Collection[Box]) -> bool:
+    left, top, right, bottom = box_of(rect.adjusted(-PORT_ROOM, 0, PORT_ROOM, 0))
+    return all(
+        box[2] <= left or box[0] >= right or box[3] <= top or box[1] >= bottom for box in boxes
+    )

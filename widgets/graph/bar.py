@@ -12,7 +12,7 @@ from widgets import make
 from widgets.graph.finder import FILTERS, SAVED_STEPS_BYTES
 from widgets.graph.view import GraphView
 from widgets.icons import set_icon
-from widgets.layout import Direction
+from widgets.layout.outline import Direction
 from widgets.text import format_bytes
 from widgets.theme import GRID
 

@@ -15,7 +15,7 @@ from widgets.graph import work
 from widgets.graph.canvas import BUSY_TEXT, EMPTY_TEXT, Anchor, GraphCanvas
 from widgets.graph.painting.geometry import GraphGeometry
 from widgets.later import Later
-from widgets.layout import Direction, EdgeStyle, NestedLayout
+from widgets.layout.outline import Direction, EdgeStyle, NestedLayout
 
 AT_ONCE_NODES = 1_000
 """A graph of at most so many nodes is prepared in the window's thread, within a frame."""

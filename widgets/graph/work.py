@@ -10,7 +10,7 @@ from widgets.boxes.facts import GraphFacts
 from widgets.boxes.hierarchy import Hierarchy
 from widgets.graph.painting.geometry import GraphGeometry
 from widgets.graph.painting.link_painter import FAR, FARTHEST
-from widgets.layout import Direction, NestedLayout
+from widgets.layout.outline import Direction, NestedLayout
 
 SMALL_GRAPH_NODES = 60
 """All boxes of a graph with at most so many nodes are open at first."""

@@ -37,7 +37,8 @@ from engine.protocol import (
 )
 from widgets.boxes.boxes import VisibleGraph
 from widgets.derivatives.form import split_inputs
-from widgets.layout import Direction, EdgeStyle, NestedLayout, layout_nested
+from widgets.layout.nested_layout import layout_nested
+from widgets.layout.outline import Direction, EdgeStyle, NestedLayout
 
 Move = Literal["step", "back", "to", "end", "reset"]
 _INTERRUPTED = "Interrupted. The step that was running is not done: step again."

@@ -21,7 +21,8 @@ from engine.protocol import (
     join_graph,
 )
 from widgets.boxes.boxes import VisibleGraph
-from widgets.layout import Direction, EdgeStyle, NestedLayout, layout_nested
+from widgets.layout.nested_layout import layout_nested
+from widgets.layout.outline import Direction, EdgeStyle, NestedLayout
 from widgets.structure.calls_picture import CallsPane
 
 SLOT = "structure graph"

@@ -33,7 +33,7 @@ from tests.words import assert_same_words
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.block_list import rows_of
 from widgets.boxes.sums import CURRENT
-from widgets.layout import layout_nested
+from widgets.layout.nested_layout import layout_nested
 from widgets.values.value_stack import ValueStack
 
 

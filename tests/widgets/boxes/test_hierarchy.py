@@ -18,7 +18,7 @@ from tests.widgets.graph.nested_graph import NESTED
 from tests.widgets.graph.random_hierarchies import graphs, opened
 from widgets.boxes.boxes import Box, VisibleGraph
 from widgets.boxes.hierarchy import LEAST_ZOOM, WINDOW, Hierarchy, shape_text
-from widgets.layout import layout_nested
+from widgets.layout.nested_layout import layout_nested
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from widgets.graph.pane import GraphPane
-from widgets.layout import layout_nested
+from widgets.layout.nested_layout import layout_nested
 
 
 @pytest.fixture

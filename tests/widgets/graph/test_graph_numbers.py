@@ -28,7 +28,7 @@ from widgets.autograd.graph_code import MOST_LINES, GraphCode, line_of
 from widgets.autograd.root_bar import RootBar
 from widgets.boxes.numbers import shown, strength
 from widgets.graph.view import GraphView
-from widgets.layout import layout_nested
+from widgets.layout.nested_layout import layout_nested
 
 CELL = "<cell 1>"
 CODE = "x = torch.tensor(1.0, requires_grad=True)\ny = 2 * x\nz = y + 3\nL = z ** 2\n"

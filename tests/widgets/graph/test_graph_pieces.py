@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.widgets.graph.random_hierarchies import opened
 from widgets.graph.painting import geometry as graph_geometry
 from widgets.graph.painting.geometry import GraphGeometry
-from widgets.layout import layout_nested
+from widgets.layout.nested_layout import layout_nested
 
 
 @given(opened(), st.sampled_from((0.9, 0.35, 0.0)), st.sampled_from(("smooth", "orthogonal")))

@@ -28,7 +28,8 @@ from widgets.graph.finder import filtered
 from widgets.graph.painting.geometry import TEXT_MIN_ZOOM, GraphGeometry
 from widgets.graph.pane import GraphPane
 from widgets.graph.view import GraphView
-from widgets.layout import NestedLayout, layout_nested
+from widgets.layout.nested_layout import layout_nested
+from widgets.layout.outline import NestedLayout
 
 
 @pytest.fixture

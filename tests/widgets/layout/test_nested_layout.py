@@ -20,8 +20,10 @@ from tests.engine.autograd.shaped_models import chain, gpt2, resnet50, unrolled
 from tests.widgets.graph.random_hierarchies import opened
 from widgets.boxes.boxes import NODE_WIDTH, VisibleGraph
 from widgets.boxes.hierarchy import Hierarchy
-from widgets.layout import TITLE_HEIGHT, NestedLayout, columns, layer_graph, layout_nested
+from widgets.layout import columns, layer_graph
 from widgets.layout.level import Level, LevelEdge, place_level
+from widgets.layout.nested_layout import TITLE_HEIGHT, layout_nested
+from widgets.layout.outline import NestedLayout
 
 DIRECTIONS = st.sampled_from(("backward", "forward"))
 STYLES = st.sampled_from(("smooth", "orthogonal"))

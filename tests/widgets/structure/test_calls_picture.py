@@ -10,7 +10,7 @@ from torch import nn
 from engine.protocol import GraphSnapshot
 from tests.engine.autograd.recorded_graphs import recorded
 from widgets.boxes.hierarchy import Hierarchy
-from widgets.layout import layout_nested
+from widgets.layout.nested_layout import layout_nested
 from widgets.structure.calls_picture import CallsGraph, CallsPane
 
 

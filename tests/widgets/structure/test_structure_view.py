@@ -12,7 +12,7 @@ from tests.pictures import assert_same_picture
 from tests.widgets.structure.small_structure import BARE, GRAPH, MODULES, WEIGHTS, WHOLE
 from tests.words import assert_same_words
 from widgets import theme
-from widgets.layout import layout_nested
+from widgets.layout.nested_layout import layout_nested
 from widgets.structure import modules_model, weights_model
 from widgets.structure.view import StructureView
 

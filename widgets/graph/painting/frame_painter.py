@@ -10,7 +10,7 @@ from widgets.boxes.facts import GraphFacts
 from widgets.diagram.style import elided, font, text_width
 from widgets.graph.painting.geometry import TEXT_MIN_ZOOM, GraphGeometry, Ints, title_height
 from widgets.graph.painting.paint import PAD, draw_rects, pen, shortened
-from widgets.layout import TITLE_HEIGHT
+from widgets.layout.nested_layout import TITLE_HEIGHT
 
 ROUND_MIN_ZOOM = 0.15
 """Below this zoom open boxes have sharp corners."""

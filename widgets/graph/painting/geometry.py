@@ -10,7 +10,8 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainterPath
 
 from widgets.boxes.boxes import VisibleGraph
-from widgets.layout import TITLE_HEIGHT, Direction, NestedLayout
+from widgets.layout.nested_layout import TITLE_HEIGHT
+from widgets.layout.outline import Direction, NestedLayout
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
