@@ -20,7 +20,7 @@ run: .venv/run-installed
 	fi
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: .venv/test-installed
 	$(BIN)/ruff check .

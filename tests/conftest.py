@@ -78,8 +78,14 @@ def qtbot(qtbot):
     return qtbot
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while the tests and all that they import are read: all of it stays."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exclude the objects of all imported modules from garbage collection, to make it faster."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -8,23 +8,26 @@ from collections.abc import Iterator
 import pytest
 
 from engine.process import EngineProcess
+from tests import forking
 from tests.engine.processes import WAIT_S
 
 
 @pytest.fixture
-def own_engine() -> Iterator[EngineProcess]:
-    """A new engine process: for tests that end it or watch it start."""
+def own_engine(process_server: None) -> Iterator[EngineProcess]:
+    """A new engine process, forked: for tests that end it."""
     engine = EngineProcess()
-    engine.start()
+    with forking.forked():
+        engine.start()
     yield engine
     engine.close()
 
 
 @pytest.fixture(scope="module")
-def shared_engine() -> Iterator[EngineProcess]:
-    """One engine process for all tests of a module that leave it running and idle."""
+def shared_engine(process_server: None) -> Iterator[EngineProcess]:
+    """One engine process, forked, for all tests of a module that leave it running and idle."""
     engine = EngineProcess()
-    engine.start()
+    with forking.forked():
+        engine.start()
     yield engine
     engine.close()
 

@@ -32,17 +32,18 @@ from engine.protocol import (
     RunCellCommand,
     StopSignal,
 )
-from tests import forking
 from tests.engine.processes import WAIT_S, answers, receive, run_cell, wait_for_print
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def forked(process_server: None) -> Iterator[None]:
-    """The test's engine is forked. The others are spawned, as the program does it."""
-    with forking.forked():
-        yield
+@pytest.fixture(scope="module")
+def shared_engine() -> Iterator[EngineProcess]:
+    """This one is spawned, as the program does it."""
+    engine = EngineProcess()
+    engine.start()
+    yield engine
+    engine.close()
 
 
 def lost(engine: EngineProcess) -> None:
@@ -130,7 +131,7 @@ def test_a_crash_leaves_the_line_that_crashed(own_engine):
         own_engine.send(HelloCommand())
 
 
-def test_an_exit_of_the_users_is_seen(forked, own_engine):
+def test_an_exit_of_the_users_is_seen(own_engine):
     own_engine.send(RunCellCommand(source="import os\nprint('last words')\nos._exit(7)"))
     receive(own_engine)
     assert receive(own_engine).text == "last words\n"
@@ -247,7 +248,7 @@ WARNINGS = {
 
 
 @pytest.mark.parametrize(("call", "words"), WARNINGS.values(), ids=WARNINGS)
-def test_a_warning_tells_the_users_line_by_the_users_filters(forked, own_engine, call, words):
+def test_a_warning_tells_the_users_line_by_the_users_filters(own_engine, call, words):
     run_cell(own_engine, "a = torch.ones(3); b = torch.ones(3, 1)")
     in_library = call == WARNINGS["module"][0]  # a module's own line in torch warns
 
@@ -308,7 +309,7 @@ def test_what_programs_and_native_code_write_is_output_of_the_cell(shared_engine
     assert again.text == "only this\n"
 
 
-def test_stopping_ends_a_hanging_engine_within_its_grace(forked, own_engine):
+def test_stopping_ends_a_hanging_engine_within_its_grace(own_engine):
     own_engine.send(RunCellCommand(source="print()\nwhile True:\n    pass"))
     wait_for_print(own_engine)
     process = psutil.Process(own_engine.pid)
@@ -330,7 +331,7 @@ def test_closing_an_engine_that_was_not_started_is_harmless():
     EngineProcess().close()
 
 
-def test_threads_that_the_user_left_running_do_not_keep_it(forked, own_engine):
+def test_threads_that_the_user_left_running_do_not_keep_it(own_engine):
     run_cell(
         own_engine, "import threading\nthreading.Thread(target=threading.Event().wait).start()"
     )
@@ -345,7 +346,7 @@ pipe, = (found for found in gc.get_objects() if type(found) is Connection)
 """
 
 
-def test_an_engine_that_sends_what_is_no_message_is_lost(forked, own_engine):
+def test_an_engine_that_sends_what_is_no_message_is_lost(own_engine):
     own_engine.send(RunCellCommand(source=_PIPE + "pipe.send_bytes(bytes([0xc1]))"))
     lost(own_engine)
     own_engine.stop(grace_s=0.1)
@@ -375,7 +376,7 @@ def answers_of(engine: EngineProcess, source: str) -> list:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="POSIX signals")
-def test_to_send_never_waits_for_an_engine_that_does_not_read(forked, own_engine):
+def test_to_send_never_waits_for_an_engine_that_does_not_read(own_engine):
     """Of commands of which only the newest is wanted one waits; others are refused at last."""
     receive(own_engine)
     superseded = []
@@ -395,7 +396,7 @@ def test_to_send_never_waits_for_an_engine_that_does_not_read(forked, own_engine
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_processes_that_a_cell_started_end_with_the_engine(forked, own_engine, end):
+def test_processes_that_a_cell_started_end_with_the_engine(own_engine, end):
     told = run_cell(
         own_engine,
         "import subprocess\nprint(subprocess.Popen(['sleep', '1000000']).pid, end='')",
@@ -432,7 +433,7 @@ def test_modules_of_the_current_folder_do_not_stand_for_the_librarys(tmp_path):
     assert Path(done.stdout.strip()) == Path(random.__file__)
 
 
-def test_of_a_crash_the_log_shows_what_it_was_and_where(forked, own_engine):
+def test_of_a_crash_the_log_shows_what_it_was_and_where(own_engine):
     """The engine has loaded what training loads: Python lists over a hundred modules at the end."""
     own_engine.send(RunCellCommand(source="import sklearn.datasets, ctypes\nctypes.string_at(0)"))
     lost(own_engine)
@@ -442,7 +443,7 @@ def test_of_a_crash_the_log_shows_what_it_was_and_where(forked, own_engine):
     assert "Extension modules" not in log
 
 
-def test_of_a_large_log_only_the_end_is_read(forked, own_engine, tmp_path):
+def test_of_a_large_log_only_the_end_is_read(own_engine, tmp_path):
     run_cell(own_engine, "import os\nos.write(2, b'x' * 10**6 + b'the last words')")
     own_engine.stop(grace_s=WAIT_S)
     log = own_engine.exit().log
