@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..datasets.load import load_dataset
 from ..errors import LabError
 from ..lab import Lab
 from ..models.check import check, require_runnable
@@ -19,7 +20,6 @@ from ..protocol import (
     StartForwardCommand,
     WeightsSnapshot,
 )
-from ..training import data
 from ..training.components import make_loss
 
 CHECK_S = 10.0
@@ -62,9 +62,9 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
     setup = command.training
     live = lab.models.live_model(command.model, setup.seed)
     try:
-        x, y = data.load(setup.data).train_batch(command.batch, setup.batch_size, setup.seed)
-    except (ValueError, IndexError) as error:
-        raise LabError(str(error), hint="Choose another batch or data set.") from error
+        x, y = load_dataset(setup.data).train_batch(command.batch, setup.batch_size, setup.seed)
+    except IndexError as error:
+        raise LabError(str(error), hint="Choose another batch.") from error
     loss = loss_block(command.model)
     kind, params = (loss.kind, loss.params) if loss else (setup.loss, {})
     lines = block_places(checked.code, checked.lines)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..datasets.facts import Facts, facts_of
+from ..datasets.samples import DataProblem
 from ..project import catalogue, wiring
 from ..project.document import Block, Model, TrainingSetup
 from ..project.problems import Fix, Problem
@@ -21,9 +23,10 @@ def check_fit(
 
     `specs` has the spec of each output port (block id, port) that is known.
     """
-    data = catalogue.datasets().get(training.data.kind)
-    if data is None:
-        return [Problem(f"There is no data set “{training.data.kind}”. Choose another.")]
+    try:
+        data = facts_of(training.data)
+    except DataProblem as problem:
+        return [Problem(f"{problem} {problem.hint}".strip())]
     problems = []
     for block in model.blocks:
         if block.kind == "Input" and (block.id, "x") in specs:
@@ -35,11 +38,14 @@ def check_fit(
         if kind not in catalogue.losses():
             return [*problems, Problem(f"There is no loss “{kind}”. Choose another.")]
         end = loss or next(b for b in model.blocks if b.kind == "Output")
-        problems += _check_prediction(model, source[0], end, kind, specs[source], data.classes)
+        if data.classes:
+            problems += _check_scores(model, source[0], end, kind, specs[source], data)
+        else:
+            problems += _check_numbers(model, source[0], end, kind, specs[source], data)
     return problems
 
 
-def _check_input(block: Block, spec: TensorSpec, data: catalogue.DatasetKind) -> list[Problem]:
+def _check_input(block: Block, spec: TensorSpec, data: Facts) -> list[Problem]:
     problems = []
     if spec.shape[1:] != data.sample_shape:
         wanted = shape_text(data.sample_shape)
@@ -51,45 +57,53 @@ def _check_input(block: Block, spec: TensorSpec, data: catalogue.DatasetKind) ->
                 fix=Fix(f"Set shape to {wanted}", block.id, "shape", data.sample_shape),
             )
         )
-    if spec.dtype != "float32":
+    if spec.dtype != data.dtype:
         problems.append(
             Problem(
-                f"{data.title} gives float32, but “{block.name}” expects {spec.dtype}: set dtype "
-                "to float32.",
+                f"{data.title} gives {data.dtype}, but “{block.name}” expects {spec.dtype}: set"
+                f" dtype to {data.dtype}.",
                 block.id,
-                fix=Fix("Set dtype to float32", block.id, "dtype", "float32"),
+                fix=Fix(f"Set dtype to {data.dtype}", block.id, "dtype", data.dtype),
             )
         )
     return problems
 
 
-def _check_prediction(
-    model: Model, source: str, end: Block, kind: str, spec: TensorSpec, classes: int
+def _check_scores(
+    model: Model, source: str, end: Block, kind: str, spec: TensorSpec, data: Facts
 ) -> list[Problem]:
-    title = catalogue.kind(kind).title
+    """Labels (B, ...) need scores (B, C, ...)."""
+    title, classes = catalogue.kind(kind).title, data.classes
     port = catalogue.ports(end)[0][0].name
-    if len(spec.shape) != 2 or spec.shape[0] != "B":
+    wanted = shape_text(("B", classes, *data.target_shape))
+    shape = spec.shape
+    if len(shape) != 2 + len(data.target_shape) or shape[0] != "B":
+        each = "sample" if not data.target_shape else "character"
         return [
             Problem(
-                f"{title} expects one row of {classes} scores for each sample, (B, {classes});"
-                f" the model returns {shape_text(spec.shape)}.",
+                f"{title} expects one row of {classes} scores for each {each}, {wanted};"
+                f" the model returns {shape_text(shape)}.",
                 end.id,
                 port,
             )
         ]
     problems = []
-    width = spec.shape[1]
-    if width != classes:
-        fix = None
-        linear = _last_linear(model, source)
-        if linear is not None:
-            text = f"Set out_features of {linear.name} to {classes}"
-            fix = Fix(text, linear.id, "out_features", classes)
-        spare = kind == "nn.CrossEntropyLoss" and isinstance(width, int) and width > classes
+    if shape[2:] != data.target_shape:
+        problems.append(
+            Problem(
+                f"The model returns {shape_text(shape)}: scores of characters are {wanted}, with"
+                " the classes along dim 1. Permute them by (0, 2, 1).",
+                end.id,
+                port,
+            )
+        )
+    elif shape[1] != classes:
+        fix = _width_fix(model, source, classes)
+        spare = kind == "nn.CrossEntropyLoss" and isinstance(shape[1], int) and shape[1] > classes
         problems.append(
             Problem(
                 f"The data set has {classes} classes, but the model returns "
-                f"{shape_text(spec.shape)}: it should be (B, {classes}).",
+                f"{shape_text(shape)}: it should be {wanted}.",
                 end.id,
                 port,
                 fix=fix,
@@ -111,11 +125,42 @@ def _check_prediction(
     return problems
 
 
-def _last_linear(model: Model, source: str) -> Block | None:
-    """The Linear block that sets the width of the output of block `source`; None if no such block
-    does."""
+def _check_numbers(
+    model: Model, source: str, end: Block, kind: str, spec: TensorSpec, data: Facts
+) -> list[Problem]:
+    """Numbers (B, T) need a prediction of this shape, and a loss that compares numbers."""
+    if kind != "nn.MSELoss":
+        title = catalogue.kind(kind).title
+        return [
+            Problem(
+                f"The targets of {data.title} are numbers; {title} compares scores with classes."
+                " Choose the mean squared error loss.",
+                end.id,
+            )
+        ]
+    wanted = ("B", *data.target_shape)
+    if spec.shape == wanted:
+        return []
+    fits = len(spec.shape) == 2 and spec.shape[0] == "B"
+    return [
+        Problem(
+            f"Each target of {data.title} is {data.target_shape[0]} number"
+            f"{'s' if data.target_shape[0] > 1 else ''}, but the model returns"
+            f" {shape_text(spec.shape)}: it should be {shape_text(wanted)}.",
+            end.id,
+            catalogue.ports(end)[0][0].name,
+            fix=_width_fix(model, source, data.target_shape[0]) if fits else None,
+        )
+    ]
+
+
+def _width_fix(model: Model, source: str, width: int) -> Fix | None:
+    """An edit of the Linear block that sets the width of the output of block `source`; None if no
+    such block does."""
     feeding = {wire.target: wire.source for wire in model.wires}
     block = model.block(source)
     while catalogue.kind(block.kind).group in _PASSING:
         block = model.block(feeding[block.id])
-    return block if block.kind == "nn.Linear" else None
+    if block.kind != "nn.Linear":
+        return None
+    return Fix(f"Set out_features of {block.name} to {width}", block.id, "out_features", width)

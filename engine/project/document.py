@@ -67,11 +67,14 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which data set, its own parameters, and the fraction (0 to 1) held out for validation."""
+    """Which data set, its own parameters, and the fraction (0 to 1) held out for validation, drawn
+    with `split_seed`; `stratified` keeps the share of each class."""
 
     kind: str = "digits"
     params: dict[str, ParamValue] = {}
     validation_fraction: float = 0.2
+    split_seed: int = 0
+    stratified: bool = True
 
 
 class Schedule(Struct, frozen=True, forbid_unknown_fields=True):

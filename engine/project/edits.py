@@ -236,15 +236,15 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
     _one_of("loss", setup.loss, catalogue.losses())
     if not 0.0 < setup.data.validation_fraction < 1.0:
         raise EditError("The validation fraction must be between 0 and 1, such as 0.2.")
-    for name, least, most in (
-        ("batch_size", 1, MAX_BATCH_SIZE),
-        ("epochs", 1, MAX_EPOCHS),
-        ("seed", 0, MAX_SEED),
-        ("accumulate", 1, MAX_ACCUMULATE),
-        ("clip_norm", 0, MAX_CLIP),
-        ("clip_value", 0, MAX_CLIP),
+    for name, value, least, most in (
+        ("split_seed", setup.data.split_seed, 0, MAX_SEED),
+        ("batch_size", setup.batch_size, 1, MAX_BATCH_SIZE),
+        ("epochs", setup.epochs, 1, MAX_EPOCHS),
+        ("seed", setup.seed, 0, MAX_SEED),
+        ("accumulate", setup.accumulate, 1, MAX_ACCUMULATE),
+        ("clip_norm", setup.clip_norm, 0, MAX_CLIP),
+        ("clip_value", setup.clip_value, 0, MAX_CLIP),
     ):
-        value = getattr(setup, name)
         if not least <= value <= most:
             wanted = f"at least {least}" if value < least else f"at most {most:,}"
             raise EditError(f"{name} is {value:,}: it must be {wanted}.")

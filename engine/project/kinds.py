@@ -83,8 +83,8 @@ class BlockKind(Struct, frozen=True):
 
 
 class DatasetKind(Struct, frozen=True, forbid_unknown_fields=True):
-    """A data set of labelled samples: float32 of `sample_shape` (without batch), and int64 labels
-    from 0 to `classes` - 1."""
+    """A data set: float32 samples of `sample_shape` (without batch), with int64 labels from 0 to
+    `classes` - 1, or with one number each if `classes` is 0."""
 
     key: str
     title: str

@@ -116,6 +116,7 @@ def _check_training(setup: TrainingSetup) -> None:
     if not 0.0 <= fraction < 1.0:
         message = f"It must be between 0 and 1, such as 0.2, not {fraction:g}."
         raise FileProblem(message, f"{at}.data.validation_fraction")
+    _check_between(setup.data.split_seed, 0, limits.MAX_SEED, f"{at}.data.split_seed")
     _known(catalogue.losses(), setup.loss, "loss", f"{at}.loss")
     options = _known(catalogue.optimizers(), setup.optimizer, "optimizer", f"{at}.optimizer")
     _check_params(setup.optimizer_params, options, setup.optimizer, f"{at}.optimizer_params")

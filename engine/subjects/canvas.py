@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, fx, nn
 
+from ..datasets.load import load_dataset
 from ..errors import LabError
 from ..models.check import require_runnable
 from ..models.state import ModelState
 from ..project.document import Model, TrainingSetup
 from ..project.edits import loss_block
 from ..protocol import WeightsSnapshot
-from ..training import data
 from ..training.components import make_loss
 
 _Print = list[tuple[int, int, str]]
@@ -110,7 +110,7 @@ class UsersCanvas:
         with canvas.sheltered():
             live, setup = canvas.models.live, canvas.training
             device = torch.device("cpu") if live is None else live.device
-            x, y = data.load(setup.data).train_batch(number, setup.batch_size, setup.seed)
+            x, y = load_dataset(setup.data).train_batch(number, setup.batch_size, setup.seed)
             return x.to(device), y.to(device)
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:

@@ -1,1 +1,1 @@
-"""Training: data sets, the loop, its metrics, checkpoints and memory."""
+"""Training: the loop, its metrics, checkpoints and memory."""

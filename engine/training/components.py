@@ -16,18 +16,25 @@ from ..project.document import ParamValue, Schedule
 
 
 class OneHotMSELoss(nn.MSELoss):
-    """Mean squared error between a prediction (B, C) and class labels (B,), int64.
+    """Mean squared error between a prediction and numbers of its shape, or class labels (B, ...),
+    int64, for a prediction (B, C, ...).
 
-    The labels become one-hot rows of the prediction's width and dtype: 1 for the class, else 0.
+    Labels become one-hot along dimension 1 in the prediction's dtype: 1 for the class, else 0.
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        one_hot = F.one_hot(target, input.shape[1]).to(input.dtype)
-        return super().forward(input, one_hot)
+        if not target.is_floating_point():
+            target = F.one_hot(target, input.shape[1]).movedim(-1, 1).to(input.dtype)
+        if input.shape != target.shape:  # torch would broadcast
+            raise LabError(
+                f"The prediction has shape {tuple(input.shape)}, the target {tuple(target.shape)}:"
+                " mean squared error needs the same."
+            )
+        return super().forward(input, target)
 
 
 def make_loss(kind: str, params: Mapping[str, ParamValue]) -> nn.Module:
-    """Return the loss of catalogue kind `kind` as `loss(prediction_BC, labels_B) -> scalar`.
+    """Return the loss of catalogue kind `kind` as `loss(prediction, target) -> scalar`.
 
     Raises LabError for an unknown loss or a bad parameter.
     """

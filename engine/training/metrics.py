@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from math import hypot, isfinite, nan
+from math import hypot, isfinite, nan, sqrt
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..protocol import EpochRow, StepColumns
-from .objective import Outcome
+from .objective import RMSE, Outcome
 
 ACCURACY = "accuracy"
 """A figure of this name has the place of the accuracy that is counted from scores and labels."""
@@ -83,7 +83,8 @@ class ReducedSteps(NamedTuple):
 
 @dataclass
 class EpochTotals:
-    """Sums over the samples of an epoch; `figure_sums` those of named figures. `correct` counts
+    """Sums over the samples of an epoch; `figure_sums` those of named figures, of RMSE its squares.
+    `correct` counts
     right predictions where there are scores and labels (`counted`)."""
 
     loss_sum: float = 0.0
@@ -101,7 +102,8 @@ class EpochTotals:
             self.correct += correct
             self.counted = True
         for name, value in figures.items():
-            self.figure_sums[name] = self.figure_sums.get(name, 0.0) + value * samples
+            term = value**2 if name == RMSE else value
+            self.figure_sums[name] = self.figure_sums.get(name, 0.0) + term * samples
 
     def add_outcome(self, outcome: Outcome) -> None:
         """Add a batch, and wait for its numbers."""
@@ -117,6 +119,8 @@ class EpochTotals:
         if not self.samples:
             return nan, nan, {}
         figures = {name: total / self.samples for name, total in self.figure_sums.items()}
+        if RMSE in figures:
+            figures[RMSE] = sqrt(figures[RMSE])
         counted = self.correct / self.samples if self.counted else nan
         return self.loss_sum / self.samples, figures.pop(ACCURACY, counted), figures
 
@@ -211,8 +215,8 @@ class Metrics:
         scores = [outcome.scores for outcome in outcomes if outcome.scores is not None]
         if scores:  # then every step of the run has them
             right = torch.cat([prediction for prediction, _ in scores]).argmax(1)
-            right = right == torch.cat([labels for _, labels in scores])
-            ends = [end - 1 for end in accumulate(len(labels) for _, labels in scores)]
+            right = (right == torch.cat([labels for _, labels in scores])).flatten()
+            ends = [end - 1 for end in accumulate(labels.numel() for _, labels in scores)]
             parts.append(right.cumsum(0)[torch.tensor(ends, device=right.device)].float())
         named = [
             {**step.outcome.figures, **(step.measured.watched if step.measured else {})}

@@ -8,15 +8,20 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from ..errors import LabError
+from ..datasets.dataset import epoch_order
+from ..datasets.load import load_dataset
 from ..project.document import ParamValue, TrainingSetup
-from . import data
 from .components import make_loss
+
+RMSE = "RMSE"
+"""A figure of this name is the root of a mean of squares, also over an epoch."""
+R2 = "R2"
 
 
 class Outcome(NamedTuple):
-    """What one batch gives: the loss, a scalar with a graph; the number of its samples; class
-    scores (B, C) with labels (B,), from which accuracy is counted; and named figures, 0-dim."""
+    """What one batch gives: the loss, a scalar with a graph; the number of its samples, or of its
+    labels; class scores (B, C, ...) with labels (B, ...), from which accuracy is counted; and named
+    figures, 0-dim."""
 
     loss: Tensor
     samples: int
@@ -37,6 +42,10 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
         parts = [v.detach() * w for v, w in zip(values, weights, strict=True)]
         return torch.stack(parts).sum(0)
 
+    def mean_of(name: str) -> Tensor:
+        figures = [outcome.figures[name] for outcome in outcomes]
+        return mean(f.square() for f in figures).sqrt() if name == RMSE else mean(figures)
+
     scores = [outcome.scores for outcome in outcomes if outcome.scores is not None]
     shared = [n for n in outcomes[0].figures if all(n in each.figures for each in outcomes)]
     return Outcome(
@@ -45,7 +54,7 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
         (torch.cat([s.detach() for s, _ in scores]), torch.cat([y for _, y in scores]))
         if scores
         else None,
-        {name: mean(outcome.figures[name] for outcome in outcomes) for name in shared},
+        {name: mean_of(name) for name in shared},
     )
 
 
@@ -93,13 +102,11 @@ class CatalogueObjective:
         loss_params: Mapping[str, ParamValue] | None = None,
     ) -> None:
         self.loss_fn = make_loss(loss or setup.loss, loss_params or {})
-        try:
-            self.dataset = data.load(setup.data)
-        except ValueError as error:
-            raise LabError(str(error), hint="Change the data set's parameters.") from error
+        self.dataset = load_dataset(setup.data)
         self.validation_samples = len(self.dataset.y_val)
         self.guess_accuracy = self.dataset.guess_accuracy
         self._model = model
+        self._variance: Tensor | None = None
         self._size, self._seed = setup.batch_size, setup.seed
 
     @property
@@ -115,7 +122,7 @@ class CatalogueObjective:
         The whole epoch is shuffled once, so that each batch is a slice without a copy.
         """
         dataset = self.dataset
-        order = data.epoch_order(len(dataset), self._seed, epoch).to(dataset.x_train.device)
+        order = epoch_order(len(dataset), self._seed, epoch).to(dataset.x_train.device)
         return self._slices(dataset.x_train[order], dataset.y_train[order], first)
 
     def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -124,8 +131,23 @@ class CatalogueObjective:
     def outcome(self, batch: tuple[Tensor, Tensor]) -> Outcome:
         x, y = batch
         prediction = self._model(x)
-        return Outcome(self.loss_fn(prediction, y), len(y), (prediction, y))
+        loss = self.loss_fn(prediction, y)
+        if self._variance is None:
+            return Outcome(loss, y.numel(), (prediction, y))
+        figures = self._fit(prediction.detach(), y, self._variance)
+        return Outcome(loss, len(y), figures=figures)
+
+    def _fit(self, prediction: Tensor, y: Tensor, variance: Tensor) -> dict[str, Tensor]:
+        """How far predicted numbers are from the targets (B, T): the root of the mean squared
+        error in the targets' unit, and R2. As `variance` (T,) is that of the whole part, the mean
+        of R2 over the samples of an epoch is scikit-learn's r2_score."""
+        squared = (prediction - y).square().mean(0)
+        r2 = torch.where(variance > 0, 1 - squared / variance, squared == 0)
+        mean = (squared * self.dataset.target_scale**2).mean()
+        return {RMSE: mean.sqrt(), R2: r2.mean()}
 
     def _slices(self, x: Tensor, y: Tensor, first: int) -> Iterator[tuple[Tensor, Tensor]]:
+        variance = y.var(0, correction=0) if y.is_floating_point() else None
         for start in range(first * self._size, len(y), self._size):
+            self._variance = variance  # of the part that this batch is from
             yield x[start : start + self._size], y[start : start + self._size]

@@ -24,9 +24,10 @@ from time import perf_counter
 import torch
 from torch import nn
 
+from engine.datasets.dataset import epoch_order
+from engine.datasets.load import load_dataset
 from engine.project.document import DataSetup, TrainingSetup
 from engine.protocol import encode_snapshot
-from engine.training import data
 from engine.training.loop import TrainingLoop
 from engine.training.pace import ALWAYS_MEASURED_STEPS
 from engine.training.run import TrainingRun
@@ -43,12 +44,12 @@ def make_model(width: int) -> nn.Module:
 
 def bare_steps(width: int) -> Iterator[None]:
     """A plain loop; batches are gathered by their row numbers."""
-    dataset = data.load(SETUP.data)
+    dataset = load_dataset(SETUP.data)
     model = make_model(width)
     optimizer = torch.optim.Adam(model.parameters())
     loss_fn = nn.CrossEntropyLoss()
     for epoch in range(EPOCHS):
-        order = data.epoch_order(len(dataset), SETUP.seed, epoch)
+        order = epoch_order(len(dataset), SETUP.seed, epoch)
         for rows in order.split(SETUP.batch_size):
             x, y = dataset.x_train[rows], dataset.y_train[rows]
             optimizer.zero_grad()

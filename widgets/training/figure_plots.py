@@ -32,6 +32,14 @@ _TIPS = {
     "zeros": "The share of zeros in the output of the watched module. Near 1, its units are dead.",
 }
 
+_FITS = {
+    "RMSE": "RMSE: the root of the mean squared error, in the target's own unit. So far a"
+    " prediction is off, by and large.",
+    "R2": "R2: the share of the targets' variance that the model explains. 1 is perfect; always"
+    " guessing their mean has 0.",
+}
+"""What the figures of numbers mean."""
+
 
 def place_of(figure: str) -> tuple[str, str]:
     """(name of its plot, key of its series) of a figure in the steps of a run."""
@@ -71,7 +79,7 @@ def figure_plot(name: str) -> LivePlot:
             Series("train", "train epoch", 1, True, "train epoch: mean over one epoch"),
             Series("validation", "validation", 2, True, "validation: on data held out"),
         ),
-        tip=f"The figure “{name}”, which the code names.",
+        tip=_FITS.get(name, f"The figure “{name}”, which the code names."),
     )
     plot.set_smoothing(True)
     return plot

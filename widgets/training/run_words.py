@@ -41,6 +41,11 @@ def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | N
                     " learnt to tell the classes apart. Try another learning rate with fresh"
                     " weights."
                 )
+            elif explains_nothing(last):
+                following = (
+                    " Always guessing the mean of the targets has an R2 of 0: the model has learnt"
+                    " nothing beyond it. Try another learning rate with fresh weights."
+                )
             else:
                 following = " Next: export the weights, or train again."
             return (
@@ -97,6 +102,11 @@ def at_chance(snapshot: TrainingSnapshot, last: EpochRow | None) -> bool:
     return last.validation_accuracy <= guess + 2 * math.sqrt(guess * (1 - guess) / samples)
 
 
+def explains_nothing(last: EpochRow | None) -> bool:
+    """Whether the last epoch predicts numbers no better than their mean does."""
+    return last is not None and last.validation_figures.get("R2", 1.0) <= 0
+
+
 def cut_off_text(snapshot: RunSnapshot) -> str:
     """Words for a run whose engine was lost."""
     saved = checkpoint_text(snapshot)
@@ -115,6 +125,9 @@ def checkpoint_text(snapshot: RunSnapshot) -> str:
 
 
 def _accuracy_text(last: EpochRow | None, best: EpochRow | None) -> str:
+    if last is not None and {"R2", "RMSE"} <= last.validation_figures.keys():
+        r2, rmse = (format_number(last.validation_figures[name], 4) for name in ("R2", "RMSE"))
+        return f" Validation R2 {r2}, RMSE {rmse}."
     if last is None or best is None or math.isnan(last.validation_accuracy):
         return ""
     text = f" Validation accuracy {format_percent(last.validation_accuracy)}"

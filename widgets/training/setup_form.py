@@ -8,7 +8,7 @@ from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QWidget
 
 from engine.project.catalogue import Param, datasets, losses, optimizers
-from engine.project.document import ParamValue, TrainingSetup, replace
+from engine.project.document import DataSetup, ParamValue, TrainingSetup, replace
 from engine.project.limits import MAX_BATCH_SIZE, MAX_EPOCHS, MAX_SEED
 from engine.project.updates import update_rule
 from engine.protocol import Device
@@ -17,20 +17,11 @@ from widgets.forms import ParamForm
 from widgets.text import format_bytes
 from widgets.theme import GRID
 from widgets.training.choices import Choice, set_text, show_choice, with_value
+from widgets.training.data_form import DataForm
 from widgets.training.objective_form import ObjectiveForm
 from widgets.training.step_form import StepForm
 
 _DEFAULT = TrainingSetup()
-_VALIDATION = (
-    Param(
-        "validation_fraction",
-        "float",
-        _DEFAULT.data.validation_fraction,
-        minimum=0.0,
-        maximum=0.9,
-        doc="Fraction of the samples held out for validation: the model never trains on them.",
-    ),
-)
 _RUN = (
     Param(
         "batch_size",
@@ -55,7 +46,7 @@ _RUN = (
         _DEFAULT.seed,
         minimum=0,
         maximum=MAX_SEED,
-        doc="Seed of all random numbers: initial weights, validation split, order of batches."
+        doc="Seed of all random numbers of training: initial weights, order of batches, dropout."
         " The same seed gives the same run.",
     ),
 )
@@ -73,7 +64,6 @@ class SetupForm(QScrollArea):
         super().__init__(parent)
         self._setup = _DEFAULT
         self._devices: tuple[Device, ...] = ()
-        self._is_code = self._has_data_params = False
         self.setObjectName("training_setup")
         self.setMinimumWidth(280)
 
@@ -84,12 +74,8 @@ class SetupForm(QScrollArea):
         self.objective = ObjectiveForm()
         self._layout.addWidget(self.objective)
         first = self._layout.count()
-        self._data = self._choice("setup_data", "Data set to learn from")
-        rows = ((kind.title, key, kind.summary) for key, kind in datasets().items())
-        make.add_choices(self._data, rows)
-        self._data_words = self._words("setup_data_words")
-        self._data_form = self._params("setup_data_form")
-        self._split_form = self._params("setup_split_form")
+        self.data = DataForm()
+        self._layout.addWidget(self.data)
 
         self._heading("Loss")
         self._loss = self._choice("setup_loss", "Loss: the number that training minimises")
@@ -150,14 +136,12 @@ class SetupForm(QScrollArea):
         return form
 
     def _connect(self) -> None:
-        self._data.activated.connect(lambda: self._choose_data(self._data.currentData()))
+        self.data.edited.connect(self._edit_data)
         self._loss.activated.connect(lambda: self._choose_loss(self._loss.currentData()))
         self._optimizer.activated.connect(
             lambda: self._choose_optimizer(self._optimizer.currentData())
         )
         self._device.activated.connect(lambda: self._choose_device(self._device.currentData()))
-        self._data_form.value_edited.connect(self._edit_data)
-        self._split_form.value_edited.connect(self._edit_split)
         self._optimizer_form.value_edited.connect(self._edit_optimizer)
         self._run_form.value_edited.connect(self._edit_run)
         self._step_form.setup_edited.connect(self.setup_edited)
@@ -167,32 +151,15 @@ class SetupForm(QScrollArea):
     def show_subject(self, is_code: bool) -> None:
         """Show what is asked of the kind of subject: the canvas has a data set and a loss of the
         catalogue, code an objective of its own."""
-        self._is_code = is_code
         for widget in self._of_canvas:
             widget.setVisible(not is_code)
-        self._data_form.setVisible(not is_code and self._has_data_params)
         self.objective.setVisible(is_code)
 
     def show_setup(self, setup: TrainingSetup, loss_from_block: str | None) -> None:
         """Show `setup`. `loss_from_block` is the kind of the loss block on the canvas, which then
         decides the loss; None if there is none."""
         self._setup = setup
-        data = datasets().get(setup.data.kind)
-        show_choice(self._data, setup.data.kind)
-        self._data_words.setText(
-            data.summary if data else "This version does not know this data set."
-        )
-        if data:
-            self._data_words.setText(
-                f"{data.summary} Shape of a sample: {data.sample_shape}. {data.classes} classes."
-            )
-        data_params = data.params if data else ()
-        self._data_form.show_params(data_params, setup.data.params)
-        self._has_data_params = bool(data_params)
-        self._data_form.setVisible(self._has_data_params and not self._is_code)
-        self._split_form.show_params(
-            _VALIDATION, {"validation_fraction": setup.data.validation_fraction}
-        )
+        self.data.show_setup(setup.data)
         show_choice(self._loss, loss_from_block or setup.loss)
         self._loss.setEnabled(loss_from_block is None)
         self._show_loss_words(loss_from_block)
@@ -212,7 +179,8 @@ class SetupForm(QScrollArea):
             self._loss_words.setText("Set by the loss block on the canvas.")
         elif self._setup.loss == "nn.MSELoss":
             self._loss_words.setText(
-                "The targets are one-hot: 1 for the sample's class, 0 for all others."
+                "Targets that are numbers stay as they are; classes become one-hot: 1 for the"
+                " sample's class, 0 for all others."
             )
         else:
             self._loss_words.setText("Takes raw scores (logits): the model needs no softmax.")
@@ -261,13 +229,6 @@ class SetupForm(QScrollArea):
     def _emit_edit(self, setup: TrainingSetup, what: str) -> None:
         self.setup_edited.emit(setup, what)
 
-    def _choose_data(self, key: str) -> None:
-        if key != self._setup.data.kind:
-            data = replace(self._setup.data, kind=key, params={})
-            self._emit_edit(
-                replace(self._setup, data=data), f"Use the data set {datasets()[key].title}"
-            )
-
     def _choose_loss(self, key: str) -> None:
         if key != self._setup.loss:
             self.loss_edited.emit(key)
@@ -287,16 +248,9 @@ class SetupForm(QScrollArea):
         if name != self._setup.device:
             self._emit_edit(replace(self._setup, device=name), f"Train on {name}")
 
-    def _edit_data(self, name: str, value: ParamValue) -> None:
-        params = with_value(
-            datasets()[self._setup.data.kind].params, self._setup.data.params, name, value
-        )
-        data = replace(self._setup.data, params=params)
-        self._emit_edit(replace(self._setup, data=data), set_text(name, value))
-
-    def _edit_split(self, name: str, value: ParamValue) -> None:
-        data = replace(self._setup.data, **{name: value})
-        self._emit_edit(replace(self._setup, data=data), set_text(name, value))
+    def _edit_data(self, data: DataSetup, what: str) -> None:
+        loss = _loss_for(data, self._setup)
+        self._emit_edit(replace(self._setup, data=data, loss=loss), what)
 
     def _edit_optimizer(self, name: str, value: ParamValue) -> None:
         schema = optimizers()[self._setup.optimizer]
@@ -305,3 +259,13 @@ class SetupForm(QScrollArea):
 
     def _edit_run(self, name: str, value: ParamValue) -> None:
         self._emit_edit(replace(self._setup, **{name: value}), set_text(name, value))
+
+
+def _loss_for(data: DataSetup, setup: TrainingSetup) -> str:
+    """The loss of a set-up that goes to another data set: another one where one of the two has
+    numbers as targets, and the other classes."""
+    kinds = (datasets().get(data.kind), datasets().get(setup.data.kind))
+    to_numbers, from_numbers = (kind is not None and not kind.classes for kind in kinds)
+    if to_numbers == from_numbers:
+        return setup.loss
+    return "nn.MSELoss" if to_numbers else _DEFAULT.loss

@@ -79,10 +79,16 @@ class ModelScript:
     def _loss_lines(self) -> list[str]:
         function, prediction = self._forward.loss_function, f"{self.model}({self._x})"
         if isinstance(function, OneHotMSELoss):
+            given = _given(function, reduction="mean")
+            if self._forward.y.is_floating_point():
+                return [f"return F.mse_loss({prediction}, {self._y}{given})"]
+            one_hot = f"F.one_hot({self._y}, prediction.shape[1])"
+            if self._forward.y.ndim > 1:
+                one_hot += ".movedim(-1, 1)"
             return [
                 f"prediction = {prediction}",
-                f"target = F.one_hot({self._y}, prediction.shape[1]).to(prediction.dtype)",
-                f"return F.mse_loss(prediction, target{_given(function, reduction='mean')})",
+                f"target = {one_hot}.to(prediction.dtype)",
+                f"return F.mse_loss(prediction, target{given})",
             ]
         if isinstance(function, nn.CrossEntropyLoss):
             given = _given(function, ignore_index=-100, reduction="mean", label_smoothing=0.0)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.handlers import models as handlers
 from engine.handlers.backward import start_backward
@@ -29,7 +30,6 @@ from engine.protocol import (
     WeightsSnapshot,
     encode_snapshot,
 )
-from engine.training import data
 from tests.engine.models.strategies import chain
 
 FOLDER = Path(__file__).parents[3] / "assets" / "templates"
@@ -78,7 +78,7 @@ def test_forward_goes_through_the_training_batch(lab: Lab):
     assert start(lab, mlp(), batch=2).position == 0
     (snapshot,) = handlers.move_forward(lab, MoveForwardCommand(move="end"))
     assert lab.models.live is not None
-    x, y = data.load(SETUP.data).train_batch(2, 32, SETUP.seed)
+    x, y = load_dataset(SETUP.data).train_batch(2, 32, SETUP.seed)
     expected = nn.functional.cross_entropy(lab.models.live.module(x), y).item()
     assert snapshot.loss == expected and snapshot.order[-1] == "loss" and snapshot.batch == 2
     moves: list[tuple[Literal["back", "step", "reset"], int]]
@@ -105,7 +105,7 @@ def test_a_loss_block_comes_before_the_training_set_up(lab: Lab):
     start(lab, mlp(("nn.MSELoss", {"reduction": "sum"})))
     (snapshot,) = handlers.move_forward(lab, MoveForwardCommand(move="end"))
     assert lab.models.live is not None and snapshot.order[-1] == "b3"
-    x, y = data.load(SETUP.data).train_batch(0, 32, SETUP.seed)
+    x, y = load_dataset(SETUP.data).train_batch(0, 32, SETUP.seed)
     target = nn.functional.one_hot(y, 10).float()
     expected = nn.functional.mse_loss(lab.models.live.module(x), target, reduction="sum")
     assert snapshot.loss == pytest.approx(expected.item(), rel=1e-6)
@@ -147,7 +147,7 @@ def test_a_template_is_clean_and_runs(name: str, lab: Lab):
         encode_snapshot(moved)
     assert lab.models.live is not None
     setup = project.training
-    x, y = data.load(setup.data).train_batch(0, setup.batch_size, setup.seed)
+    x, y = load_dataset(setup.data).train_batch(0, setup.batch_size, setup.seed)
     assert moved.loss == nn.functional.cross_entropy(lab.models.live.module(x), y).item()
     lab.models.forward.loss.backward()
     assert all(parameter.grad is not None for parameter in lab.models.forward.module.parameters())

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from engine.datasets.load import load_dataset
 from engine.project import catalogue
 from engine.project.document import Block, DataSetup, Model, TrainingSetup, Wire, replace
 from engine.protocol import (
@@ -30,7 +31,6 @@ from engine.protocol import (
     TrainingSnapshot,
 )
 from engine.session import Session
-from engine.training import data
 
 
 def chain(*blocks: Block) -> Model:
@@ -117,7 +117,7 @@ def test_training_the_document_equals_training_a_plain_module(client: Client) ->
         layer.load_state_dict({k: state[f"{name}.{k}"] for k in ("weight", "bias")})
     straight(client)
 
-    dataset = data.load(SETUP.data)
+    dataset = load_dataset(SETUP.data)
     optimizer = torch.optim.Adam(plain.parameters(), lr=0.01)
     torch.manual_seed(SETUP.seed)
     for epoch in range(2):
@@ -364,7 +364,7 @@ def test_what_the_optimizer_cannot_change_on_the_way_is_refused_in_words(client)
 def test_a_run_tells_what_guessing_reaches(client) -> None:
     client.send(TrainCommand(model=MLP, training=SETUP, id=1))
     client.run_to_end()
-    y_val = data.load(SETUP.data).y_val
+    y_val = load_dataset(SETUP.data).y_val
     counts = [int((y_val == label).sum()) for label in range(10)]
     assert final(client).guess_accuracy == max(counts) / len(y_val)
     assert final(client).validation_samples == len(y_val)

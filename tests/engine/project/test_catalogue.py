@@ -117,7 +117,7 @@ def test_optimizers_losses_and_data_sets_have_their_parameters():
     adam = {param.name: param.default for param in catalogue.optimizers()["optim.Adam"]}
     assert adam["lr"] == 1e-3 and adam["betas"] == (0.9, 0.999) and "foreach" not in adam
     assert set(catalogue.losses()) == {"nn.CrossEntropyLoss", "nn.MSELoss"}
-    assert set(catalogue.datasets()) == {"digits", "moons", "circles", "spirals"}
+    assert {"digits", "diabetes", "moons"} < set(catalogue.datasets())
 
 
 INT = Param("n", "int", required=True, minimum=1)

@@ -148,7 +148,13 @@ def test_a_small_project_word_for_word():
     "wires": []
   },
   "training": {
-    "data": {"kind": "digits", "params": {}, "validation_fraction": 0.2},
+    "data": {
+      "kind": "digits",
+      "params": {},
+      "validation_fraction": 0.2,
+      "split_seed": 0,
+      "stratified": true
+    },
     "loss": "nn.CrossEntropyLoss",
     "optimizer": "optim.Adam",
     "optimizer_params": {

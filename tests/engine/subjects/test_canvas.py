@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from engine.datasets.load import load_dataset
 from engine.project.document import Model, TrainingSetup, replace
 from engine.protocol import (
     CellSnapshot,
@@ -27,7 +28,6 @@ from engine.protocol import (
     WeightsSnapshot,
 )
 from engine.session import Session
-from engine.training import data
 from engine.training.run import TrainingRun
 from tests.engine.handlers.test_training_handlers import MLP, SETUP
 
@@ -161,9 +161,9 @@ def test_the_cell_that_takes_the_model_first_tells_its_change_too(desk: Desk) ->
 
 def test_batches_and_loss_are_those_of_train(desk: Desk) -> None:
     x, y = desk.value("canvas.batch()")
-    expected = data.load(SETUP.data).train_batch(0, 128, SETUP.seed)
+    expected = load_dataset(SETUP.data).train_batch(0, 128, SETUP.seed)
     assert torch.equal(x, expected[0]) and torch.equal(y, expected[1])
-    third = data.load(SETUP.data).train_batch(3, 128, SETUP.seed)
+    third = load_dataset(SETUP.data).train_batch(3, 128, SETUP.seed)
     assert torch.equal(desk.value("canvas.batch(3)[0]"), third[0])
     desk.do("canvas.model.eval(); x, y = canvas.batch(); loss = canvas.loss(canvas.model(x), y)")
     output = desk.lab.models.live.module(x)

@@ -12,10 +12,11 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.optim import lr_scheduler
 
+from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.project import catalogue
 from engine.project.document import DataSetup, Schedule, TrainingSetup, replace
-from engine.training import checkpoints, data
+from engine.training import checkpoints
 from engine.training.loop import TrainingLoop
 from engine.training.objective import Outcome, joined
 from engine.training.run import TrainingRun
@@ -47,7 +48,7 @@ def mlp(bias: bool = True) -> nn.Sequential:
 def by_hand(model: nn.Module, setup: TrainingSetup) -> tuple[list[float], list[float]]:
     """Trains `model`; returns the learning rate and the norm of the gradients of each step."""
     torch.manual_seed(setup.seed)
-    dataset = data.load(setup.data)
+    dataset = load_dataset(setup.data)
     optimizer = getattr(torch.optim, setup.optimizer[6:])(
         model.parameters(), **setup.optimizer_params
     )
@@ -151,7 +152,7 @@ def test_sparse_gradients() -> None:
 
     setup = replace(MOONS, optimizer="optim.SparseAdam", optimizer_params={"lr": 0.1})
     expected, found = Indexed(), Indexed()
-    dataset = data.load(setup.data)
+    dataset = load_dataset(setup.data)
     optimizer = torch.optim.SparseAdam(expected.parameters(), lr=0.1)
     for epoch in range(3):
         for i in range(3):

@@ -33,6 +33,20 @@ def test_mse_compares_with_one_hot_rows() -> None:
     )
 
 
+def test_mse_of_characters_has_their_classes_along_dimension_1() -> None:
+    prediction, labels = torch.rand(2, 4, 3), torch.tensor([[0, 3, 1], [2, 2, 0]])
+    expected = F.mse_loss(prediction, torch.eye(4)[labels].transpose(1, 2))
+    assert torch.equal(make_loss("nn.MSELoss", {})(prediction, labels), expected)
+
+
+def test_mse_of_numbers_is_torchs_and_never_broadcasts() -> None:
+    prediction, numbers = torch.rand(8, 1), torch.rand(8, 1)
+    loss = make_loss("nn.MSELoss", {})
+    assert torch.equal(loss(prediction, numbers), F.mse_loss(prediction, numbers))
+    with pytest.raises(LabError, match=r"shape \(8, 3\), the target \(8, 1\)"):
+        loss(torch.rand(8, 3), numbers)
+
+
 def test_a_loss_that_gives_no_scalar_is_refused() -> None:
     with pytest.raises(LabError, match=r"reduction.*mean, sum"):
         make_loss("nn.MSELoss", {"reduction": "none"})

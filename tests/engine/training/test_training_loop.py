@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from math import isnan
 
 import msgspec
 import pytest
 import torch
+from sklearn.metrics import r2_score, root_mean_squared_error
 from torch import nn
+from torch.nn.functional import mse_loss
 
+from engine.datasets.load import load_dataset
 from engine.errors import LabError
-from engine.project.document import TrainingSetup, replace
-from engine.training import data
+from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.training.loop import TrainingLoop
-from engine.training.metrics import Diverged
+from engine.training.metrics import Diverged, EpochTotals
+from engine.training.objective import Outcome, joined
 
 OPTIMIZERS = {
     "optim.SGD": ({"lr": 0.1, "momentum": 0.9, "nesterov": True}, torch.optim.SGD),
@@ -31,7 +35,7 @@ class ByHand:
         torch.manual_seed(setup.seed)
         self.rows: list[tuple[float, float, float]] = []
         self.epochs: list[tuple[float, float, float, float]] = []
-        dataset = data.load(setup.data)
+        dataset = load_dataset(setup.data)
         optimizer = OPTIMIZERS[setup.optimizer][1](model.parameters(), **setup.optimizer_params)
         for epoch in range(setup.epochs):
             model.train()
@@ -103,6 +107,44 @@ def test_weights_and_figures_are_those_of_a_loop_by_hand(
     for epoch, row in enumerate(loop.metrics.epochs):
         assert (row.epoch, row.step) == (epoch + 1, 3 * (epoch + 1))
         assert msgspec.structs.astuple(row)[2:6] == pytest.approx(by_hand.epochs[epoch], rel=1e-5)
+
+
+def test_numbers_have_r2_and_rmse_and_no_accuracy() -> None:
+    """RMSE is told in the unit of the target, though the model learns a standardised one."""
+    setup = TrainingSetup(
+        DataSetup("diabetes"), "nn.MSELoss", "optim.SGD", {"lr": 0.05}, batch_size=64, epochs=3
+    )
+    torch.manual_seed(0)
+    model = nn.Linear(10, 1)
+    loop = finish(TrainingLoop(model, setup))
+    dataset = load_dataset(setup.data)
+    with torch.no_grad():
+        prediction = model(dataset.x_val)
+    row = loop.metrics.epochs[-1]
+    figures = row.validation_figures
+    assert figures["R2"] == pytest.approx(r2_score(dataset.y_val, prediction), rel=1e-5)
+    deviation = root_mean_squared_error(dataset.y_val, prediction) * dataset.target_scale.item()
+    assert figures["RMSE"] == pytest.approx(deviation, rel=1e-5)
+    assert row.validation_loss == pytest.approx(mse_loss(prediction, dataset.y_val).item())
+    assert set(row.train_figures) == {"R2", "RMSE"}
+    assert isnan(row.train_accuracy) and isnan(row.validation_accuracy)
+    scores = [step.figures["R2"] for step in loop.metrics.history[-6:]]
+    weights = [64] * 5 + [len(dataset) - 5 * 64]
+    mean = sum(s * w for s, w in zip(scores, weights, strict=True)) / sum(weights)
+    assert row.train_figures["R2"] == pytest.approx(mean, rel=1e-5)
+
+
+def test_rmse_of_several_batches_is_that_of_their_samples() -> None:
+    errors = torch.tensor([1.0, 2.0, 5.0])
+    parts = [
+        Outcome(e.square().mean(), len(e), figures={"RMSE": e.square().mean().sqrt()})
+        for e in (errors[:2], errors[2:])
+    ]
+    assert joined(parts).figures["RMSE"].item() == pytest.approx(10.0**0.5)
+    totals = EpochTotals()
+    for part in parts:
+        totals.add_outcome(part)
+    assert totals.means()[2]["RMSE"] == pytest.approx(10.0**0.5)
 
 
 def test_the_model_is_validated_in_eval_mode_and_without_a_graph(

@@ -7,7 +7,15 @@ import math
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QProgressBar, QPushButton, QSplitter
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSplitter,
+    QWidget,
+)
 
 from engine.project.catalogue import datasets, optimizers
 from engine.project.document import DataSetup, TrainingSetup, replace
@@ -256,6 +264,39 @@ def test_result_in_words(view: TrainView) -> None:
     )
     view.show_training(snapshot("running"))
     assert said(view, "train_result") == ""
+
+
+def test_the_end_of_a_run_on_numbers_tells_r2_and_rmse(view: TrainView) -> None:
+    def tip_of(plot: QWidget) -> str:
+        return " ".join(label.toolTip() for label in plot.findChildren(QLabel))
+
+    def result(r2: float) -> str:
+        row = EpochRow(12, 120, 0.5, math.nan, 0.6, math.nan, {}, {"R2": r2, "RMSE": 54.125})
+        return result_text(snapshot("finished"), row, None)
+
+    assert " Validation R2 0.4531, RMSE 54.12. Next: export" in result(0.45312)
+    assert "Always guessing the mean of the targets has an R2 of 0" in result(-0.01)
+    row = EpochRow(1, 1, 0.5, math.nan, 0.6, math.nan, {"R2": 0.5, "mine": 1.0}, {})
+    view.show_training(snapshot("running", epoch_rows=(row,)))
+    assert {"R2", "mine"} <= set(view.figures)
+    assert "explains" in tip_of(view.figures["R2"])
+    assert "which the code names" in tip_of(view.figures["mine"])
+
+
+def test_a_data_set_of_numbers_brings_its_loss_and_one_of_classes_that_of_classes(
+    view: TrainView,
+) -> None:
+    def chosen(setup: TrainingSetup, key: str) -> TrainingSetup:
+        edited: list[TrainingSetup] = []
+        view.show_setup(setup, None)
+        view.form.setup_edited.connect(lambda new, text: edited.append(new))
+        view.form.data._choose(key)
+        return edited[-1]
+
+    numbers = chosen(TrainingSetup(), "diabetes")
+    assert (numbers.data.kind, numbers.loss) == ("diabetes", "nn.MSELoss")
+    assert chosen(numbers, "iris").loss == "nn.CrossEntropyLoss"
+    assert chosen(TrainingSetup(loss="nn.MSELoss"), "wine").loss == "nn.MSELoss"
 
 
 def test_an_end_at_chance_level_is_said_and_offers_no_export(view: TrainView) -> None:

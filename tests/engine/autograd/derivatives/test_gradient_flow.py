@@ -20,6 +20,7 @@ from engine.autograd.derivatives.gradient_flow import (
     histogram_of,
     verdicts,
 )
+from engine.datasets.load import load_dataset
 from engine.models.live import LiveModel
 from engine.project.files import load
 from engine.protocol import (
@@ -31,7 +32,6 @@ from engine.protocol import (
     ReadFlowCommand,
 )
 from engine.session import Session
-from engine.training import data
 from engine.training.components import make_loss, make_optimizer
 
 TEMPLATES = Path(__file__).parents[4] / "assets" / "templates"
@@ -49,7 +49,7 @@ def plain_loop(project, initialisation, steps):
     module = LiveModel(project.model, setup.seed).module
     torch.manual_seed(setup.seed)
     INITIALISATIONS[initialisation](module)
-    dataset = data.load(setup.data)
+    dataset = load_dataset(setup.data)
     loss_fn = make_loss(setup.loss, {})
     optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, module.parameters())
     module.train()

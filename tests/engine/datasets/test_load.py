@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import sklearn.datasets
 import torch
-from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler
 
+from engine.datasets import load as module
+from engine.datasets.dataset import epoch_order
+from engine.datasets.load import load_dataset
+from engine.datasets.samples import DataProblem
 from engine.project import catalogue
 from engine.project.document import DataSetup
-from engine.training import data
 
 
 def test_digits_are_scikit_learns_in_another_order() -> None:
-    dataset = data.load(DataSetup("digits"))
+    dataset = load_dataset(DataSetup("digits"))
     x = torch.cat([dataset.x_train, dataset.x_val])
     y = torch.cat([dataset.y_train, dataset.y_val])
     assert (x.dtype, y.dtype) == (torch.float32, torch.int64)
     assert tuple(x.shape) == (1797, 1, 8, 8)
     assert (x.min().item(), x.max().item()) == (0.0, 1.0)
 
-    source = load_digits()
+    source = sklearn.datasets.load_digits()
     expected = sorted(zip(source.data.tolist(), source.target.tolist(), strict=True))
     found = sorted(zip((x.flatten(1) * 16).tolist(), y.tolist(), strict=True))
     assert found == expected
@@ -28,29 +34,33 @@ def test_digits_are_scikit_learns_in_another_order() -> None:
 
 @pytest.mark.parametrize("kind", list(catalogue.datasets()))
 def test_a_data_set_is_as_the_catalogue_says(kind: str) -> None:
-    dataset = data.load(DataSetup(kind))
+    dataset = load_dataset(DataSetup(kind))
     words = catalogue.datasets()[kind]
     assert dataset.sample_shape == words.sample_shape == tuple(dataset.x_train.shape[1:])
-    assert dataset.classes == words.classes
-    assert set(dataset.y_train.tolist()) == set(range(words.classes))
+    assert len(dataset.classes) == words.classes
+    if words.classes:
+        assert dataset.y_train.dtype == torch.int64
+        assert set(dataset.y_train.tolist()) == set(range(words.classes))
+    else:
+        assert (dataset.y_train.dtype, dataset.y_train.shape[1:]) == (torch.float32, (1,))
 
 
 @pytest.mark.parametrize("kind", list(catalogue.datasets()))
 def test_the_split_is_disjoint_and_keeps_the_share_of_each_class(kind: str) -> None:
-    whole = data.load(DataSetup(kind, validation_fraction=0.0))
-    dataset = data.load(DataSetup(kind, validation_fraction=0.25))
+    whole = load_dataset(DataSetup(kind, validation_fraction=0.0))
+    dataset = load_dataset(DataSetup(kind, validation_fraction=0.25))
     total = len(whole)
     assert len(dataset.y_val) == -(-total // 4)
     assert len(dataset) + len(dataset.y_val) == total
-    for label in range(dataset.classes):
+    for label in range(len(dataset.classes)):
         count = (whole.y_train == label).sum().item()
         assert abs((dataset.y_val == label).sum().item() - count / 4) <= 1
 
 
 def test_the_same_set_up_gives_the_same_points_and_another_seed_others() -> None:
     def points(seed: int) -> torch.Tensor:
-        data._load.cache_clear()
-        return data.load(DataSetup("spirals", {"seed": seed})).x_train
+        module._load.cache_clear()
+        return load_dataset(DataSetup("spirals", {"seed": seed})).x_train
 
     assert torch.equal(points(3), points(3))
     assert not torch.equal(points(3), points(4))
@@ -58,7 +68,7 @@ def test_the_same_set_up_gives_the_same_points_and_another_seed_others() -> None
 
 def test_spirals_without_noise_lie_on_their_formula() -> None:
     setup = DataSetup("spirals", {"noise": 0.0, "turns": 1.0, "samples": 200}, 0.0)
-    dataset = data.load(setup)
+    dataset = load_dataset(setup)
     x, y = dataset.x_train[:, 0].double(), dataset.x_train[:, 1].double()
     radius = torch.hypot(x, y)
     angle = 2 * np.pi * radius + np.pi * dataset.y_train
@@ -68,11 +78,11 @@ def test_spirals_without_noise_lie_on_their_formula() -> None:
 
 def test_spirals_begin_at_the_centre_and_noise_lies_about_them() -> None:
     samples = {"samples": 400, "turns": 1.0, "seed": 2}
-    plain = data.load(DataSetup("spirals", {**samples, "noise": 0.0}, 0.0))
+    plain = load_dataset(DataSetup("spirals", {**samples, "noise": 0.0}, 0.0))
     radius = plain.x_train.norm(dim=1)
     assert radius.min() < 0.02 and 0.98 < radius.max() <= 1 and abs(radius.mean() - 0.5) < 0.05
     assert plain.y_train.bincount().tolist() == [200, 200]
-    noisy = data.load(DataSetup("spirals", {**samples, "noise": 0.2}, 0.0))
+    noisy = load_dataset(DataSetup("spirals", {**samples, "noise": 0.2}, 0.0))
     noise = noisy.x_train - plain.x_train
     assert torch.equal(noisy.y_train, plain.y_train)
     assert abs(noise.mean()) < 0.03 and abs(noise.std() - 0.2) < 0.02
@@ -80,21 +90,21 @@ def test_spirals_begin_at_the_centre_and_noise_lies_about_them() -> None:
 
 def test_circles_without_noise_have_their_radii() -> None:
     setup = DataSetup("circles", {"noise": 0.0, "factor": 0.3}, 0.0)
-    dataset = data.load(setup)
+    dataset = load_dataset(setup)
     radius = dataset.x_train.norm(dim=1)
     expected = torch.where(dataset.y_train == 0, 1.0, 0.3)
     assert torch.allclose(radius, expected, atol=1e-6)
 
 
 def test_batches_of_an_epoch_hold_every_sample_once() -> None:
-    dataset = data.load(DataSetup("moons", {"samples": 100}))
+    dataset = load_dataset(DataSetup("moons", {"samples": 100}))
     batches = [dataset.train_batch(i, 32, seed=0) for i in range(dataset.batches(32))]
     assert [len(y) for _, y in batches] == [32, 32, 16]
     assert sorted(torch.cat([x for x, _ in batches]).tolist()) == sorted(dataset.x_train.tolist())
 
 
 def test_a_data_set_moves_whole_to_another_device_and_not_to_its_own() -> None:
-    dataset = data.load(DataSetup("moons", {"samples": 100}))
+    dataset = load_dataset(DataSetup("moons", {"samples": 100}))
     assert dataset.to(torch.device("cpu")) is dataset
     moved = dataset.to(torch.device("meta"))
     tensors = (moved.x_train, moved.y_train, moved.x_val, moved.y_val)
@@ -103,24 +113,24 @@ def test_a_data_set_moves_whole_to_another_device_and_not_to_its_own() -> None:
 
 def test_the_order_depends_on_seed_and_epoch_alone() -> None:
     torch.manual_seed(0)
-    first = data.epoch_order(50, seed=5, epoch=2)
+    first = epoch_order(50, seed=5, epoch=2)
     torch.rand(10)
-    assert torch.equal(first, data.epoch_order(50, seed=5, epoch=2))
-    assert not torch.equal(first, data.epoch_order(50, seed=5, epoch=3))
-    assert not torch.equal(first, data.epoch_order(50, seed=6, epoch=2))
-    assert sorted(data.epoch_order(50, seed=-1, epoch=0).tolist()) == list(range(50))
+    assert torch.equal(first, epoch_order(50, seed=5, epoch=2))
+    assert not torch.equal(first, epoch_order(50, seed=5, epoch=3))
+    assert not torch.equal(first, epoch_order(50, seed=6, epoch=2))
+    assert sorted(epoch_order(50, seed=-1, epoch=0).tolist()) == list(range(50))
 
 
 def test_the_order_leaves_the_global_random_numbers_alone() -> None:
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
-    data.epoch_order(50, seed=5, epoch=2)
+    epoch_order(50, seed=5, epoch=2)
     assert torch.equal(torch.rand(3), expected)
 
 
 def test_a_batch_beyond_the_last_is_refused() -> None:
-    dataset = data.load(DataSetup("moons", {"samples": 100}))
+    dataset = load_dataset(DataSetup("moons", {"samples": 100}))
     with pytest.raises(IndexError, match="batches 0 to 2"):
         dataset.train_batch(3, 32, seed=0)
 
@@ -137,5 +147,50 @@ def test_a_batch_beyond_the_last_is_refused() -> None:
     ],
 )
 def test_what_cannot_be_loaded_is_refused_in_words(setup: DataSetup, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        data.load(setup)
+    with pytest.raises(DataProblem, match=words):
+        load_dataset(setup)
+
+
+def pairs(x: Any, y: Any) -> list:
+    """Samples with their targets, in an order of their own."""
+    return sorted(zip(x.tolist(), y.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", ["iris", "wine", "breast_cancer", "diabetes"])
+def test_a_table_is_scikit_learns_standardised_by_its_training_samples(kind: str) -> None:
+    source = getattr(sklearn.datasets, f"load_{kind}")()
+    plain = load_dataset(DataSetup(kind, {"standardise": "nothing"}))
+    assert plain.columns == tuple(source.feature_names)
+    names = [] if kind == "diabetes" else list(source.target_names)
+    assert list(plain.classes) == names
+    x, y = torch.cat([plain.x_train, plain.x_val]), torch.cat([plain.y_train, plain.y_val])
+    assert pairs(x, y.flatten()) == pairs(np.float32(source.data), source.target)
+
+    dataset = load_dataset(DataSetup(kind))
+    scaler = StandardScaler().fit(plain.x_train.numpy())
+    for found, part in ((dataset.x_train, plain.x_train), (dataset.x_val, plain.x_val)):
+        assert np.allclose(found.numpy(), scaler.transform(part.numpy()), atol=1e-5)
+
+
+def test_a_target_is_standardised_by_its_training_samples() -> None:
+    plain = load_dataset(DataSetup("diabetes", {"standardise": "features"}))
+    dataset = load_dataset(DataSetup("diabetes", {"standardise": "features and target"}))
+    scaler = StandardScaler().fit(plain.y_train.numpy())
+    assert np.allclose(dataset.y_val.numpy(), scaler.transform(plain.y_val.numpy()), atol=1e-5)
+    assert dataset.target_scale.tolist() == pytest.approx([plain.y_train.std(correction=0).item()])
+    assert plain.target_scale.tolist() == [1.0]
+
+
+def test_a_seed_splits_in_another_way_and_a_split_need_not_be_stratified() -> None:
+    def labels(**fields: Any) -> torch.Tensor:
+        return load_dataset(DataSetup("iris", validation_fraction=0.2, **fields)).y_val
+
+    assert labels().bincount().tolist() == labels(split_seed=1).bincount().tolist() == [10] * 3
+    assert not torch.equal(labels(), labels(split_seed=1))
+    assert labels(stratified=False).bincount().tolist() != [10] * 3
+
+
+def test_what_is_not_split_by_classes_is_split_at_random() -> None:
+    dataset = load_dataset(DataSetup("diabetes", validation_fraction=0.25))
+    assert (len(dataset), len(dataset.y_val)) == (331, 111)
+    assert np.isnan(dataset.guess_accuracy)

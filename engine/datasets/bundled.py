@@ -1,0 +1,61 @@
+"""The data sets that come with scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .samples import Samples, number_sources
+
+
+def digits() -> Samples:
+    """1,797 handwritten digits of 8 x 8 pixels, scaled from 0..16 to 0..1: x (1797, 1, 8, 8).
+
+    Source: Alpaydin & Kaynak, Optical Recognition of Handwritten Digits (UCI).
+    """
+    from sklearn.datasets import load_digits
+
+    pixels, labels = load_digits(return_X_y=True)
+    x = np.asarray(pixels, np.float32).reshape(-1, 1, 8, 8) / 16
+    return Samples(x, np.asarray(labels, np.int64), tuple("0123456789"))
+
+
+def iris() -> Samples:
+    """150 flowers of three species, by the length and width of sepals and petals in cm."""
+    from sklearn.datasets import load_iris
+
+    return _table(load_iris())
+
+
+def wine() -> Samples:
+    """178 wines of three growers, by 13 chemical measurements."""
+    from sklearn.datasets import load_wine
+
+    return _table(load_wine())
+
+
+def breast_cancer() -> Samples:
+    """569 tumours, malignant or benign, by 30 measurements of their cells."""
+    from sklearn.datasets import load_breast_cancer
+
+    return _table(load_breast_cancer())
+
+
+def diabetes() -> Samples:
+    """442 patients by age, sex, body mass index, blood pressure and six serum measurements; the
+    target is how far the disease progressed in a year, 25 to 346: y (442, 1)."""
+    from sklearn.datasets import load_diabetes
+
+    return _table(load_diabetes())
+
+
+def _table(bunch: Any) -> Samples:
+    """The table of scikit-learn's `bunch`, with labels if it names classes, else with numbers."""
+    x = np.asarray(bunch["data"], np.float32)
+    sources = number_sources(bunch["feature_names"])
+    if "target_names" in bunch:
+        classes = tuple(map(str, bunch["target_names"]))
+        return Samples(x, np.asarray(bunch["target"], np.int64), classes, sources=sources)
+    y = np.asarray(bunch["target"], np.float32)[:, None]
+    return Samples(x, y, targets=("progression",), sources=sources)

@@ -1,0 +1,100 @@
+"""A data set as training uses it: whole tensors in two parts, from which batches are indexed.
+
+A DataLoader would cost more than a training step of a small model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, nan
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples and targets, as `samples.Samples` has them, split and made ready.
+
+    `classes` names the classes of labels (y is int64 (N,)) or characters (y is int64 (N, L)); it
+    is empty for numbers (y is float32 (N, T)). `target_scale` (T,) is what numbers were divided by
+    to standardise them, else 1. `columns` names the elements of
+    a table's sample. `skipped` says what of the source was left out. `x_val` may be empty.
+    """
+
+    name: str
+    x_train: Tensor
+    y_train: Tensor
+    x_val: Tensor
+    y_val: Tensor
+    target_scale: Tensor
+    classes: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.y_train)
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        return tuple(self.x_train.shape[1:])
+
+    @property
+    def guess_accuracy(self) -> float:
+        """The validation accuracy of always guessing the most frequent class; NaN without
+        validation data, and for numbers."""
+        if not self.classes or not self.y_val.numel():
+            return nan
+        return int(self.y_val.flatten().bincount().max()) / self.y_val.numel()
+
+    def batches(self, batch_size: int) -> int:
+        """The number of batches in an epoch; the last one may be smaller."""
+        return ceil(len(self) / batch_size)
+
+    def train_batch(
+        self, index: int, batch_size: int, seed: int, epoch: int = 0
+    ) -> tuple[Tensor, Tensor]:
+        """Return batch `index` (0-based) of epoch `epoch` (0-based), as the training loop uses it.
+
+        `x` has shape (B, *sample_shape), `y` (B, ...). Raises IndexError after the last batch.
+        """
+        count = self.batches(batch_size)
+        if not 0 <= index < count:
+            raise IndexError(
+                f"Batch {index} does not exist: {len(self):,} samples in batches of "
+                f"{batch_size} are batches 0 to {count - 1}."
+            )
+        order = epoch_order(len(self), seed, epoch)
+        rows = order[index * batch_size : (index + 1) * batch_size].to(self.x_train.device)
+        return self.x_train[rows], self.y_train[rows]
+
+    def to(self, device: torch.device) -> Dataset:
+        """Return this data set on `device`; for CUDA it is copied from pinned memory."""
+        if device == self.x_train.device:
+            return self
+
+        def move(tensor: Tensor) -> Tensor:
+            if device.type == "cuda":
+                return tensor.pin_memory().to(device, non_blocking=True)
+            return tensor.to(device)
+
+        return replace(
+            self,
+            x_train=move(self.x_train),
+            y_train=move(self.y_train),
+            x_val=move(self.x_val),
+            y_val=move(self.y_val),
+            target_scale=move(self.target_scale),
+        )
+
+
+def epoch_order(samples: int, seed: int, epoch: int) -> Tensor:
+    """Return the order of the samples in an epoch: an int64 permutation of (samples,), on the CPU.
+
+    It depends only on its arguments, so a resumed run gets the same batches.
+    """
+    mixed = np.random.SeedSequence([seed % 2**64, epoch]).generate_state(1, np.uint64)
+    generator = torch.Generator().manual_seed(int(mixed[0]))
+    return torch.randperm(samples, generator=generator)

@@ -1,0 +1,50 @@
+"""What a reader of a data set gives, before it is split and made ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import LabError
+
+
+class DataProblem(LabError):
+    """A data set cannot be used; the message names the file, the row or the parameter at fault."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A column of a table: its elements of a sample are `start` to `stop` - 1. A category has one
+    for each of its texts, 1 for the sample's own and 0 for the others."""
+
+    name: str
+    start: int
+    stop: int
+    is_category: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples with their targets, in the order of their source.
+
+    `x` is float32 (N, *sample_shape), or int64 for ids of characters; in a table NaN stands for a
+    missing value. `y` is int64 (N,) for labels from 0 to C - 1, float32 (N, T) for numbers, int64
+    (N, L) for the next characters. `classes` names the classes or characters, and is empty for
+    numbers; `targets` names numbers. `sources` are the columns of a table. The last `held_out`
+    samples are a part for testing that the source itself has. `skipped` says what was left out.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    classes: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    held_out: int = 0
+    skipped: tuple[str, ...] = ()
+
+
+def number_sources(names: Iterable[str]) -> tuple[Source, ...]:
+    """The columns of a table that has numbers only."""
+    return tuple(Source(str(name), i, i + 1) for i, name in enumerate(names))
