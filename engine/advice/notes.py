@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from ..compiled import own_modules, own_path
 from ..errors import sendable
 from ..protocol import Finding, FindingKind
 from ..recording.recording import Place
@@ -146,7 +147,7 @@ class Names:
         known: dict[int, str] = {}
         for name, module in self.modules.items():
             for path, parameter in module.named_parameters(name, remove_duplicate=False):
-                known.setdefault(id(parameter), path)
+                known.setdefault(id(parameter), own_path(path))
         return [
             known.get(id(p), "") or self._notes.name_of(p, f"a parameter of shape {shape(p)}")
             for p in wanted
@@ -155,7 +156,7 @@ class Names:
     def module(self, module: nn.Module) -> str:
         """The name of a module, in the module that holds it; "" if none is known."""
         for name, root in self.modules.items():
-            for path, inside in root.named_modules():
+            for path, inside, _ in own_modules(root):
                 if inside is module:
                     return f"{name}.{path}" if path else name
         return ""

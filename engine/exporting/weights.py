@@ -8,6 +8,7 @@ import io
 import os
 import pickle
 import zipfile
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from ..compiled import own_path
 from ..errors import LabError
 from ..project.atomic import write_atomically
 from ..tensors.compare import max_difference, same_bits
@@ -43,7 +45,8 @@ class Written:
 
 
 def save_weights(module: nn.Module, path: str | os.PathLike[str], format: WeightsFormat) -> Written:
-    """Write `module.state_dict()` in one piece, load it back, and compare every bit.
+    """Write `module.state_dict()` in one piece, load it back, and compare every bit. Its keys are
+    those without torch.compile.
 
     Tensors are written from the CPU, so that the file loads anywhere. Weights that share memory are
     written once in .pt and once per key in .safetensors; both files have every key. `max_error` is
@@ -51,9 +54,7 @@ def save_weights(module: nn.Module, path: str | os.PathLike[str], format: Weight
     cannot be written, or what is read back differs.
     """
     path = Path(path)
-    state = module.state_dict()  # a new OrderedDict; changed in place to keep its _metadata
-    for key, tensor in state.items():
-        state[key] = _portable(tensor)
+    state = _own_state(module)
     if format == "pt":
         buffer = io.BytesIO()
         torch.save(state, buffer)
@@ -147,7 +148,8 @@ def _unreadable(path: Path) -> LabError:
 def check_fits(state: Mapping[str, Tensor], module: nn.Module, source: str = "The file") -> None:
     """Raise LabError if keys are missing, unexpected or of another shape; the message names
     them."""
-    own = module.state_dict()
+    own = {own_path(key): tensor for key, tensor in module.state_dict().items()}
+    state = {own_path(key): tensor for key, tensor in state.items()}
     missing = [key for key in own if key not in state]
     unexpected = [key for key in state if key not in own]
     misshapen = [
@@ -167,6 +169,15 @@ def check_fits(state: Mapping[str, Tensor], module: nn.Module, source: str = "Th
             f"{source} does not fit the model. " + "; ".join(faults) + ".",
             hint="Use weights that were exported from this model, or undo the edits made since.",
         )
+
+
+def _own_state(module: nn.Module) -> dict[str, Tensor]:
+    """The state_dict under the names without torch.compile, with the versions of its modules."""
+    state = module.state_dict()
+    own = OrderedDict((own_path(key), _portable(tensor)) for key, tensor in state.items())
+    versions = getattr(state, "_metadata", {})
+    own._metadata = {own_path(key): told for key, told in versions.items()}  # pyright: ignore
+    return own
 
 
 def _portable(tensor: Tensor) -> Tensor:

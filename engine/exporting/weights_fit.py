@@ -1,4 +1,5 @@
-"""How the tensors of a weights file fit a module: by name, also after a prefix is taken off."""
+"""How the tensors of a weights file fit a module: by name, also after a prefix is taken off. Names
+of both are compared as they are without torch.compile."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-PREFIXES = ("module.", "model.", "_orig_mod.", "net.", "state_dict.")
-"""What DataParallel, Lightning, torch.compile and usual wrappers put before the names."""
+from ..compiled import own_path
+
+PREFIXES = ("module.", "model.", "net.", "state_dict.")
+"""What DataParallel, Lightning and usual wrappers put before the names."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Fit:
 
     def renamed(self, key: str) -> str:
         """The name of a tensor of the file, as it is looked for in the module."""
-        return self.before + key.removeprefix(self.without)
+        return self.before + own_path(key).removeprefix(self.without)
 
     @property
     def renaming(self) -> str:
@@ -82,7 +85,7 @@ def load_fit(state: Mapping[str, Tensor], module: nn.Module, fit: Fit) -> None:
 def _prefixes(names: Mapping[str, Tensor]) -> set[str]:
     """All chains of known prefixes before the names, the empty one too."""
     found = {""}
-    for name in names:
+    for name in map(own_path, names):
         end = 0
         while prefix := next((p for p in PREFIXES if name.startswith(p, end)), ""):
             end += len(prefix)
@@ -91,10 +94,10 @@ def _prefixes(names: Mapping[str, Tensor]) -> set[str]:
 
 
 def _fit(state: Mapping[str, Tensor], own: Mapping[str, Tensor], without: str, before: str) -> Fit:
-    renamed = {before + key.removeprefix(without): key for key in state}
+    renamed = {before + own_path(key).removeprefix(without): key for key in state}
     matched, misshapen = {}, {}
     for name, tensor in own.items():
-        key = renamed.get(name)
+        key = renamed.get(own_path(name))
         if key is not None:
             fits = is_lazy(tensor) or tensor.shape == state[key].shape
             (matched if fits else misshapen)[name] = key
@@ -102,7 +105,7 @@ def _fit(state: Mapping[str, Tensor], own: Mapping[str, Tensor], without: str, b
     used = {*matched.values(), *misshapen.values()}
     return Fit(
         matched,
-        tuple(name for name in own if name not in renamed and id(own[name]) not in held),
+        tuple(name for name in own if own_path(name) not in renamed and id(own[name]) not in held),
         tuple(key for key in state if key not in used),
         misshapen,
         without,

@@ -15,6 +15,7 @@ from ..autograd.backward.roots import ConsoleSubject, GradientSubject, ModelSubj
 from ..autograd.backward.step_roots import StepSubject, module_names
 from ..autograd.graph.reading import Node, read_graph
 from ..autograd.graph.snapshot import graph_snapshots
+from ..compiled import uncompiled
 from ..errors import LabError
 from ..lab import Lab
 from ..project.document import Model
@@ -112,7 +113,7 @@ def _step_subject(
     with running(lab, command.training, objective.generators):
         batch = first_batch(objective.batches(0, batch_number))
         random = random_states()
-        with on_trial(subject.module), torch.enable_grad(), recorder:
+        with on_trial(subject.module), torch.enable_grad(), uncompiled(), recorder:
             loss = objective.outcome(batch).loss
     return StepSubject(subject.module, loss, recorder.recording, random)
 

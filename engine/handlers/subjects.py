@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import torch
 
+from ..compiled import own_path
 from ..errors import LabError, sendable
 from ..lab import Lab
 from ..project.document import Model, TrainingSetup
@@ -155,6 +156,7 @@ def preview_init(lab: Lab, command: PreviewInitCommand) -> Iterator[Snapshot]:
         **dict(module.named_parameters(remove_duplicate=False)),
         **dict(module.named_buffers(remove_duplicate=False)),
     }
+    tensors = {own_path(name): tensor for name, tensor in tensors.items()}
     if missing := [name for name in command.names if name not in tensors]:
         raise LabError(f"There is no parameter or buffer `{missing[0]}`.", hint="Choose another.")
     chosen = {name: tensors[name] for name in command.names}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..compiled import own_modules
 from ..errors import LabError
 from ..project.subject import Subject
 from ..protocol import MAX_WATCHED, WATCHED_FIGURES, WHOLE_SUBJECT
@@ -39,7 +40,7 @@ class Watching:
     def watch(self, subject: Subject, module: nn.Module, paths: Sequence[str]) -> None:
         """Watch exactly these parts of the subject's module. Raises LabError, and changes nothing,
         for a part that it does not have, and for more than MAX_WATCHED."""
-        parts = dict(module.named_modules(remove_duplicate=False))
+        parts = {path: part for path, part, _ in own_modules(module, remove_duplicate=False)}
         if unknown := [path for path in paths if path not in parts]:
             raise LabError(f"{type(module).__name__} has no module `{unknown[0]}`.")
         if len(paths) > MAX_WATCHED:
@@ -56,7 +57,7 @@ class Watching:
         if not self._parts or subject != self.subject:
             return
         if self._module is None or self._module() is not module:
-            known = {path for path, _ in module.named_modules(remove_duplicate=False)}
+            known = {path for path, _, _ in own_modules(module, remove_duplicate=False)}
             self.watch(subject, module, [path for path in self._parts if path in known])
 
     def begin(self, is_measured: bool = True) -> None:

@@ -8,6 +8,8 @@ from types import CodeType, FrameType
 
 from torch import nn
 
+from ..compiled import own_modules, own_path
+
 NameOf = Callable[[nn.Module], str]
 """The path of a module; empty where it is not known."""
 
@@ -127,9 +129,10 @@ class ModulePaths:
 
     def _path_of(self, module: nn.Module, around: nn.Module | None, path_around: str) -> str:
         if around is not None:
-            inside = next((n for n, m in around.named_modules() if m is module), "")
+            inside = next((n for n, m in around.named_modules() if m is module), None)
             if inside:
-                return f"{path_around}.{inside}"
+                inside = own_path(inside)
+                return f"{path_around}.{inside}" if inside else path_around
         name = ""
         if isinstance(self._names, Mapping):
             name = self._names.get(module, "")
@@ -154,7 +157,7 @@ class ModulePaths:
         return path
 
     def _tell_classes(self, module: nn.Module, path: str) -> None:
-        for name, inner in module.named_modules():
+        for name, inner, _ in own_modules(module):
             self._classes.setdefault(f"{path}.{name}" if name else path, type(inner).__name__)
         self._classes[path] = type(module).__name__
 

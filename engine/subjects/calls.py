@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..compiled import uncompiled
 from ..errors import LabError
 from ..protocol import ModuleCall
 from ..training.batches import tensors_in
@@ -171,7 +172,7 @@ def _hooked(
 
 @contextmanager
 def _looked_at(module: nn.Module) -> Iterator[None]:
-    with on_trial(module), torch.random.fork_rng(devices=[]):
+    with on_trial(module), torch.random.fork_rng(devices=[]), uncompiled():
         yield
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
+from ..compiled import own_modules, own_path, uncompiled
 from ..protocol import ModuleDifference, OutputDifference, WeightDifference
 from ..tensors.readable import dtype_name
 from ..training.batches import tensors_in
@@ -73,7 +74,7 @@ def arguments_in(module: nn.Module, run: Callable[[], object]) -> Arguments | No
 
     handle = module.register_forward_pre_hook(keep, with_kwargs=True)
     try:
-        with on_trial(module), torch.random.fork_rng(devices=[]):
+        with on_trial(module), torch.random.fork_rng(devices=[]), uncompiled():
             run()
     finally:
         handle.remove()
@@ -111,6 +112,7 @@ def output_differences(
         with ExitStack() as around:
             around.enter_context(_outputs_told(module, told))
             around.enter_context(on_trial(module, training=None))
+            around.enter_context(uncompiled())
             around.enter_context(torch.no_grad())
             around.enter_context(torch.random.fork_rng(devices=cuda))
             module(*args, **kwargs)
@@ -122,7 +124,7 @@ def output_differences(
 def _outputs_told(module: nn.Module, told: Callable[[str, int, object], None]) -> Iterator[None]:
     """In this context each call of a part calls `told(path, its number from 1, its result)`."""
     with ExitStack() as hooks:
-        for path, part in module.named_modules():
+        for path, part, _ in own_modules(module):
             counts = [0]
 
             def after(part: nn.Module, args: Any, result: Any, path=path, counts=counts) -> None:
@@ -134,16 +136,16 @@ def _outputs_told(module: nn.Module, told: Callable[[str, int, object], None]) -
 
 
 def _classes(module: nn.Module) -> dict[str, str]:
-    named = module.named_modules(remove_duplicate=False)
-    return {path: type(part).__name__ for path, part in named}
+    named = own_modules(module, remove_duplicate=False)
+    return {path: type(part).__name__ for path, part, _ in named}
 
 
 def _weights(module: nn.Module) -> dict[str, tuple[str, Tensor]]:
     parameters = module.named_parameters(remove_duplicate=False)
     buffers = module.named_buffers(remove_duplicate=False)
     return {
-        **{name: ("parameter", tensor) for name, tensor in parameters},
-        **{name: ("buffer", tensor) for name, tensor in buffers},
+        **{own_path(name): ("parameter", tensor) for name, tensor in parameters},
+        **{own_path(name): ("buffer", tensor) for name, tensor in buffers},
     }
 
 

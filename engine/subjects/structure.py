@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
+from ..compiled import own_modules, own_path
 from ..protocol import Histogram, ModuleRow, StructureTotals, WeightRow
 from ..tensors.readable import dtype_name
 from .calls import Calls
@@ -27,7 +28,7 @@ def totals(module: nn.Module) -> StructureTotals:
     parameters = [p for p in module.parameters() if not is_lazy(p)]
     buffers = [b for b in module.buffers() if not is_lazy(b)]
     return StructureTotals(
-        modules=sum(1 for _ in module.modules()),
+        modules=sum(1 for _ in own_modules(module)),
         parameters=sum(p.numel() for p in parameters),
         trainable=sum(p.numel() for p in parameters if p.requires_grad),
         parameter_bytes=sum(p.nbytes for p in parameters),
@@ -43,9 +44,9 @@ def module_rows(module: nn.Module, calls: Mapping[str, Calls] | None = None) -> 
     a shape yet count as 0.
     """
     rows = []
-    for path, part in module.named_modules(remove_duplicate=False):
+    for path, part, full_path in own_modules(module, remove_duplicate=False):
         own = [p for p in part.parameters() if not is_lazy(p)]
-        of_module = (calls or {}).get(path, Calls())
+        of_module = (calls or {}).get(full_path, Calls())
         seen = of_module.calls
         rows.append(
             ModuleRow(
@@ -59,7 +60,7 @@ def module_rows(module: nn.Module, calls: Mapping[str, Calls] | None = None) -> 
                 macs=sum(call.macs for call in seen),
                 kept_bytes=of_module.kept_bytes,
                 ms=sum(call.ms for call in seen),
-                code=written(module, path),
+                code=written(module, full_path),
                 training=part.training,
             )
         )
@@ -80,7 +81,7 @@ def weight_rows(
         named += [(name, kind, tensor) for name, tensor in pairs]
     names: dict[int, list[str]] = {}
     for name, _, tensor in named:
-        names.setdefault(id(tensor), []).append(name)
+        names.setdefault(id(tensor), []).append(own_path(name))
     fed_by: dict[int, list[str]] = {}
     for name, optimizer in (optimizers or {}).items():
         for tensor in {id(p): p for group in optimizer.param_groups for p in group["params"]}:
@@ -90,7 +91,7 @@ def weight_rows(
     named.sort(key=lambda row: order.get(row[0], len(order)))
     return [
         msgspec.structs.replace(
-            _weight_row(name, kind, tensor, names[id(tensor)]),
+            _weight_row(own_path(name), kind, tensor, names[id(tensor)]),
             persistent=name in kept,
             fed_by=tuple(fed_by.get(id(tensor), ())),
             code=written(module, name),
@@ -114,7 +115,7 @@ def unregistered(module: nn.Module) -> tuple[str, ...]:
         for name, value in vars(part).items():
             values = value.values() if isinstance(value, dict) else value
             if isinstance(value, list | tuple | dict) and any(map(is_lost, values)):
-                found.append(f"{path}.{name}" if path else name)
+                found.append(own_path(f"{path}.{name}" if path else name))
     return tuple(found)
 
 

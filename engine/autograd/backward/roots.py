@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 
+from ...compiled import own_modules
 from ...console.journal import Given, Roots
 from ...errors import LabError
 from ...models.forward import ForwardPass
@@ -318,7 +319,7 @@ def _owners(variables: dict[str, Any]) -> dict[int, str]:
     found: dict[int, str] = {}
     for name, value in list(variables.items()):
         if isinstance(value, nn.Module) and isinstance(name, str) and not name.startswith("_"):
-            for path, module in value.named_modules():
+            for path, module, _ in own_modules(value):
                 for parameter in module.parameters(recurse=False):
                     found.setdefault(id(parameter), f"{name}.{path}" if path else name)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 
+from ...compiled import own_path, unwrapped
 from ...console.journal import Roots
 from ...errors import LabError
 from ...random_states import States
@@ -34,7 +35,7 @@ class StepSubject(Subject):
         self.owner = self.module = module
         self.path = module_names(module)[module]
         self.written = Roots(run=get_gradient_edge(loss).node._sequence_nr())
-        self.names = dict(module.named_parameters())
+        self.names = {own_path(name): p for name, p in module.named_parameters()}
         self.retained = {}
         owners = {
             id(p): name
@@ -42,7 +43,7 @@ class StepSubject(Subject):
             for p in part.parameters(recurse=False)
         }
         known = {id(p): name for name, p in self.names.items()}
-        known.update({id(b): name for name, b in module.named_buffers()})
+        known.update({id(b): own_path(name) for name, b in module.named_buffers()})
         self.provenance = Provenance(
             [recording],
             name_of=lambda t: known.get(id(t), ""),
@@ -54,5 +55,6 @@ class StepSubject(Subject):
 
 def module_names(module: nn.Module) -> dict[nn.Module, str]:
     """What the recording of a step calls the module and those inside: `Net`, `Net.layers.0`."""
-    title = type(module).__name__
-    return {part: f"{title}.{path}" if path else title for path, part in module.named_modules()}
+    title = type(unwrapped(module)).__name__
+    paths = ((own_path(path), part) for path, part in module.named_modules())
+    return {part: f"{title}.{path}" if path else title for path, part in paths}

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ...compiled import own_modules
 from ...project.document import TrainingSetup
 from ...training.loop import TrainingLoop
 from ...training.metrics import Diverged
@@ -85,19 +86,17 @@ class FlowRun:
         self.losses: list[float] = []
         self.loop = TrainingLoop(module, setup, _Watched(objective, self.losses))
         self.steps = min(steps, self.loop.total_steps or steps)
-        self.layers = [
-            name
-            for name, part in module.named_modules()
-            if any(p.requires_grad for p in part.parameters(recurse=False))
-        ]
-        self.parameters = [
-            [p for p in module.get_submodule(name).parameters(recurse=False) if p.requires_grad]
-            for name in self.layers
-        ]
-        found = [(n, m) for n, m in module.named_modules() if isinstance(m, ACTIVATIONS)]
+        own = {name: part for name, part, _ in own_modules(module)}
+        learning = {
+            name: [p for p in part.parameters(recurse=False) if p.requires_grad]
+            for name, part in own.items()
+        }
+        self.layers = [name for name, parameters in learning.items() if parameters]
+        self.parameters = [learning[name] for name in self.layers]
+        found = [(n, m) for n, m in own.items() if isinstance(m, ACTIVATIONS)]
         self.activations = [name for name, _ in found]
         watched = {*self.layers, *self.activations}
-        self.order = [name for name, _ in module.named_modules() if name in watched]
+        self.order = [name for name in own if name in watched]
         self.norms: Floats = np.full((len(self.layers), self.steps), np.nan, np.float32)
         self.rms: Floats = self.norms.copy()
         self.zeros = np.zeros((len(self.layers), self.steps), np.int64)

@@ -1,0 +1,49 @@
+"""Modules that torch.compile has wrapped: the names that the user knows their parts by, and running
+them without the compiled code."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+_WRAPPED = "_orig_mod"
+"""What torch.compile calls a module inside its own."""
+
+
+def own_path(path: str) -> str:
+    """The path of a module, a parameter or a buffer as it is without torch.compile: `enc.0.weight`
+    for `enc._orig_mod.0.weight`."""
+    if _WRAPPED not in path:
+        return path
+    return ".".join(name for name in path.split(".") if name != _WRAPPED)
+
+
+def unwrapped(module: nn.Module) -> nn.Module:
+    """The user's module inside the one that torch.compile has made; any other module itself."""
+    return module._modules.get(_WRAPPED) or module
+
+
+def own_modules(
+    module: nn.Module, remove_duplicate: bool = True
+) -> Iterator[tuple[str, nn.Module, str]]:
+    """The user's modules in the order of `named_modules`: path without torch.compile, module, and
+    torch's path."""
+    for path, part in module.named_modules(remove_duplicate=remove_duplicate):
+        if _WRAPPED not in part._modules:
+            yield own_path(path), part, path
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """In this context compiled modules and functions run their own Python, call by call."""
+    if "torch._dynamo" not in sys.modules:  # nothing is compiled
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*when there are global hooks on modules")
+        yield
