@@ -22,7 +22,7 @@ _HANDLERS = [
     f"engine.handlers.{path.stem}"
     for path in Path(__file__).parents[1].glob("engine/handlers/[a-z]*.py")
 ]
-_LOADED = ["torch", "torch._dynamo", "sklearn.datasets", "engine.serve", *_HANDLERS]
+_LOADED = ["torch", "torch._dynamo", "engine.serve", *_HANDLERS]
 
 if POSSIBLE:
     from multiprocessing import forkserver

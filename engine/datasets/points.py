@@ -1,4 +1,7 @@
-"""Labelled points in the plane, drawn at random: x float32 (N, 2), y int64 (N,)."""
+"""Labelled points in the plane, drawn at random: x float32 (N, 2), y int64 (N,).
+
+Moons and circles are those of scikit-learn, which takes two seconds to import.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,19 @@ from .samples import Samples
 def moons(samples: int, noise: float, seed: int) -> Samples:
     """Two interleaved half circles: (cos t, sin t) and (1 - cos t, 1/2 - sin t), t in 0..pi,
     plus normal noise of standard deviation `noise`."""
-    from sklearn.datasets import make_moons
-
-    return _points(*make_moons(samples, noise=noise, random_state=seed % 2**32))
+    upper, lower = (np.linspace(0, pi, count) for count in _halves(samples))
+    first = np.stack([np.cos(upper), np.sin(upper)], axis=1)
+    second = np.stack([1 - np.cos(lower), 0.5 - np.sin(lower)], axis=1)
+    return _mixed(first, second, noise, seed)
 
 
 def circles(samples: int, noise: float, seed: int, factor: float) -> Samples:
     """Two circles about the origin, of radius 1 (class 0) and `factor` (class 1), plus normal
     noise of standard deviation `noise`."""
-    from sklearn.datasets import make_circles
-
-    return _points(*make_circles(samples, noise=noise, factor=factor, random_state=seed % 2**32))
+    outer, inner = (np.linspace(0, 2 * pi, n, endpoint=False) for n in _halves(samples))
+    first = np.stack([np.cos(outer), np.sin(outer)], axis=1)
+    second = factor * np.stack([np.cos(inner), np.sin(inner)], axis=1)
+    return _mixed(first, second, noise, seed)
 
 
 def spirals(samples: int, noise: float, turns: float, seed: int) -> Samples:
@@ -36,6 +41,19 @@ def spirals(samples: int, noise: float, turns: float, seed: int) -> Samples:
     x = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     x += random.normal(0, noise, x.shape)
     return _points(x, y)
+
+
+def _halves(samples: int) -> tuple[int, int]:
+    return samples // 2, samples - samples // 2
+
+
+def _mixed(first: np.ndarray, second: np.ndarray, noise: float, seed: int) -> Samples:
+    """Points of class 0 and of class 1 in a random order, with noise."""
+    random = np.random.RandomState(seed % 2**32)
+    order = np.arange(len(first) + len(second))
+    random.shuffle(order)
+    x = np.concatenate([first, second])[order]
+    return _points(x + random.normal(scale=noise, size=x.shape), order >= len(first))
 
 
 def _points(x: ArrayLike, y: ArrayLike) -> Samples:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import numpy as np
 
 from .samples import DataProblem, Samples
@@ -14,6 +16,7 @@ def split(
 
     Stratified, each class has the same share on both sides; numbers and characters have no
     classes to keep. A part that the source itself holds out is the validation data, in its order.
+    The rows are those of scikit-learn's train_test_split, which takes two seconds to import.
     Raises DataProblem.
     """
     rows = np.arange(len(samples.y))
@@ -27,18 +30,59 @@ def split(
     if fraction == 0:
         return rows, rows[:0]
 
-    from sklearn.model_selection import train_test_split
+    val_count = ceil(fraction * len(rows))
+    train_count = len(rows) - val_count
+    random = np.random.RandomState(seed % 2**32)
+    if stratified and samples.y.ndim == 1:
+        _, labels, counts = np.unique(samples.y, return_inverse=True, return_counts=True)
+        if min(train_count, val_count) < len(counts) or min(counts, default=0) < 2:
+            raise _cannot_be_split(len(rows), fraction, "every class needs samples")
+        return _stratified(labels, counts, train_count, val_count, random)
+    if train_count == 0:
+        raise _cannot_be_split(len(rows), fraction, "there must be samples")
+    order = random.permutation(len(rows))
+    return order[val_count:], order[:val_count]
 
-    labels = samples.y if stratified and samples.y.ndim == 1 else None
-    try:
-        train, val = train_test_split(
-            rows, test_size=fraction, stratify=labels, random_state=seed % 2**32
-        )
-    except ValueError as error:
-        needs = "every class needs samples" if labels is not None else "there must be samples"
-        raise DataProblem(
-            f"{len(rows):,} samples cannot be split with a validation fraction of "
-            f"{fraction:g}: {needs} on both sides.",
-            hint="Use more samples, another fraction, or a split that is not stratified.",
-        ) from error
-    return np.asarray(train), np.asarray(val)
+
+def _cannot_be_split(count: int, fraction: float, needs: str) -> DataProblem:
+    return DataProblem(
+        f"{count:,} samples cannot be split with a validation fraction of "
+        f"{fraction:g}: {needs} on both sides.",
+        hint="Use more samples, another fraction, or a split that is not stratified.",
+    )
+
+
+def _stratified(
+    labels: np.ndarray,
+    counts: np.ndarray,
+    train_count: int,
+    val_count: int,
+    random: np.random.RandomState,
+) -> tuple[np.ndarray, np.ndarray]:
+    """`labels` (N,) are 0 to C - 1, `counts` (C,) how often each is there."""
+    train_counts = _shares(counts, train_count, random)
+    val_counts = _shares(counts - train_counts, val_count, random)
+    train: list[int] = []
+    val: list[int] = []
+    for label, (of_train, of_val) in enumerate(zip(train_counts, val_counts, strict=True)):
+        of_class = np.flatnonzero(labels == label)[random.permutation(counts[label])]
+        train.extend(of_class[:of_train])
+        val.extend(of_class[of_train : of_train + of_val])
+    return random.permutation(train), random.permutation(val)
+
+
+def _shares(counts: np.ndarray, total: int, random: np.random.RandomState) -> np.ndarray:
+    """Divide `total` in proportion to `counts`, int64 (C,). Classes with the largest rests get one
+    more; which of those with the same rest get it is drawn."""
+    exact = counts / counts.sum() * total
+    shares = np.floor(exact)
+    rests = exact - shares
+    left = int(total - shares.sum())
+    for rest in np.unique(rests)[::-1]:
+        if left == 0:
+            break
+        (classes,) = np.where(rests == rest)
+        chosen = random.choice(classes, size=min(len(classes), left), replace=False)
+        shares[chosen] += 1
+        left -= len(chosen)
+    return shares.astype(int)

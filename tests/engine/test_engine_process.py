@@ -434,7 +434,7 @@ def test_modules_of_the_current_folder_do_not_stand_for_the_librarys(tmp_path):
 
 
 def test_of_a_crash_the_log_shows_what_it_was_and_where(own_engine):
-    """The engine has loaded what training loads: Python lists over a hundred modules at the end."""
+    """The cell has loaded what courses load: Python lists over a hundred modules at the end."""
     own_engine.send(RunCellCommand(source="import sklearn.datasets, ctypes\nctypes.string_at(0)"))
     lost(own_engine)
     log = own_engine.exit().log

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sklearn.datasets
 import torch
-from sklearn.preprocessing import StandardScaler
 
 from engine.datasets import load as module
+from engine.datasets import points
 from engine.datasets.dataset import epoch_order
 from engine.datasets.load import load_dataset
-from engine.datasets.samples import DataProblem
+from engine.datasets.samples import DataProblem, Samples
+from engine.datasets.split import split
 from engine.project import catalogue
 from engine.project.document import DataSetup
 
@@ -26,10 +26,52 @@ def test_digits_are_scikit_learns_in_another_order() -> None:
     assert tuple(x.shape) == (1797, 1, 8, 8)
     assert (x.min().item(), x.max().item()) == (0.0, 1.0)
 
+    import sklearn.datasets  # inside of tests: it loads for two seconds
+
     source = sklearn.datasets.load_digits()
     expected = sorted(zip(source.data.tolist(), source.target.tolist(), strict=True))
     found = sorted(zip((x.flatten(1) * 16).tolist(), y.tolist(), strict=True))
     assert found == expected
+
+
+@pytest.mark.parametrize("count", [2, 7, 100, 501])
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_moons_and_circles_are_scikit_learns(count: int, noise: float) -> None:
+    import sklearn.datasets
+
+    moons = sklearn.datasets.make_moons(count, noise=noise, random_state=3)
+    circles = sklearn.datasets.make_circles(count, noise=noise, factor=0.4, random_state=3)
+    for found, (x, y) in (
+        (points.moons(count, noise, seed=3), moons),
+        (points.circles(count, noise, seed=3, factor=0.4), circles),
+    ):
+        assert (found.x.dtype, found.y.dtype) == (np.float32, np.int64)
+        assert np.array_equal(found.x, x.astype(np.float32))
+        assert np.array_equal(found.y, y)
+
+
+@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.25, 0.33, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("counts", [(50, 50), (2, 3), (7, 11, 40), (1, 9), (5, 5, 5, 6)])
+@pytest.mark.parametrize("stratified", [True, False])
+def test_splits_are_scikit_learns(
+    fraction: float, counts: tuple[int, ...], stratified: bool
+) -> None:
+    from sklearn.model_selection import train_test_split
+
+    y = np.random.default_rng(0).permutation(np.repeat(np.arange(len(counts)), counts))
+    samples = Samples(np.zeros((len(y), 1), np.float32), y, ())
+    rows, labels = np.arange(len(y)), y if stratified else None
+    for seed in range(5):
+        try:
+            expected = train_test_split(
+                rows, test_size=fraction, stratify=labels, random_state=seed
+            )
+        except ValueError:
+            with pytest.raises(DataProblem, match="samples on both sides"):
+                split(samples, fraction, seed, stratified)
+        else:
+            found = [part.tolist() for part in split(samples, fraction, seed, stratified)]
+            assert found == [part.tolist() for part in expected]
 
 
 @pytest.mark.parametrize("kind", list(catalogue.datasets()))
@@ -158,6 +200,8 @@ def pairs(x: Any, y: Any) -> list:
 
 @pytest.mark.parametrize("kind", ["iris", "wine", "breast_cancer", "diabetes"])
 def test_a_table_is_scikit_learns_standardised_by_its_training_samples(kind: str) -> None:
+    import sklearn.datasets
+
     source = getattr(sklearn.datasets, f"load_{kind}")()
     plain = load_dataset(DataSetup(kind, {"standardise": "nothing"}))
     assert plain.columns == tuple(source.feature_names)
@@ -167,6 +211,8 @@ def test_a_table_is_scikit_learns_standardised_by_its_training_samples(kind: str
     assert pairs(x, y.flatten()) == pairs(np.float32(source.data), source.target)
 
     dataset = load_dataset(DataSetup(kind))
+    from sklearn.preprocessing import StandardScaler
+
     scaler = StandardScaler().fit(plain.x_train.numpy())
     for found, part in ((dataset.x_train, plain.x_train), (dataset.x_val, plain.x_val)):
         assert np.allclose(found.numpy(), scaler.transform(part.numpy()), atol=1e-5)
@@ -175,6 +221,8 @@ def test_a_table_is_scikit_learns_standardised_by_its_training_samples(kind: str
 def test_a_target_is_standardised_by_its_training_samples() -> None:
     plain = load_dataset(DataSetup("diabetes", {"standardise": "features"}))
     dataset = load_dataset(DataSetup("diabetes", {"standardise": "features and target"}))
+    from sklearn.preprocessing import StandardScaler
+
     scaler = StandardScaler().fit(plain.y_train.numpy())
     assert np.allclose(dataset.y_val.numpy(), scaler.transform(plain.y_val.numpy()), atol=1e-5)
     assert dataset.target_scale.tolist() == pytest.approx([plain.y_train.std(correction=0).item()])

@@ -9,7 +9,6 @@ from math import isnan
 import msgspec
 import pytest
 import torch
-from sklearn.metrics import r2_score, root_mean_squared_error
 from torch import nn
 from torch.nn.functional import mse_loss
 
@@ -111,6 +110,8 @@ def test_weights_and_figures_are_those_of_a_loop_by_hand(
 
 def test_numbers_have_r2_and_rmse_and_no_accuracy() -> None:
     """RMSE is told in the unit of the target, though the model learns a standardised one."""
+    from sklearn.metrics import r2_score, root_mean_squared_error
+
     setup = TrainingSetup(
         DataSetup("diabetes"), "nn.MSELoss", "optim.SGD", {"lr": 0.05}, batch_size=64, epochs=3
     )
