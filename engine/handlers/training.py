@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 
+from torch import nn
+
 from ..advice.first_steps import FirstSteps
 from ..errors import LabError
 from ..lab import Lab
@@ -23,9 +25,10 @@ from ..protocol import (
 )
 from ..subjects.subject import CodeModel
 from ..training import checkpoints
-from ..training.checkpoint_match import check_match
+from ..training.checkpoint_match import check_change, check_match
 from ..training.loop import TrainingLoop
-from ..training.run import TrainingRun
+from ..training.objective import Objective
+from ..training.run import TrainingRun, Way
 from .console import output_of
 from .subjects import find_subject, forget_weights, objective_of
 
@@ -56,23 +59,26 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     if isinstance(command.subject, CanvasSubject):
         require_runnable(command.model, command.training)
     resume = checkpoints.load(command.checkpoint) if command.checkpoint else None
-    if command.fresh:
+    if command.fresh and command.to_step is None:
         forget_weights(lab, command.subject, command.model, command.training)
     subject = find_subject(lab, command.subject, command.model, command.training)
     objective = objective_of(lab, subject, command.objective, command.model, command.training)
-    loop = TrainingLoop(subject.module, command.training, objective, lab.subjects.watching)
-    run = TrainingRun(loop, resume, command.checkpoint)
+    if command.to_step is None:
+        loop = TrainingLoop(subject.module, command.training, objective, lab.subjects.watching)
+        run = TrainingRun(loop, resume, command.checkpoint)
+    else:
+        run = _again(lab, subject.module, command, objective)
     lab.run = run
-    yield run.snapshot("running")
     state, updates = "stopped", lab.subjects.updates
 
     def tell(finding: Finding) -> None:
         lab.emit(FindingSnapshot(finding=finding, run=run.id))
 
     is_code = isinstance(subject, CodeModel)
-    first = FirstSteps(subject.module, tell) if is_code else None
+    first = FirstSteps(subject.module, tell) if is_code and command.to_step is None else None
     printed = output_of(lab).redirected() if is_code else nullcontext()
     with printed, closing(run), closing(run.steps()) as steps:
+        yield run.snapshot("running")
         while not lab.control.stop.is_set():
             try:
                 with (
@@ -90,6 +96,31 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     if first is not None:
         first.end()
     yield run.snapshot(state)
+
+
+def _again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objective) -> TrainingRun:
+    """The last run, on its way to the step of the command. Raises LabError."""
+    before, step = lab.run, command.to_step
+    assert step is not None
+    if not isinstance(before, TrainingRun):
+        raise LabError("There is no run to go back in.", hint="Train first.")
+    check_change(before.loop.setup, command.training)
+    if before.loop.model is not model:
+        raise LabError(
+            "The last run trained another model.", hint="Undo the change, or train again."
+        )
+    total = before.loop.total_steps
+    if step < 0 or (total is not None and step > total):
+        raise LabError(f"The run has the steps 0 to {total or 0:,}, not {step:,}.")
+    start = before.kept.newest(step)
+    if start is None:
+        raise LabError(
+            f"No state of the run is in memory from which step {step:,} can be reached.",
+            hint="A run keeps its states if they are small enough. Train again.",
+        )
+    loop = TrainingLoop(model, start.setup, before.loop.objective, lab.subjects.watching)
+    way = Way(start, step, command.training, objective, lab.control.pause.set)
+    return TrainingRun.again(before, loop, way)
 
 
 def adjust(lab: Lab, command: AdjustTrainingCommand) -> Iterator[Snapshot]:

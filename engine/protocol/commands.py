@@ -70,6 +70,10 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     The run begins with the live weights; with `fresh`, they are initialised from `training.seed`
     first. With `checkpoint` (a path), it goes on from that file instead. With `paused`, it waits
     before the first step for `StepTrainingCommand` or `ContinueTrainingCommand`.
+
+    With `to_step`, the last run goes to that step, back or on, and pauses there: it begins at the
+    newest state in memory that is not after it, and repeats the steps between. From there on it has
+    this set-up and objective. A step back gives the run a new id.
     """
 
     handler = "training:train"
@@ -78,6 +82,7 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     checkpoint: str = ""
     paused: bool = False
     fresh: bool = False
+    to_step: int | None = None
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
 

@@ -24,7 +24,7 @@ class Autocast(AbstractContextManager[None]):
     def __init__(
         self, precision: Precision, device: torch.device, optimizer: torch.optim.Optimizer
     ) -> None:
-        self._optimizer = optimizer
+        self.optimizer = optimizer
         self._context: AbstractContextManager[Any] = nullcontext()
         self._scaler: torch.amp.GradScaler | None = None
         if precision != "float32":
@@ -49,14 +49,14 @@ class Autocast(AbstractContextManager[None]):
     def unscale(self) -> None:
         """Scale the gradients down, at most once before `step`."""
         if self._scaler is not None:
-            self._scaler.unscale_(self._optimizer)
+            self._scaler.unscale_(self.optimizer)
 
     def step(self) -> None:
         """The optimizer's step."""
         if self._scaler is None:
-            self._optimizer.step()
+            self.optimizer.step()
         else:
-            self._scaler.step(self._optimizer)
+            self._scaler.step(self.optimizer)
             self._scaler.update()
 
     def state(self) -> dict[str, Number]:

@@ -1,4 +1,4 @@
-"""Whether a checkpoint is of this model and this set-up."""
+"""Whether a checkpoint is of this model and set-up, and whether a run can change its set-up."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from ..errors import LabError
 from ..project.document import TrainingSetup
 from .checkpoint_fields import Checkpoint
 
+_OF_DATA = {"data": "data set", "batch_size": "batch size", "seed": "seed"}
+_OF_STEPS = {"accumulate": "number of batches a step", "precision": "precision"}
+_OF_OPTIMIZER = {"optimizer": "optimizer", "schedule": "schedule of the learning rate"}
+
+
+def check_change(then: TrainingSetup, now: TrainingSetup) -> None:
+    """Raise LabError unless a run can go on with another set-up between two steps."""
+    for field, words in {**_OF_DATA, **_OF_STEPS, "device": "device"}.items():
+        if getattr(then, field) != getattr(now, field):
+            raise LabError(
+                f"The {words} of a run cannot change between two of its steps.",
+                hint=f"Set the {words} back, or train again.",
+            )
+
 
 def check_match(saved: Checkpoint, setup: TrainingSetup, model: nn.Module) -> None:
     """Raise LabError unless a run of this model with this set-up can go on from a checkpoint."""
-    for field, words in {
-        "data": "data set",
-        "batch_size": "batch size",
-        "seed": "seed",
-        "optimizer": "optimizer",
-        "schedule": "schedule of the learning rate",
-        "accumulate": "number of batches a step",
-        "precision": "precision",
-    }.items():
+    for field, words in {**_OF_DATA, **_OF_OPTIMIZER, **_OF_STEPS}.items():
         then, now = getattr(saved.setup, field), getattr(setup, field)
         if then != now:
             raise LabError(

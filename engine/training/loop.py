@@ -20,7 +20,7 @@ from ..project.document import ParamValue, TrainingSetup, replace
 from ..randomness import RandomStream
 from .autocast import Autocast
 from .checkpoint_fields import Checkpoint, FieldProblem
-from .checkpoint_match import check_match
+from .checkpoint_match import check_change, check_match
 from .components import check_length, find_device, make_optimizer, make_scheduler
 from .memory import cuda_bytes, rss_bytes
 from .metrics import Diverged, EpochTotals, Measured, Metrics
@@ -129,6 +129,27 @@ class TrainingLoop:
                 group.update(lr=new["lr"] * share, initial_lr=new["lr"])
                 if hasattr(self.scheduler, "base_lrs"):
                     self.scheduler.base_lrs = [new["lr"]]
+
+    def become(self, setup: TrainingSetup, objective: Objective) -> None:
+        """Go on with another set-up and objective of the same data. An optimizer of the same class
+        keeps its state. Raises LabError for what a run cannot change (see `check_change`)."""
+        check_change(self.setup, setup)
+        state = self.optimizer.state_dict()["state"]
+        same = setup.optimizer == self.setup.optimizer
+        if same and setup.schedule == self.setup.schedule:
+            self.adjust(setup.optimizer_params)
+        else:
+            optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, self.parameters)
+            if same:
+                groups = optimizer.state_dict()["param_groups"]
+                optimizer.load_state_dict({"state": state, "param_groups": groups})
+            self.optimizer = self.autocast.optimizer = optimizer
+            self.setup = setup
+            self.scheduler = make_scheduler(setup.schedule, optimizer, self._scheduler_steps)
+        self.setup = setup
+        if objective is not self.objective:
+            objective.to(self.device)
+            self.objective = objective
 
     # -- training --------------------------------------------------------------------------------
 

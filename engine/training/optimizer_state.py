@@ -125,6 +125,8 @@ def restore_scheduler(
                 raise FieldProblem(f"{at}[0].{name}", f"it is {described(value)}")
             group[name] = value
     scheduler.load_state_dict({**scheduler.state_dict(), **state})
+    # Else it warns, at an epoch's end, that this optimizer has not stepped yet.
+    scheduler.optimizer._opt_called = True  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _is_alike(value: object, live: object) -> bool:

@@ -3,25 +3,52 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from time import perf_counter
+from typing import NamedTuple
+
+import msgspec
 
 from ..errors import LabError
-from ..project.document import TrainingSetup
+from ..project.document import ParamValue, TrainingSetup
 from ..protocol import ErrorReport, TrainingMemory, TrainingSnapshot, TrainingState
 from . import checkpoints
 from .checkpoints import Checkpoint
 from .failures import explain
+from .kept_states import KeptStates
 from .loop import TrainingLoop
 from .memory import training_memory
 from .metrics import Diverged
+from .objective import Objective
 from .pace import SNAPSHOT_INTERVAL_S, Speed
 
 CHECKPOINT_INTERVAL_S = 2.0
 CHECKPOINT_SHARE = 0.05
 """Writing checkpoints takes at most this share of the time."""
+KEEP_INTERVAL_S = 0.5
+KEEP_SHARE = 0.01
+"""Keeping states in memory takes at most this share of the time."""
+
+
+class Change(NamedTuple):
+    """Other parameters of the optimizer, from after this step on."""
+
+    step: int
+    optimizer_params: dict[str, ParamValue]
+
+
+class Way(msgspec.Struct, frozen=True):
+    """From a state that was kept to a step, by repetition. From there on the run has the set-up and
+    the objective; `arrived` is called there. `changes` are those on the way."""
+
+    start: Checkpoint
+    step: int
+    setup: TrainingSetup
+    objective: Objective
+    arrived: Callable[[], None]
+    changes: tuple[Change, ...] = ()
 
 
 class TrainingRun:
@@ -36,7 +63,7 @@ class TrainingRun:
         self, loop: TrainingLoop, resume: Checkpoint | None = None, resume_path: str = ""
     ) -> None:
         self.loop = loop
-        self.id = f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        self.id = _new_id()
         self.failure: ErrorReport | None = None
         self.warning: ErrorReport | None = None
         self.checkpoint_path = resume_path
@@ -54,10 +81,31 @@ class TrainingRun:
         self._snapshot_due_s = now
         self._speed = Speed()
         self._memory = TrainingMemory()
+        self.kept = KeptStates()
+        self.changes: list[Change] = []
+        self._way: Way | None = None
+        self._keep_due_s = 0.0
 
     @property
     def step(self) -> int:
         return self.loop.step
+
+    @classmethod
+    def again(cls, before: TrainingRun, loop: TrainingLoop, way: Way) -> TrainingRun:
+        """A run that goes to a step of the run before it. A step back gives it a new id, so that
+        the checkpoints of the other one stay."""
+        run = cls(loop, way.start)
+        if way.step < before.step:
+            run.id, run.checkpoint_step = _new_id(), 0
+        else:
+            run.checkpoint_path = before.checkpoint_path
+            run.checkpoint_step = before.checkpoint_step
+        run.kept = before.kept.until(way.step)
+        run.changes = [change for change in before.changes if change.step < way.step]
+        run._way = msgspec.structs.replace(
+            way, changes=tuple(c for c in run.changes if c.step >= way.start.step)
+        )
+        return run
 
     def steps(self) -> Generator[bool, None, None]:
         """Train, as `TrainingLoop.steps`; yields whether a snapshot is due.
@@ -65,9 +113,15 @@ class TrainingRun:
         Ends early, with `failure` set, if the model raises or the loss is NaN or infinite.
         """
         try:
+            if self._follow_way():
+                yield True
             with closing(self.loop.steps()) as steps:
+                self._keep()
                 for _ in steps:
+                    self._follow_way()
                     now = perf_counter()
+                    if now >= self._keep_due_s:
+                        self._keep()
                     due = now >= self._snapshot_due_s
                     if due:
                         self._snapshot_due_s = now + SNAPSHOT_INTERVAL_S
@@ -76,6 +130,8 @@ class TrainingRun:
                         self.save()
                     if self.failure is None:
                         yield due
+                    if not self._keep_due_s:
+                        self._keep()
                     if self.failure is not None:  # set by `_flush`, here or during the yield
                         return
         except Exception as error:
@@ -84,6 +140,7 @@ class TrainingRun:
     def close(self) -> None:
         """Move the model back to the CPU. The run cannot go on afterwards."""
         self._flush()  # figures are computed from gradients, which `close` moves
+        self._keep()
         try:
             self.loop.close()
         except RuntimeError as error:  # a failed CUDA device gives nothing back
@@ -102,16 +159,50 @@ class TrainingRun:
 
     def adjust(self, setup: TrainingSetup) -> None:
         """Take the parameters of another set-up of the same optimizer. Raises LabError."""
-        if setup.optimizer == self.loop.setup.optimizer:
+        if self._way is None and setup.optimizer == self.loop.setup.optimizer:
             self.loop.adjust(setup.optimizer_params)
+            self.changes.append(Change(self.step, setup.optimizer_params))
 
     @contextmanager
     def between_steps(self) -> Iterator[None]:
         """The engine does its other work between two steps in this context: it may draw random
         numbers and change gradients without changing the run."""
         self._flush()  # the figures of the last steps are computed from their gradients
+        before = self._versions()
         with self.loop.random.suspended():
             yield
+        if self._versions() != before:
+            self._keep_due_s = 0.0  # a weight was edited: no repetition would lead here
+
+    def _versions(self) -> list[int]:
+        return [tensor._version for tensor in self.loop.model.state_dict().values()]
+
+    # -- going to a step -------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        """Keep the state in memory. A run that has diverged keeps none."""
+        started = perf_counter()
+        self._flush()
+        if self.failure is None:
+            self.kept.add(self.loop.checkpoint(self.id))
+        now = perf_counter()
+        self._keep_due_s = now + max(KEEP_INTERVAL_S, (now - started) / KEEP_SHARE)
+
+    def _follow_way(self) -> bool:
+        """Make the changes that were made at this step before. At the end of the way, make the new
+        ones and return True."""
+        way = self._way
+        if way is None:
+            return False
+        for change in way.changes:
+            if change.step == self.step:
+                self.loop.adjust(change.optimizer_params)
+        if self.step < way.step:
+            return False
+        self._way = None
+        self.loop.become(way.setup, way.objective)
+        way.arrived()
+        return True
 
     # -- snapshots -------------------------------------------------------------------------------
 
@@ -181,3 +272,7 @@ class TrainingRun:
         now = perf_counter()
         cost_s = now - started
         self._checkpoint_due_s = now + max(CHECKPOINT_INTERVAL_S, cost_s / CHECKPOINT_SHARE)
+
+
+def _new_id() -> str:
+    return f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"

@@ -245,9 +245,10 @@ def test_every_optimizer_is_resumed_bit_for_bit(optimizer: str) -> None:
     check_resumed(setup, 5, bias=optimizer not in WHOLE_MATRICES)
 
 
+@pytest.mark.parametrize("pieces", [3, 6])  # before the end of an epoch, and in the next one
 @pytest.mark.parametrize("each", ["epoch", "step"])
 @pytest.mark.parametrize("kind", sorted(SCHEDULES.keys() - {"ReduceLROnPlateau"}))
-def test_every_scheduler_is_resumed_bit_for_bit(kind: str, each) -> None:
+def test_every_scheduler_is_resumed_bit_for_bit(kind: str, each, pieces: int) -> None:
     check_resumed(replace(SGD, schedule=Schedule(f"lr_scheduler.{kind}", SCHEDULES[kind], each)), 6)
 
 

@@ -1,0 +1,70 @@
+"""States of a run in memory, so that it can go back to any of its steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from torch import Tensor
+
+from .checkpoint_fields import Checkpoint
+
+MAX_STATES = 32
+MAX_BYTES = 512 * 2**20
+
+
+class KeptStates:
+    """The first state of a run and later ones, in the order of their steps.
+
+    There are at most MAX_STATES, of MAX_BYTES together: beyond that one goes whose neighbours are
+    closest, but not the first and the last. A state of more than half of MAX_BYTES is not kept.
+    """
+
+    def __init__(self) -> None:
+        self._states: list[Checkpoint] = []
+
+    def add(self, state: Checkpoint) -> None:
+        """Keep a copy of a state, on the CPU. One of the same step is replaced, later ones go."""
+        copies = {name: _copied(getattr(state, name)) for name in ("model", "optimizer", "rng")}
+        copy = msgspec.structs.replace(state, **copies, epoch_rng=_copied(state.epoch_rng))
+        self._states = [kept for kept in self._states if kept.step < state.step]
+        size = _bytes(copy)
+        if 2 * size > MAX_BYTES:
+            return
+        self._states.append(copy)
+        while len(self._states) > max(2, min(MAX_STATES, MAX_BYTES // max(1, size))):
+            steps = [kept.step for kept in self._states]
+            _, closest = min((steps[i + 1] - steps[i - 1], i) for i in range(1, len(steps) - 1))
+            del self._states[closest]
+
+    def newest(self, step: int) -> Checkpoint | None:
+        """The newest state at a step or before it; None if there is none."""
+        before = [state for state in self._states if state.step <= step]
+        return before[-1] if before else None
+
+    def until(self, step: int) -> KeptStates:
+        """Those at a step or before it."""
+        found = KeptStates()
+        found._states = [state for state in self._states if state.step <= step]
+        return found
+
+
+def _copied(value: Any) -> Any:
+    """A copy of nested dicts and lists, with its tensors on the CPU."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, Tensor):
+        return value.nbytes
+    if isinstance(value, Checkpoint):
+        return _bytes([value.model, value.optimizer])
+    if isinstance(value, dict):
+        value = list(value.values())
+    return sum(map(_bytes, value)) if isinstance(value, list) else 0

@@ -1,0 +1,270 @@
+"""A run that goes to one of its steps, back or on, and from there another way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import nn
+
+from engine.errors import LabError
+from engine.project.document import DataSetup, Schedule, TrainingSetup, replace
+from engine.protocol import (
+    AdjustTrainingCommand,
+    ContinueTrainingCommand,
+    ErrorSnapshot,
+    StepTrainingCommand,
+    TrainCommand,
+)
+from engine.training import data, kept_states, run
+from engine.training.kept_states import KeptStates
+from engine.training.loop import TrainingLoop
+
+from .test_training_handlers import MLP, Client, assert_equal
+
+SETUP = TrainingSetup(epochs=3, batch_size=512, seed=3, optimizer_params={"lr": 0.01})
+STEPS = 9  # three batches of 1,437 samples in each of three epochs
+SGD = replace(SETUP, optimizer="optim.SGD", optimizer_params={"lr": 0.5, "momentum": 0.9})
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    client = Client()
+    yield client
+    client.session.close()
+
+
+@pytest.fixture(autouse=True)
+def _every_third_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States are kept by steps here, not by time."""
+    keep = run.TrainingRun._keep
+
+    def by_steps(self: run.TrainingRun) -> None:
+        keep(self)
+        self._keep_due_s = 1.0 if self.step % 3 == 1 else 1e18
+
+    monkeypatch.setattr(run.TrainingRun, "_keep", by_steps)
+    monkeypatch.setattr(run, "perf_counter", lambda: 2.0)
+
+
+def begin(client: Client, setup: TrainingSetup = SETUP, **options) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=setup, fresh=True, **options))
+
+
+def go_to(client: Client, step: int, setup: TrainingSetup = SETUP) -> None:
+    client.send(TrainCommand(id=2, model=MLP, training=setup, to_step=step))
+    client.run_to_end()
+
+
+def after(steps: int, setup: TrainingSetup = SETUP) -> dict[str, torch.Tensor]:
+    """The weights of a run that did so many steps and never went back."""
+    client = Client()
+    begin(client, setup, paused=True)
+    for _ in range(steps):
+        client.send(StepTrainingCommand(id=2))
+    weights = client.weights()
+    client.session.close()
+    return weights
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        SETUP,
+        replace(SGD, schedule=Schedule("lr_scheduler.StepLR", {"step_size": 1}), clip_norm=0.1),
+    ],
+)
+def test_back_to_each_step_and_on_to_the_end_bit_for_bit(client: Client, setup) -> None:
+    begin(client, setup)
+    client.run_to_end()
+    end = client.weights()
+    for step in (5, 9, 0, 3, 4, 8, 1):
+        go_to(client, step, setup)
+        assert (client.last.state, client.last.step) == ("paused", step), client.last.error
+        assert_equal(client.weights(), after(step, setup))
+    client.send(ContinueTrainingCommand(id=3))
+    client.run_to_end()
+    assert client.last.state == "finished"
+    assert_equal(client.weights(), end)
+
+
+def test_a_paused_run_goes_on_to_a_step_and_back(client: Client) -> None:
+    begin(client, paused=True)
+    first = client.last.run
+    go_to(client, 7)
+    assert (client.last.step, client.last.run) == (7, first)
+    assert_equal(client.weights(), after(7))
+    go_to(client, 2)
+    assert client.last.step == 2 and client.last.run != first
+    assert_equal(client.weights(), after(2))
+
+
+def test_the_plots_get_the_steps_up_to_there_and_no_others(client: Client) -> None:
+    begin(client)
+    client.run_to_end()
+    before = [s.steps for s in client.said]
+    seen = len(client.said)
+    go_to(client, 5)
+    steps = [n for s in client.said[seen:] for n in s.steps.step]
+    assert steps == [1, 2, 3, 4, 5]
+    losses = [loss for s in client.said[seen:] for loss in s.steps.loss]
+    assert losses == [loss for columns in before for loss in columns.loss][:5]
+    epochs = [row.epoch for s in client.said[seen:] for row in s.epoch_rows]
+    assert epochs == [1]
+
+
+def test_other_rates_on_the_way_are_repeated_where_they_came(client: Client) -> None:
+    slower = replace(SETUP, optimizer_params={"lr": 0.001})
+
+    def train(client: Client, steps: int) -> None:
+        begin(client, paused=True)
+        for step in range(steps):
+            if step == 4:
+                client.send(AdjustTrainingCommand(id=2, training=slower))
+            client.send(StepTrainingCommand(id=2))
+
+    train(client, 9)
+    for step in (8, 5, 3):
+        go_to(client, step, slower)
+        other = Client()
+        train(other, step)
+        assert_equal(client.weights(), other.weights())
+        other.session.close()
+
+
+def plain_fork(start: dict[str, torch.Tensor], at: int) -> dict[str, torch.Tensor]:
+    """Adam for the first `at` steps, then SGD: written by hand."""
+    torch.manual_seed(SETUP.seed)
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 10)
+    )
+    names = {"1.": "linear1.", "4.": "linear2."}
+    model.load_state_dict({new + k: start[old + k] for new, old in names.items()
+                           for k in ("weight", "bias")})  # fmt: skip
+    torch.manual_seed(SETUP.seed)
+    dataset = data.load(SETUP.data)
+    optimizer: torch.optim.Optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for step in range(STEPS):
+        if step == at:
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+        x, y = dataset.train_batch(step % 3, SETUP.batch_size, SETUP.seed, step // 3)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    state = model.state_dict()
+    return {old + k: state[new + k] for new, old in names.items() for k in ("weight", "bias")}
+
+
+@pytest.mark.parametrize("at", [0, 4, 6])
+def test_from_there_on_with_another_optimizer(client: Client, at: int) -> None:
+    begin(client, paused=True)
+    start = client.weights()
+    client.send(ContinueTrainingCommand(id=2))
+    client.run_to_end()
+    go_to(client, at, SGD)
+    client.send(ContinueTrainingCommand(id=3))
+    client.run_to_end()
+    assert client.last.state == "finished"
+    assert_equal(client.weights(), plain_fork(start, at))
+
+
+def test_from_there_on_with_another_loss_and_more_epochs(client: Client) -> None:
+    begin(client)
+    client.run_to_end()
+    go_to(client, 6, replace(SETUP, loss="nn.MSELoss", epochs=4))
+    seen = len(client.said)
+    client.send(ContinueTrainingCommand(id=3))
+    client.run_to_end()
+    assert (client.last.state, client.last.step, client.last.total_steps) == ("finished", 12, 12)
+    losses = [loss for s in client.said[seen:] for loss in s.steps.loss]
+    assert max(losses) < 0.3  # against one-hot rows: about a tenth; cross-entropy is 2.3
+
+
+def test_a_weight_that_was_edited_is_there_again(client: Client) -> None:
+    begin(client, paused=True)
+    for _ in range(5):
+        client.send(StepTrainingCommand(id=2))
+    live = client.session.lab.models.live
+    assert live is not None
+    with torch.no_grad(), client.session.lab.run.between_steps():  # pyright: ignore
+        live.module.get_parameter("linear2.bias").fill_(0.25)
+    edited = client.weights()
+    for _ in range(2):
+        client.send(StepTrainingCommand(id=2))
+    later = client.weights()
+    go_to(client, 5)
+    assert_equal(client.weights(), edited)
+    go_to(client, 7)
+    assert_equal(client.weights(), later)
+    go_to(client, 4)
+    assert_equal(client.weights(), after(4))
+
+
+@pytest.mark.parametrize(
+    ("setup", "step", "words"),
+    [
+        (SETUP, 10, r"The run has the steps 0 to 9, not 10"),
+        (SETUP, -1, "not -1"),
+        (replace(SETUP, batch_size=64), 3, "The batch size of a run cannot change"),
+        (replace(SETUP, seed=4), 3, "The seed of a run cannot change"),
+        (replace(SETUP, precision="bfloat16"), 3, "The precision of a run cannot change"),
+        (replace(SETUP, data=DataSetup("digits", {}, 0.5)), 3, "The data set of a run cannot"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(client: Client, setup, step: int, words: str) -> None:
+    begin(client)
+    client.run_to_end()
+    end = client.weights()
+    client.send(TrainCommand(id=2, model=MLP, training=setup, to_step=step))
+    assert isinstance(client.said[-1], ErrorSnapshot)
+    with pytest.raises(AssertionError, match=words):
+        raise AssertionError(client.said[-1].error.message)
+    assert_equal(client.weights(), end)
+
+
+def test_without_a_run_or_with_another_model_or_without_states(client: Client, monkeypatch) -> None:
+    go_to(client, 0)
+    assert "There is no run to go back in" in client.said[-1].error.message
+    monkeypatch.setattr(kept_states, "MAX_BYTES", 1000)
+    begin(client)
+    client.run_to_end()
+    go_to(client, 3)
+    assert "No state of the run is in memory" in client.said[-1].error.message
+
+
+# -- the states in memory --------------------------------------------------------------------------
+
+
+def test_states_thin_out_but_for_the_first_and_the_last(monkeypatch) -> None:
+    loop = TrainingLoop(nn.Linear(2, 2), replace(SETUP, data=DataSetup("moons", {"samples": 50})))
+    states = KeptStates()
+    for step in range(500):
+        loop.step = step
+        states.add(loop.checkpoint("run"))
+        kept = sorted({states.newest(at).step for at in range(step + 1)})  # pyright: ignore
+        assert len(kept) <= kept_states.MAX_STATES
+        assert (kept[0], kept[-1]) == (0, step)
+    assert max(b - a for a, b in pairwise(kept)) <= 64
+    assert states.newest(-1) is None
+    assert states.until(100).newest(499).step <= 100  # pyright: ignore
+    loop.step = 200
+    states.add(loop.checkpoint("run"))
+    assert states.newest(499).step == 200  # pyright: ignore  # later ones are of another way
+    loop.close()
+
+
+def test_a_state_is_a_copy(client: Client) -> None:
+    model = nn.Linear(2, 2)
+    loop = TrainingLoop(model, replace(SETUP, data=DataSetup("moons", {"samples": 50})))
+    states = KeptStates()
+    states.add(loop.checkpoint("run"))
+    before = model.weight.detach().clone()
+    with torch.no_grad():
+        model.weight.zero_()
+    state = states.newest(0)
+    assert state is not None and torch.equal(state.model["weight"], before)
+    loop.close()
+    with pytest.raises(LabError):
+        loop.become(replace(SETUP, device="cuda:7"), loop.objective)
