@@ -108,18 +108,23 @@ class Application(QObject):
         bench.actions.bind(self._calls())
 
     def open(self) -> None:
-        """Show the Start page; offer recovered work."""
-        self.window.show_workspace("start")
+        """Show the Start page if nothing is shown yet; offer recovered work."""
+        if self.window.workspace is None:
+            self.window.show_workspace("start")
         self.frame.offer(find_recoveries(self._recovery))
 
     def start(self, path: str = "") -> None:
-        """Start the engine, and make the page that a project needs; then show a file."""
-        if self.window.workspace is None:
+        """Start the engine, and make the page that a project needs; then show a file. A window that
+        shows nothing yet has the Start page only where no project is shown."""
+        is_new = self.window.workspace is None
+        if is_new and not path:
             self.open()
         self.bench.link.start()
         self.window.page("model")
         if path:
             self.bench.files.open(path)
+            if is_new:
+                self.open()
 
     def close(self) -> None:
         """End the engine and the layout worker, and remove the recovery file. May be called

@@ -22,12 +22,12 @@ def make(qtbot, tmp_path, answers):
     """Open the program again and again on the same settings; all are closed at the end."""
     opened: list[Application] = []
 
-    def open_program() -> Application:
+    def open_program(path: str = "") -> Application:
         settings = Settings(QSettings(str(tmp_path / "s.ini"), QSettings.Format.IniFormat))
         application = build(InlineLink, answers, settings, tmp_path / "recovery")
         application.window.show()
         opened.append(application)
-        application.start()
+        application.start(path)
         return application
 
     yield open_program
@@ -213,13 +213,21 @@ def test_discarded_work_is_offered_no_more(make, tmp_path):
 def test_a_damaged_file_at_the_start_is_told_and_the_engine_starts(make, tmp_path):
     path = tmp_path / "damaged.tlab"
     path.write_text(files.dumps(work()).replace('"canvas_zoom": 1.0', '"canvas_zoom": NaN'))
-    program = make()
-    program.bench.link.close()
-    program.start(str(path))
+    program = make(str(path))
     program.bench.link.drain()
+    assert program.window.workspace == "start"
     banner = program.window.banners.banner("file")
     assert banner is not None and "view.canvas_zoom: This number is not finite." in banner.title
     assert program.bench.link.state == "ready"
+
+
+def test_a_project_at_the_start_is_shown_at_once_and_work_is_offered(make, crashed, tmp_path):
+    path = tmp_path / "work.tlab"
+    files.save(work(), path)
+    program = make(str(path))
+    assert program.window.workspace == "model"
+    assert "start" not in program.window.pages
+    assert program.window.banners.banner("recovery_0") is not None
 
 
 def test_a_project_dropped_anywhere_is_opened(make, tmp_path):
