@@ -221,7 +221,10 @@ def test_a_damaged_file_at_the_start_is_told_and_the_engine_starts(make, tmp_pat
     assert program.bench.link.state == "ready"
 
 
-def test_a_project_at_the_start_is_shown_at_once_and_work_is_offered(make, crashed, tmp_path):
+def test_a_project_at_the_start_is_shown_at_once_and_work_is_offered(make, tmp_path):
+    crashed = Autosave(Store(work()), lambda: True, lambda: "", tmp_path / "recovery")
+    crashed.write()
+    crashed._lock.unlock()  # as the system does when a process dies
     path = tmp_path / "work.tlab"
     files.save(work(), path)
     program = make(str(path))
