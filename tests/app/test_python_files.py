@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QToolButton
 
 from app.presenters.python_files import PythonFiles
@@ -27,7 +28,8 @@ from engine.protocol import (
     Variable,
     VariablesSnapshot,
 )
-from widgets.subject.chooser import SubjectChooser
+from tests.words import assert_same_words
+from widgets.subject.chooser import Group, Offer, SubjectChooser
 
 NET = FileObject("Net", "class", "Net")
 DEEP = FileObject("Deep", "class", "Deep", ("width", "depth"))
@@ -187,6 +189,24 @@ def test_what_a_file_holds_is_offered_until_the_engine_ends(bench, link, files, 
     assert chooser.button.text() == "Subject: net.py: Net()" and need(chooser) == "Run net.py"
 
 
+def test_words_of_the_chooser_and_of_what_asks_for_arguments(qtbot):
+    chooser = SubjectChooser()
+    qtbot.addWidget(chooser)
+    offer = Offer(FileSubject("net.py", "Deep"), "class Deep", ("width", "depth"))
+    chooser.show_offers([Group("net.py", (offer,), again="Run net.py again")])
+    chooser.button.menu().aboutToShow.emit()
+    chooser.ask_arguments(offer)
+    chooser.arguments.hide()
+    assert_same_words(chooser, "subject_chooser")
+
+
+def test_the_menu_opens_below_its_button(chooser):
+    chooser.open_menu()
+    menu = chooser.button.menu()
+    assert menu.pos() == chooser.button.mapToGlobal(QPoint(0, chooser.button.height()))
+    menu.hide()
+
+
 def test_arguments_are_asked_for_and_tried_before_they_are_taken(bench, link, files, chooser, net):
     link.get_ready()
     files.run(str(net), opening=True)
@@ -221,6 +241,7 @@ def test_an_error_is_shown_with_the_users_lines_and_the_file_can_run_again(
     error = ErrorReport(type="ValueError", message="no", line=3, traceback=f"{lines}ValueError: no")
     link.answer(ErrorSnapshot(command="RunFileCommand", error=error))
     assert banner(bench).title == "net.py stopped at line 3. ValueError: no"
+    assert bench.window.said == ["Running net.py …", "net.py stopped."]
     code = banner(bench).findChild(QPlainTextEdit, "banner_code")
     assert code.toPlainText() == f"{lines}ValueError: no"
     assert code.accessibleName() == "Where it stopped"
@@ -270,12 +291,12 @@ def test_a_change_of_the_file_is_offered(bench, link, files, chooser, net, qtbot
         qtbot.waitUntil(lambda: banner(bench, key) is not None)
         assert banner(bench, key).title == "net.py has changed since it ran"
         assert need(chooser) == "Run net.py again"
-        before = len(runs(link))
+        before, subject = len(runs(link)), bench.project.subject
         press(banner(bench, key), "Run net.py again")
         assert len(runs(link)) == before + 1 and need(chooser) == ""
-        link.answer(ran(net, NET))
+        link.answer(ran(net, MODEL))
         assert banner(bench, key) is None and not files.has_changed(str(net))
-        assert need(chooser) == ""
+        assert need(chooser) == "" and bench.project.subject == subject
 
 
 def test_a_change_that_is_taken_back_is_offered_no_more(bench, link, files, net):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from engine.protocol import Finding
 from widgets import make, theme
@@ -28,7 +28,6 @@ class FindingNote(QFrame):
         make.named(self, "finding_note", "Advice")
         self.setFont(QGuiApplication.font())  # the console, its parent there, has a font for code
         self.setAccessibleDescription(finding.text)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.finding = finding
         self._toggle = make.tool_button(
             "finding_open",
@@ -70,9 +69,7 @@ class FindingNote(QFrame):
         )
         fix = make.row((self._fix, 1), (copy, 0, top), gap=2)
         self._more = make.page(self._evidence, fix, gap=half, margins=(4 * theme.GRID, 0, 0, half))
-        self._column = make.column(
-            head, self._more, on=self, gap=0, margins=(theme.GRID, 2, half, 2)
-        )
+        make.column(head, self._more, on=self, gap=0, margins=(theme.GRID, 2, half, 2))
         self.set_open(is_open)
 
     @property
@@ -87,16 +84,8 @@ class FindingNote(QFrame):
         self.updateGeometry()
         self.height_changed.emit()
 
-    def hasHeightForWidth(self) -> bool:
-        return True
-
-    def heightForWidth(self, width: int) -> int:
-        if self._column.hasHeightForWidth():  # not without a text that wraps
-            return self._column.totalHeightForWidth(width)
-        return self._column.totalSizeHint().height()
-
     def sizeHint(self) -> QSize:
-        return QSize(WIDTH, self.heightForWidth(WIDTH))
+        return QSize(WIDTH, super().sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -30,6 +30,7 @@ from engine.project import edits
 from engine.project.document import Project, replace
 from engine.project.subject import ConsoleSubject, FileSubject
 from engine.protocol import (
+    MODEL_FILE,
     GraphEdge,
     GraphNode,
     GraphSnapshot,
@@ -40,6 +41,7 @@ from engine.protocol import (
     TraceSnapshot,
     WeightRow,
 )
+from tests.model_snapshots import model_snapshot
 
 CELL = SourceLine("<cell 1>", 2, "y = net(x)")
 LOSS = SourceLine("<cell 1>", 3, "loss = y.sum()")
@@ -180,6 +182,24 @@ def test_a_block_of_the_canvas_is_a_module_by_its_name():
     assert nodes_of(Blocks((block,)), known) == (1, 2, 3, 4)
     on_console = Known(replace(project, subject=ConsoleSubject("net")), known.graph)
     assert blocks_of(Module("fc"), on_console) == ()
+
+
+def test_a_line_of_the_models_file_is_its_block():
+    project, block = edits.add_block(Project(), "nn.Linear", 0, 0)
+    known = Known(project, model=model_snapshot(lines={block: (7, 9)}))
+    assert blocks_of(Line(MODEL_FILE, 9), known) == (block,)
+    assert blocks_of(Line(MODEL_FILE, 8), known) == blocks_of(Line("<cell 1>", 9), known) == ()
+    assert blocks_of(Line(MODEL_FILE, 9), Known(project)) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "rule", "path"),
+    [("", "", ""), ("y = net(x)", "", "net"), ("", "MulBackward0", "net")],
+)
+def test_only_a_trace_of_the_batch_calls_the_subject_by_no_name(source, rule, path):
+    trace = TraceSnapshot(calls=(), source=source, rule=rule)
+    assert Known(ON_CONSOLE, trace=trace).trace_path() == path
+    assert Known(ON_CONSOLE).trace_path() is None
 
 
 def test_calls_of_a_trace_and_the_nodes_that_they_made():

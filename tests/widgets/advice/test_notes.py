@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QToolButton
+from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
+from engine.project.document import replace
 from engine.protocol import Finding
+from engine.protocol.advice_snapshots import FindingKind
 from tests.pictures import assert_same_picture
-from widgets import theme
+from tests.words import assert_same_words
+from widgets import make, theme
+from widgets.advice.kinds import KINDS
 from widgets.advice.note import FindingNote
 from widgets.advice.note_list import FindingList
 from widgets.console.transcript import Transcript
@@ -137,6 +143,32 @@ def test_notes_beside_a_run_take_room_only_if_there_are_some(qtbot):
     assert [note.finding for note in beside.notes()] == [ZERO_GRAD]
     click(beside.notes()[0], "finding_dismiss")
     assert beside.notes() == [] and beside.isHidden()
+
+
+def test_words_of_a_note_of_each_kind(qtbot):
+    assert KINDS.keys() == set(get_args(FindingKind))
+    beside = FindingList()
+    qtbot.addWidget(beside)
+    for kind in KINDS:
+        beside.add(replace(ZERO_GRAD, kind=kind))
+    assert_same_words(beside, "finding_list")
+
+
+def test_picture_of_notes_beside_a_run(qtbot, qapp):
+    beside = FindingList()
+    qtbot.addWidget(beside)
+    for finding in (BROADCAST, ZERO_GRAD):
+        beside.add(finding)
+    beside.add(replace(ZERO_GRAD, fix=f"{ZERO_GRAD.fix}  # " + "before loss.backward() " * 4))
+    beside.notes()[-1].set_open(True)
+    view = make.page(beside, (QWidget(), 1), margins=0)
+    qtbot.addWidget(view)
+    view.resize(480, 200)
+    view.show()
+    qapp.processEvents()
+    fix = beside.notes()[-1].findChild(QLabel, "finding_fix")
+    assert fix.height() == fix.heightForWidth(fix.width())  # all of its lines show
+    assert_same_picture(view, "finding_list")
 
 
 def test_picture_of_notes_in_the_console(transcript, qapp):

@@ -16,6 +16,7 @@ from engine.protocol import (
 )
 from tests.pictures import assert_same_picture
 from tests.widgets.structure.small_structure import WHOLE
+from tests.words import assert_same_words
 from widgets import theme
 from widgets.structure.compare_button import CompareButton
 from widgets.structure.difference_view import DifferenceView
@@ -115,6 +116,11 @@ def test_equal_ones_are_told_to_be_equal(view):
     view.show_difference(TOLD)
     assert view.words.property("role") == ""
     assert "first 400 calls are equal" in outputs_words(replace(SAME, first=400))
+
+
+def test_words_of_the_view(view):
+    view.show_difference(TOLD)
+    assert_same_words(view, "difference_view")
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
