@@ -85,6 +85,15 @@ class Settings:
     def autograd_more(self, on: bool) -> None:
         self._store.setValue("autograd/more", "true" if on else "false")
 
+    @property
+    def train_parameters(self) -> bool:
+        """Whether Train shows the parameters beside its plots."""
+        return str(self._store.value("train/parameters", "false")) == "true"
+
+    @train_parameters.setter
+    def train_parameters(self, on: bool) -> None:
+        self._store.setValue("train/parameters", "true" if on else "false")
+
     def bytes(self, name: str) -> QByteArray:
         """A saved geometry or dock state; empty if there is none."""
         value = self._store.value(f"window/{name}")

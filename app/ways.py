@@ -26,6 +26,7 @@ def ways(to: Workspaces) -> tuple[Way, ...]:
         Way("code", "&Code", _beside_graph, lambda _: to.at_chosen().show_lines()),
         Way("graph", "Autograd &graph", nodes_of, lambda _: to.at_chosen().show_nodes()),
         Way("gradients", "Gra&dients", _has_gradient, lambda r: to.at_chosen().show_gradient(r)),
+        Way("parameters", "&Train", parameter_of, lambda _: to.at_parameters().come_up()),
         Way("trace", "&Forward, op by op", calls_of, lambda _: to.at_trace().show_chosen()),
         Way("values", "&Values", expression_of, lambda r: to.at_tensors().show_values(r)),
         Way("step values", "&Values", _in_file, lambda r: to.at_chosen().show_values(r)),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from app.presenters.autograd.trace import TracePresenter
     from app.presenters.model.structure import StructurePresenter
     from app.presenters.model.workspace import ModelPresenter
+    from app.presenters.parameters import ParametersPresenter
     from app.presenters.start import StartPresenter
     from app.presenters.tensors.workspace import TensorsPresenter
     from app.presenters.train import TrainPresenter
@@ -90,6 +91,11 @@ class Workspaces(QObject):
     def at_train(self) -> TrainPresenter:
         self._window.show_workspace("train")
         return self.train
+
+    def at_parameters(self) -> ParametersPresenter:
+        """Train in front, with its table of parameters."""
+        self.at_train()
+        return self.parameters
 
     def at_structure(self) -> StructurePresenter:
         self._window.show_workspace("model")
@@ -258,6 +264,7 @@ class Workspaces(QObject):
     @cached_property
     def train(self) -> TrainPresenter:
         from app.presenters.objective import ObjectivePresenter
+        from app.presenters.parameters import ParametersPresenter
         from app.presenters.train import TrainPresenter
         from widgets.training.train_view import TrainView
 
@@ -265,6 +272,7 @@ class Workspaces(QObject):
         view.findings.muted.connect(self.advice_muted)
         presenter = TrainPresenter(self._bench, view, self)
         ObjectivePresenter(self._bench, view.form, self)
+        self.parameters = ParametersPresenter(self._bench, view, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
         self._connect_switch(view.bar.own_backward)
         self._window.add_page("train", view)

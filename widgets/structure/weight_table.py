@@ -14,29 +14,42 @@ from widgets.structure.module_tree import ROW_HEIGHT
 from widgets.structure.sparkline import Sparkline
 from widgets.structure.weights_model import (
     COLUMNS,
+    COUNT,
+    DTYPE,
+    GRADIENT,
     HISTOGRAM,
+    KIND,
     MEAN,
     NAME,
     OPTIMIZER,
     ROW_ROLE,
     SHAPE,
     SHARED,
+    SIZE,
     STD,
+    TRAINABLE,
+    UPDATE,
     WeightFilter,
     WeightsModel,
 )
 from widgets.theme import GRID
 
-_WIDTHS = (168, 80, 80, 80, 80, 72, 72, 72, 72, 72, 64, 80, 120)
+_WIDTHS = (168, 80, 80, 80, 80, 72, 72, 72, 72, 72, 72, 64, 80, 120)
 _WIDEST = 280
+_NOT_OF_A_RUN = (COUNT, SIZE, DTYPE, KIND)
+"""Columns that no step changes."""
+_FIRST_OF_A_RUN = (NAME, GRADIENT, UPDATE, OPTIMIZER, TRAINABLE, MEAN, STD, SHAPE)
+_NARROW = 64
+"""The least width of these columns, in pixels: the table stands beside plots."""
 
 
 class WeightTable(QWidget):
-    """`rows_chosen()` when the selected rows have changed; `chosen` has them."""
+    """`rows_chosen()` when the selected rows have changed; `chosen` has them. `of_run`: it
+    stands beside the plots of a run, with only the columns that steps change."""
 
     rows_chosen = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, of_run: bool = False) -> None:
         super().__init__(parent)
         self.model = WeightsModel(self)
         self.filter = WeightFilter(self)
@@ -49,7 +62,10 @@ class WeightTable(QWidget):
         )
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self.filter.search)
+        self._widths = list(_WIDTHS)
         self.table = self._make_table()
+        if of_run:
+            self._arrange_for_run()
         self.count = make.label("", "muted", "weights_count")
         self.copy_button = make.tool_button(
             "weights_copy",
@@ -94,6 +110,15 @@ class WeightTable(QWidget):
         theme.notifier.changed.connect(table.viewport().update)
         return table
 
+    def _arrange_for_run(self) -> None:
+        header = self.table.horizontalHeader()
+        for column in _NOT_OF_A_RUN:
+            header.setSectionHidden(column, True)
+        for place, column in enumerate(_FIRST_OF_A_RUN):
+            self._widths[column] = _NARROW
+            header.moveSection(header.visualIndex(column), place)
+            header.resizeSection(column, _NARROW)
+
     @property
     def chosen(self) -> tuple[WeightRow, ...]:
         """The selected rows, in the order of the structure."""
@@ -115,6 +140,7 @@ class WeightTable(QWidget):
     def show_structure(self, whole: StructureSnapshot) -> None:
         self.model.show_structure(whole)
         self.table.setColumnHidden(OPTIMIZER, not whole.optimizers)
+        self.table.setColumnHidden(UPDATE, all(row.update is None for row in whole.weights))
         self.table.setColumnHidden(SHARED, not any(row.shared_with for row in whole.weights))
         self._make_room()
 
@@ -140,7 +166,7 @@ class WeightTable(QWidget):
         """Make columns as wide as their texts, up to _WIDEST."""
         for column in (NAME, SHAPE, MEAN, STD):
             wanted = min(self.table.sizeHintForColumn(column) + GRID, _WIDEST)
-            self.table.setColumnWidth(column, max(_WIDTHS[column], wanted))
+            self.table.setColumnWidth(column, max(self._widths[column], wanted))
 
     def _show_count(self) -> None:
         shown, known = self.filter.rowCount(), len(self.model.rows)

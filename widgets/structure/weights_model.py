@@ -63,8 +63,16 @@ COLUMNS = (
     ),
     Column(
         "Gradient",
-        "The 2-norm of its .grad. none: no backward has given it one.",
+        "The 2-norm of its .grad. none: no backward has given it one. That is red where others"
+        " have one.",
         _gradient,
+        right=True,
+    ),
+    Column(
+        "Update",
+        "How far one optimizer step moved it: the 2-norm of the change as a share of its own."
+        " Around 0.001 is usual.",
+        lambda row: "–" if row.update is None else format_number(row.update, 3),
         right=True,
     ),
     Column(
@@ -99,6 +107,7 @@ COLUMNS = (
     STD,
     HISTOGRAM,
     GRADIENT,
+    UPDATE,
     TRAINABLE,
     OPTIMIZER,
     COUNT,
@@ -116,6 +125,7 @@ _KEYS: dict[int, Callable[[WeightRow], float]] = {
     STD: lambda row: _number(row.std),
     HISTOGRAM: lambda row: row.histogram.width if row.histogram else -1,
     GRADIENT: lambda row: _number(row.gradient),
+    UPDATE: lambda row: _number(row.update),
 }
 """Columns that are sorted by a number; the others are sorted by their texts."""
 
@@ -131,6 +141,7 @@ class WeightsModel(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.rows: tuple[WeightRow, ...] = ()
+        self._has_gradients = False
         self._preview: Mapping[str, InitialValues] = {}
 
     def show_structure(self, whole: StructureSnapshot) -> None:
@@ -139,6 +150,7 @@ class WeightsModel(QAbstractTableModel):
         if is_new:
             self.beginResetModel()
         self.rows = whole.weights
+        self._has_gradients = any(row.gradient is not None for row in whole.weights)
         if is_new:
             self.endResetModel()
         else:
@@ -198,11 +210,15 @@ class WeightsModel(QAbstractTableModel):
         colors = theme.current()
         if column == OPTIMIZER and row.trainable and not row.fed_by:
             return colors.color("error")
+        if column == GRADIENT and row.trainable and row.gradient is None and self._has_gradients:
+            return colors.color("error")
         if column in (MEAN, STD) and row.name in self._preview:
             return colors.color("accent")
         if column == NAME:
             return colors.color("leaf" if row.trainable else "muted")
-        return colors.color("text" if column in (SHAPE, COUNT, MEAN, STD, GRADIENT) else "muted")
+        return colors.color(
+            "text" if column in (SHAPE, COUNT, MEAN, STD, GRADIENT, UPDATE) else "muted"
+        )
 
 
 class WeightFilter(QSortFilterProxyModel):

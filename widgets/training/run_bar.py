@@ -38,6 +38,7 @@ class RunBar(QFrame):
     stop_requested = Signal()
     resume_requested = Signal()
     export_requested = Signal()
+    parameters_toggled = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -105,7 +106,20 @@ class RunBar(QFrame):
             self.resume,
             self.export,
         )
-        parts = (make.row(*buttons, make.STRETCH), self._progress, self._line, self._result)
+        self.parameters = make.tool_button(
+            "run_parameters",
+            "mdi6.table",
+            "Show the parameters beside the plots: mean, deviation, gradient, how far a step moves"
+            " them, and those that get no gradient or that no optimizer holds.",
+            text="Parameters",
+            toggled=self.parameters_toggled.emit,
+        )
+        parts = (
+            make.row(*buttons, make.STRETCH, self.parameters),
+            self._progress,
+            self._line,
+            self._result,
+        )
         make.column(*parts, on=self, margins=GRID)
         self._show()
 

@@ -17,6 +17,7 @@ from widgets.advice.note_list import FindingList
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
 from widgets.training.figure_plots import figure_plot, is_watched, place_of
+from widgets.training.parameter_pane import ParameterPane
 from widgets.training.plots import LivePlot
 from widgets.training.run_bar import DIVERGED, EngineState, RunBar
 from widgets.training.series import Series
@@ -149,7 +150,11 @@ class TrainView(QWidget):
         self._pages.addWidget(self._empty)
         self._pages.addWidget(VerticalScroll(board))
 
-        right = make.page(self.bar, self.findings, (pages, 1), margins=GRID)
+        self.parameters = ParameterPane()
+        self.parameters.hide()
+        self.bar.parameters_toggled.connect(self.parameters.setVisible)
+        beside = make.splitter(pages, self.parameters, sizes=(640, 480), shares=(1, 1))
+        right = make.page(self.bar, self.findings, (beside, 1), margins=GRID)
         splitter = make.splitter(self.form, right, sizes=(320, 1120), shares=(0, 1))
         splitter.setCollapsible(0, True)
         make.column(splitter, on=self)

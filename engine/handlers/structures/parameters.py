@@ -29,7 +29,7 @@ def read_parameters(lab: Lab, command: ReadParametersCommand) -> Iterator[Snapsh
     updates.ask(subject.module)
     variables = subject.variables if isinstance(subject, CodeModel) else {}
     optimizers = _named(updates.optimizers, optimizers_among(variables))
-    rows = _with_updates(subject.module, optimizers, known)
+    rows = _with_updates(subject.module, optimizers, known, in_midst=lab.inside is not None)
     whole = StructureSnapshot(
         title=subject.title,
         totals=totals(subject.module),
@@ -51,16 +51,20 @@ def _named(stepped: list[Optimizer], named: dict[str, Optimizer]) -> dict[str, O
 
 
 def _with_updates(
-    module: nn.Module, optimizers: Mapping[str, Optimizer], known: Mapping[str, Update]
+    module: nn.Module,
+    optimizers: Mapping[str, Optimizer],
+    known: Mapping[str, Update],
+    in_midst: bool,
 ) -> list[WeightRow]:
-    """The rows of the parameters; what the last measured step had goes before `.grad`, which may
-    be empty between two steps."""
+    """The rows of the parameters. In the midst of code that runs, `.grad` may just be empty or
+    half done: the gradient of the last measured step goes before it."""
     rows = []
     for row in weight_rows(module, optimizers):
         if row.kind == "parameter":
             names = (row.name, *row.shared_with)
             update = next((known[name] for name in names if name in known), None)
             if update is not None:
-                row = replace(row, gradient=update.gradient, update=update.ratio)
+                gradient = update.gradient if in_midst else row.gradient
+                row = replace(row, gradient=gradient, update=update.ratio)
             rows.append(row)
     return rows

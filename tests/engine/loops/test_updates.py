@@ -254,3 +254,14 @@ def test_no_module_is_made_inside_code_that_runs() -> None:
     lab.inside = lambda answer: answer()
     again = rows_of(ask(lab, ReadParametersCommand(subject=ConsoleSubject("Net"))))
     assert again == made_rows
+
+
+def test_in_the_midst_of_code_the_gradient_is_that_of_the_measured_step() -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    ask(lab, RunCellCommand(source=CELL))
+    ask(lab, ReadParametersCommand(subject=NET))
+    ask(lab, RunCellCommand(source=LOOP + "net.zero_grad()"))
+    after = rows_of(ask(lab, ReadParametersCommand(subject=NET)))
+    assert after["2.weight"].gradient is None and after["2.weight"].update
+    lab.inside = lambda answer: answer()
+    assert rows_of(ask(lab, ReadParametersCommand(subject=NET)))["2.weight"].gradient

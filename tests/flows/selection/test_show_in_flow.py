@@ -48,7 +48,7 @@ def test_from_a_gradient_of_code_to_its_module_node_values_and_line(gpt, qtbot):
     """The chain from a parameter to all that it is, for a subject of code."""
     choose_gradient(gpt, WEIGHT)
     to = menu_of(gpt, "gradients")
-    assert list(to) == ["Model", "Code", "Autograd graph", "Values"]
+    assert list(to) == ["Model", "Code", "Autograd graph", "Train", "Values"]
     to["Model"]()
     view = structure(gpt)
     assert gpt.window.workspace == "model"
@@ -78,7 +78,7 @@ def test_from_a_gradient_of_blocks_to_its_block_node_values_and_line(blocks, qtb
     """The chain from a parameter to all that it is, for blocks."""
     choose_gradient(blocks, "linear2.weight")
     to = menu_of(blocks, "gradients")
-    assert list(to) == ["Model", "Code", "Autograd graph", "Values", "Storage"]
+    assert list(to) == ["Model", "Code", "Autograd graph", "Train", "Values", "Storage"]
     page = blocks.window.page("model")
     page.code_dock.hide()
     to["Code"]()
@@ -119,7 +119,7 @@ def test_a_context_menu_ends_with_the_ways_and_a_key_opens_them(blocks, qtbot):
     texts = [action.text() for action in menu.actions() if action.text()]
     assert texts == ["Step through this gradient's own graph", "Show linear2.weight in"]
     ways = [action.text() for action in menu.actions()[-1].menu().actions()]
-    assert ways == ["&Model", "&Code", "Autograd &graph", "&Values", "&Storage"]
+    assert ways == ["&Model", "&Code", "Autograd &graph", "&Train", "&Values", "&Storage"]
     menu.close()
     blocks.bench.actions["view.show_in"].trigger()
     menu = QApplication.activePopupWidget()
@@ -214,7 +214,7 @@ def test_a_parameter_that_no_gradient_reaches_leads_to_its_module_and_values(pro
     table = steps(program).backward.table
     assert table.item(table.currentRow(), 3).text() == "not used"
     to = menu_of(program, "gradients")
-    assert list(to) == ["Model", "Values", "Storage"]  # no node, so no line
+    assert list(to) == ["Model", "Train", "Values", "Storage"]  # no node, so no line
     to["Values"]()
     assert program.workspaces.tensors.expression == "model.idle.weight"
     to["Model"]()

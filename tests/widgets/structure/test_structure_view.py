@@ -303,7 +303,7 @@ def test_both_are_copied_as_text(view):
     view.weights.copy_button.click()
     lines = QGuiApplication.clipboard().text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["body.0.weight", "head.weight"]
-    assert lines[0].split("\t")[1:7] == ["(2, 4)", "0.25", "0.5", "1 2 4 1", "", "frozen"]
+    assert lines[0].split("\t")[1:8] == ["(2, 4)", "0.25", "0.5", "1 2 4 1", "", "–", "frozen"]
 
 
 # -- acting ----------------------------------------------------------------------------------------
