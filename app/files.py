@@ -95,7 +95,7 @@ class ProjectFiles(QObject):
         path = str(Path(path).absolute())
         try:
             data = files.read(path)
-            project = files.loads(data)
+            project = files.loads(data, path)
         except files.FileProblem as problem:
             if not os.path.lexists(path):
                 self._settings.remove_recent_file(path)

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ import msgspec
 
 from . import limits, other_files
 from .atomic import read_regular, write_atomically
-from .document import FORMAT_VERSION, ParamValue, Project
+from .document import FORMAT_VERSION, ParamValue, Project, replace
 from .migrations import MIGRATIONS
 from .soundness import FileProblem, check, require_plain
+from .subject import with_paths
 
 __all__ = [
     "SUFFIX",
@@ -59,9 +61,15 @@ def weights_file(path: str | os.PathLike[str]) -> Path:
 
 
 def save(project: Project, path: str | os.PathLike[str]) -> bytes:
-    """Write the project atomically and return what the file holds now. Raises OSError; what was
-    there is then untouched."""
-    data = dumps(project).encode()
+    """Write the project atomically and return what the file holds now. Python files and models in
+    its folder, or below, are written relative to it, so that they can be moved together. Raises
+    OSError; what was there is then untouched."""
+    folder = Path(os.fsdecode(path)).absolute().parent
+
+    def relative(file: str) -> str:
+        return Path(file).relative_to(folder).as_posix() if folder in Path(file).parents else file
+
+    data = dumps(_with_paths(project, relative)).encode()
     write_atomically(path, data)
     return data
 
@@ -72,7 +80,7 @@ def load(path: str | os.PathLike[str]) -> Project:
     Raises FileProblem when it cannot be read, is damaged, incomplete, of another program or of a
     newer version of this one.
     """
-    return loads(read(path))
+    return loads(read(path), path)
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
@@ -105,8 +113,8 @@ def dumps(project: Project) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def loads(data: bytes) -> Project:
-    """As `load`, of a file's contents."""
+def loads(data: bytes, path: str | os.PathLike[str] = "") -> Project:
+    """As `load`, of the contents of the file at `path`; without one, relative paths stay."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -124,7 +132,16 @@ def loads(data: bytes) -> Project:
         raise FileProblem(message) from error
     except RecursionError as error:
         raise FileProblem("The file is nested too deeply for a Tensor Lab project.") from error
-    return from_document(document)
+    project = from_document(document)
+    if not path:
+        return project
+    folder = Path(os.fsdecode(path)).absolute().parent
+    return _with_paths(project, lambda file: str(folder / file))
+
+
+def _with_paths(project: Project, changed: Callable[[str], str]) -> Project:
+    subject, objective = with_paths(project.subject, project.objective, changed)
+    return replace(project, subject=subject, objective=objective)
 
 
 def from_document(document: object) -> Project:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -72,6 +73,21 @@ def files_of(subject: Subject, objective: Objective) -> tuple[str, ...]:
     own = [path for path in own if not holds_model(path)]
     data = [split_reference(text) for text in (objective.data, objective.validation)]
     return tuple(dict.fromkeys(own + [reference[0] for reference in data if reference]))
+
+
+def with_paths(
+    subject: Subject, objective: Objective, changed: Callable[[str], str]
+) -> tuple[Subject, Objective]:
+    """Both with every path of a file in them changed."""
+
+    def in_expression(text: str) -> str:
+        reference = split_reference(text)
+        return text if reference is None else f"{changed(reference[0])}:{reference[1]}"
+
+    if isinstance(subject, FileSubject):
+        subject = FileSubject(changed(subject.path), subject.expression)
+    data, validation = in_expression(objective.data), in_expression(objective.validation)
+    return subject, Objective(data, validation, objective.step)
 
 
 def split_reference(text: str) -> tuple[str, str] | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from engine.project import edits, files, limits
-from engine.project.document import Project
+from engine.project.document import Project, replace
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 
 
@@ -59,3 +61,31 @@ def test_another_subject_begins_without_data() -> None:
     ):
         with pytest.raises(edits.EditError, match="at most"):
             edits.set_objective(project, wrong)
+
+
+def test_a_project_and_the_files_beside_it_can_be_moved_together(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    (here / "data").mkdir(parents=True)
+    far = str(tmp_path / "far.py")
+    objective = Objective(f"{here / 'data' / 'sets.py'}:loader", f"{far}:loader", "def step(b): b")
+    subject = FileSubject(str(here / "net.py"), "Net()")
+    project = replace(Project(name="p"), subject=subject, objective=objective)
+    files.save(project, here / "p.tlab")
+    assert files.load(here / "p.tlab") == project
+    written = msgspec.json.decode((here / "p.tlab").read_bytes())
+    assert written["subject"]["path"] == "net.py"
+    assert written["objective"]["data"] == "data/sets.py:loader"
+    assert written["objective"]["validation"] == f"{far}:loader"  # it does not move with it
+    here.rename(there)
+    moved = files.load(there / "p.tlab")
+    assert moved.subject == FileSubject(str(there / "net.py"), "Net()")
+    assert moved.objective.data == f"{there / 'data' / 'sets.py'}:loader"
+    assert moved.objective.validation == f"{far}:loader"
+    assert moved.objective.step == "def step(b): b"
+
+
+def test_a_subject_without_a_file_is_written_as_it_is(tmp_path: Path) -> None:
+    objective = Objective("(x, y)", "loader[1:2]")
+    project = replace(Project(name="p"), subject=ConsoleSubject("net.py"), objective=objective)
+    files.save(project, tmp_path / "p.tlab")
+    assert files.load(tmp_path / "p.tlab") == project
