@@ -60,7 +60,8 @@ class PythonFiles(QObject):
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
-        self._digests: dict[str, str] = {}  # of the files that have run in this engine
+        # of each file that has run in this engine, and of what it imports: path to digest
+        self._digests: dict[str, dict[str, str]] = {}
         self._changed: set[str] = set()
         self._running: dict[str, _Run] = {}
         self._watcher = QFileSystemWatcher(self)
@@ -77,7 +78,7 @@ class PythonFiles(QObject):
         return path in self._running
 
     def has_changed(self, path: str) -> bool:
-        """Whether the file differs from what has run."""
+        """Whether the file, or one that it imports, differs from what has run."""
         return path in self._changed
 
     def open(self, path: str = "") -> None:
@@ -136,17 +137,24 @@ class PythonFiles(QObject):
 
     def compare(self) -> None:
         """Compare the files on disk with what has run, and offer to run those that differ."""
-        for path, digest in self._digests.items():
-            self._watch(path)
-            now = _digest(path)  # None while an editor replaces the file
-            if now is None or (now != digest) == (path in self._changed):
+        for path, digests in self._digests.items():
+            self._watch(*digests)
+            now = {file: _digest(file) for file in digests}
+            known = [file for file in digests if now[file] is not None]
+            differs = next((file for file in known if now[file] != digests[file]), "")
+            # A file that cannot be read may be one that an editor is replacing.
+            if bool(differs) == (path in self._changed) or (not differs and len(known) < len(now)):
                 continue
-            if now != digest:
+            if differs:
                 self._changed.add(path)
+                name = _name(differs)
+                is_own = differs == path
                 self._bench.window.banners.show_banner(
                     _change_key(path),
                     "accent",
-                    f"{_name(path)} has changed since it ran",
+                    f"{name} has changed since it ran"
+                    if is_own
+                    else f"{name} has changed since {_name(path)} imported it",
                     choices=(self._again(path, False, f"Run {_name(path)} again"),),
                 )
             else:
@@ -165,7 +173,7 @@ class PythonFiles(QObject):
             self.printed.emit(snapshot)
         elif isinstance(snapshot, FileSnapshot):
             opening = self._end(path)
-            self._digests[path] = snapshot.digest
+            self._digests[path] = {path: snapshot.digest, **snapshot.imports}
             self._changed.discard(path)
             self._bench.say(f"{_name(path)} has run.")
             self.ran.emit(snapshot, opening)
@@ -211,9 +219,12 @@ class PythonFiles(QObject):
 
     # -- small parts -----------------------------------------------------------------------------
 
-    def _watch(self, path: str) -> None:
-        """Watch a file and its folder: an editor that replaces the file ends the watch on it."""
-        self._watcher.addPaths([path, str(Path(path).parent)])
+    def _watch(self, *paths: str) -> None:
+        """Watch files and their folders: an editor that replaces a file ends the watch on it."""
+        watched = {*self._watcher.files(), *self._watcher.directories()}
+        new = {each for path in paths for each in (path, str(Path(path).parent))} - watched
+        if new:
+            self._watcher.addPaths(sorted(new))
 
     def _tell(
         self,

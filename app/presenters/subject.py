@@ -164,7 +164,10 @@ class SubjectPresenter(QObject):
         if path:
             name = Path(path).name
             if self._python.has_run(path):
-                self._chooser.show_need(f"Run {name} again", f"{path} has changed since it ran.")
+                self._chooser.show_need(
+                    f"Run {name} again",
+                    f"{path}, or a file that it imports, has changed since it ran.",
+                )
             else:
                 why = f"{path} has not run in this engine. Nothing runs until you say so."
                 self._chooser.show_need(f"Run {name}", why)

@@ -71,7 +71,12 @@ def run_file(lab: Lab, command: RunFileCommand) -> Iterator[Snapshot]:
     path, output = Path(command.path).expanduser(), output_of(lab)
     with seen_and_held(lab, path, output) as around:
         file = lab.subjects.run_file(path, output, lab.control, around)
-    yield FileSnapshot(path=str(file.path), digest=file.digest, objects=objects_in(file))
+    yield FileSnapshot(
+        path=str(file.path),
+        digest=file.digest,
+        objects=objects_in(file),
+        imports={str(path): digest for path, digest in file.imports.items()},
+    )
 
 
 def write_usual_step(lab: Lab, command: WriteStepCommand) -> Iterator[Snapshot]:

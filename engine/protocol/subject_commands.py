@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from ..project.document import Model, TrainingSetup
 from ..project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
@@ -36,11 +36,13 @@ class RunFileCommand(Command, frozen=True, kw_only=True):
 
 
 class FileSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A Python file has run. `digest` is the SHA-256 of its source."""
+    """A Python file has run. `digest` is the SHA-256 of its source, `imports` has those of the
+    files in its folder that it has imported, by path."""
 
     path: str
     digest: str
     objects: tuple[FileObject, ...]
+    imports: dict[str, str] = field(default_factory=dict)
 
 
 class ReadStructureCommand(Command, frozen=True, kw_only=True):

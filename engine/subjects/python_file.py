@@ -7,8 +7,8 @@ import importlib.util
 import inspect
 import linecache
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +27,8 @@ from ..signatures import required_parameters
 
 _PREFIX = "tensorlab_file_"
 """Before the name of a module whose own name a library has."""
+MAX_IMPORTS = 200
+"""As many imported files are watched."""
 
 
 Around = Callable[[ModuleType], AbstractContextManager[object]]
@@ -35,28 +37,17 @@ Around = Callable[[ModuleType], AbstractContextManager[object]]
 @dataclass(frozen=True)
 class PythonFile:
     """A file that has run as a module, as `import` would run it: what stands under
-    `if __name__ == "__main__":` has not. `digest` is the SHA-256 of its source."""
+    `if __name__ == "__main__":` has not. `digest` is the SHA-256 of its source, `imports` has those
+    of the files in its folder, or below, that it has imported."""
 
     path: Path
     module: ModuleType
     digest: str
+    imports: Mapping[Path, str]
 
     @property
     def variables(self) -> dict[str, Any]:
         return self.module.__dict__
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the file still has the source that has run."""
-        try:
-            return digest_of(self.path) == self.digest
-        except OSError:
-            return False
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file. Raises OSError."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def run_file(
@@ -104,7 +95,7 @@ def run_file(
         except BaseException:
             del sys.modules[name]
             raise
-    return PythonFile(path, module, hashlib.sha256(data).hexdigest())
+    return PythonFile(path, module, hashlib.sha256(data).hexdigest(), _imported(root, path))
 
 
 def objects_in(file: PythonFile) -> tuple[FileObject, ...]:
@@ -163,6 +154,18 @@ def _forget(root: Path) -> None:
     for name, module in list(sys.modules.items()):
         if name != "__main__" and _lies_in(module, root):
             del sys.modules[name]
+
+
+def _imported(root: Path, but: Path) -> dict[Path, str]:
+    """The SHA-256 of each source in `root` that is loaded as a module, without one of them."""
+    found: dict[Path, str] = {}
+    for module in list(sys.modules.values()):
+        if len(found) < MAX_IMPORTS and _lies_in(module, root):
+            path = Path(str(module.__file__))
+            if path != but and path.suffix == ".py":
+                with suppress(OSError):  # gone since
+                    found[path] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
 
 
 def _lies_in(module: ModuleType, folder: Path) -> bool:

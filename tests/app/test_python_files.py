@@ -299,6 +299,29 @@ def test_a_change_of_the_file_is_offered(bench, link, files, chooser, net, qtbot
         assert need(chooser) == "" and bench.project.subject == subject
 
 
+def test_a_change_of_an_imported_file_is_offered(bench, link, files, chooser, net, qtbot):
+    link.get_ready()
+    parts = net.parent / "parts"
+    parts.mkdir()
+    layers = parts / "layers.py"
+    layers.write_text("n = 1\n")
+    files.run(str(net), opening=True)
+    digest = hashlib.sha256(layers.read_bytes()).hexdigest()
+    link.answer(replace(ran(net, NET), imports={str(layers): digest}))
+    assert need(chooser) == ""
+    layers.write_text("n = 2\n")
+    key = f"changed_{net}"
+    qtbot.waitUntil(lambda: banner(bench, key) is not None)
+    assert banner(bench, key).title == "layers.py has changed since net.py imported it"
+    assert need(chooser) == "Run net.py again"
+    layers.unlink()  # an editor may be about to write it again
+    files.compare()
+    assert banner(bench, key) is not None
+    layers.write_text("n = 1\n")
+    files.compare()
+    assert banner(bench, key) is None and need(chooser) == ""
+
+
 def test_a_change_that_is_taken_back_is_offered_no_more(bench, link, files, net):
     link.get_ready()
     files.run(str(net))

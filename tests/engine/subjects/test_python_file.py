@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -70,12 +71,23 @@ def test_it_and_what_lies_beside_it_run_again(run, write):
     write("parts.py", "size = 3\n")
     path = write("net.py", "from parts import size\n")
     first = run(path)
-    assert first.is_current
     parts = write("parts.py", "size = 30\n")
     os.utime(parts, (1, 1))  # its cached bytecode is told by time and size
     path.write_text("from parts import size\nsize += 1\n")
-    assert not first.is_current
-    assert run(path).variables["size"] == 31
+    second = run(path)
+    assert second.variables["size"] == 31
+    assert first.digest != second.digest and first.imports.keys() == {parts}
+    assert first.imports != second.imports == {parts: sha256(parts.read_bytes()).hexdigest()}
+
+
+def test_what_it_imports_is_told_wherever_it_lies_below(run, write):
+    write("zoo/__init__.py", "")
+    legs = write("zoo/legs.py", "n = 4\n")
+    beside = write("other.py", "n = 5\n")
+    run(write("first.py", "import other\n"))
+    file = run(write("net.py", "import json, torch\nfrom zoo.legs import n\n"))
+    assert file.imports.keys() == {legs, legs.with_name("__init__.py")}
+    assert beside not in file.imports  # another file has imported it
 
 
 def test_a_file_named_as_a_library_does_not_take_its_place(run, write):
