@@ -10,6 +10,7 @@ from engine.protocol import NodeNumbers, TensorNumber
 from widgets.text import format_number
 
 _DIGITS = 4
+MOST_CHARACTERS = 18
 
 
 class Shown(NamedTuple):
@@ -26,13 +27,18 @@ class Shown(NamedTuple):
 
 
 def shown(number: TensorNumber | None) -> Shown | None:
-    """All elements of a tiny tensor, `10` or `[22, 44]`, else its norm."""
+    """All elements of a tiny tensor, `10` or `[22, 44]`, if they fit a node, else its norm."""
     if number is None:
         return None
-    if not number.elements:
+    text = _elements(number)
+    if not text or len(text) > MOST_CHARACTERS:
         return Shown(format_number(number.norm, 3), number.norm)
+    return Shown(text)
+
+
+def _elements(number: TensorNumber) -> str:
     texts = [format_number(element, _DIGITS) for element in number.elements]
-    return Shown(_nested(texts, number.shape))
+    return _nested(texts, number.shape) if texts else ""
 
 
 def _nested(texts: Sequence[str], shape: Sequence[int]) -> str:
@@ -101,10 +107,9 @@ class GraphNumbers:
 
 
 def _in_words(number: TensorNumber | None) -> str:
-    line = shown(number)
-    if line is None:
+    if number is None:
         return "none"
-    return line.text if line.norm is None else f"norm {line.text}"
+    return _elements(number) or f"norm {format_number(number.norm, 3)}"
 
 
 LEAST_NORM, LARGEST_NORM = 1e-6, 1e2

@@ -26,7 +26,7 @@ from widgets import theme
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.graph_code import MOST_LINES, GraphCode, line_of
 from widgets.autograd.root_bar import RootBar
-from widgets.boxes.numbers import shown, strength
+from widgets.boxes.numbers import GraphNumbers, Shown, shown, strength
 from widgets.graph.view import GraphView
 from widgets.layout.nested_layout import layout_nested
 
@@ -259,3 +259,12 @@ def test_the_code_stands_beside_or_above_the_graph(qtbot):
     view.resize(900, 700)
     assert view.code.geometry().bottom() < view.graph_pane.geometry().top()
     assert view.graph_pane.height() > view.code.height()
+
+
+def test_elements_that_do_not_fit_a_node_are_told_by_their_norm_and_in_the_tooltip() -> None:
+    small = TensorNumber((4,), 5.0, (22.0, 44.0, 66.0, 88.0))
+    wide = TensorNumber((3,), 0.2248, (0.1877, -0.0847, -0.09))
+    assert shown(small) == Shown("[22, 44, 66, 88]")
+    assert shown(wide) == Shown("0.225", 0.2248)
+    numbers = GraphNumbers([NodeNumbers(node=1, values=(wide,))])
+    assert numbers.lines(1) == ["Forward gave: [0.1877, -0.0847, -0.09]"]
