@@ -32,9 +32,6 @@ class ObjectivePresenter(QObject):
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.became_ready.connect(self._ask)
-        variables = bench.newest(VariablesSnapshot)
-        if variables is not None:
-            self._on_snapshot(variables)
         self._show()
 
     def _edit(self, objective: Objective, text: str) -> None:
@@ -49,7 +46,18 @@ class ObjectivePresenter(QObject):
         project = self._bench.project
         self._setup.show_subject(is_code=not isinstance(project.subject, CanvasSubject))
         self._form.show_objective(project.objective)
+        self._offer_names()
         self._ask()
+
+    def _offer_names(self) -> None:
+        """Offer the data of the console, or of the subject's file once it has run."""
+        subject, names = self._bench.project.subject, list[str]()
+        variables, file = self._bench.newest(VariablesSnapshot), self._bench.newest(FileSnapshot)
+        if isinstance(subject, ConsoleSubject) and variables is not None:
+            names = [v.name for v in variables.variables if v.kind not in _NO_DATA]
+        elif file is not None and _is_of(subject, file):
+            names = [found.name for found in file.objects if found.kind == "data"]
+        self._form.offer_names(names)
 
     def _ask(self) -> None:
         """Ask for the step that fits the data; nothing for the canvas, or without data."""
@@ -68,14 +76,12 @@ class ObjectivePresenter(QObject):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         subject = self._bench.project.subject
         if isinstance(snapshot, VariablesSnapshot):
-            if isinstance(subject, ConsoleSubject):
-                names = [v.name for v in snapshot.variables if v.kind not in _NO_DATA]
-                self._form.offer_names(names)
+            self._offer_names()
         elif isinstance(snapshot, CellSnapshot):
             if isinstance(subject, ConsoleSubject):
                 self._ask()
         elif isinstance(snapshot, FileSnapshot) and _is_of(subject, snapshot):
-            self._form.offer_names([o.name for o in snapshot.objects if o.kind == "data"])
+            self._offer_names()
             self._ask()
 
 

@@ -204,6 +204,8 @@ class TrainPresenter(QObject):
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if old.training is not new.training or edits.loss_of(old) != edits.loss_of(new):
             self._show_setup()
+        if (old.subject, old.objective) != (new.subject, new.objective):
+            self.view.show_problem("")  # it was about what was there before
         run = self._run()
         if (
             run is not None

@@ -52,7 +52,9 @@ class StartPage(QScrollArea):
         self.open_button = make.button(
             "start_open", "Open…", "mdi6.folder-open-outline", self.open_requested
         )
-        self.open_button.setToolTip("Open a project (.tlab).")
+        self.open_button.setToolTip(
+            "Open a project (.tlab), or a Python file with a module of your own."
+        )
         self.first_steps = FirstStepsCard(_FIRST_STEPS)
         self.first_steps.begun.connect(self.first_steps_requested)
 

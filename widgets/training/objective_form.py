@@ -12,6 +12,7 @@ from engine.project.document import replace
 from engine.project.subject import Objective
 from engine.protocol import StepSnapshot
 from widgets import make
+from widgets.icons import icon
 from widgets.model.python_highlighter import PythonHighlighter
 from widgets.theme import GRID, mono_font
 
@@ -30,6 +31,9 @@ _STEP_TIP = (
     " names of your code. Ctrl+Enter takes an edit over."
 )
 _STEP_LINES = 9
+_NO_NAMES = "loader, or data.py:loader"
+_EXAMPLES = 2
+_TRAILING = QLineEdit.ActionPosition.TrailingPosition
 
 
 class ObjectiveForm(QWidget):
@@ -43,10 +47,15 @@ class ObjectiveForm(QWidget):
         self._shown = Objective()
         self._usual = ""
         self._names = QStringListModel(self)
-        self.data = self._field("objective_data", "Data", _DATA_TIP, "loader, or data.py:loader")
+        self.data = self._field("objective_data", "Data", _DATA_TIP, _NO_NAMES)
         self.validation = self._field("objective_validation", "Validation", _VALIDATION_TIP, "none")
-        self.data.editingFinished.connect(self._edit_data)
-        self.validation.editingFinished.connect(self._edit_validation)
+        for field, edit in (
+            (self.data, self._edit_data),
+            (self.validation, self._edit_validation),
+        ):
+            field.editingFinished.connect(edit)
+            # Queued: the field takes the name that was picked after this signal.
+            field.completer().activated.connect(edit, Qt.ConnectionType.QueuedConnection)
         self.step = make.named(_StepEditor(), "objective_step", "Step", _STEP_TIP)
         self.step.left.connect(self._edit_step)
         self._usual_button = make.button(
@@ -69,6 +78,7 @@ class ObjectiveForm(QWidget):
             gap=GRID // 2,
             margins=0,
         )
+        self.offer_names(())
         self.show_objective(self._shown)
 
     # -- showing ---------------------------------------------------------------------------------
@@ -105,6 +115,11 @@ class ObjectiveForm(QWidget):
     def offer_names(self, names: Sequence[str]) -> None:
         """The names that the fields complete."""
         self._names.setStringList(list(names))
+        example = ", ".join(names[:_EXAMPLES]) if names else _NO_NAMES
+        self.data.setPlaceholderText(f"{example}, …" if len(names) > _EXAMPLES else example)
+        for field in (self.data, self.validation):
+            for action in field.actions():
+                action.setVisible(bool(names))
 
     # -- editing ---------------------------------------------------------------------------------
 
@@ -137,6 +152,9 @@ class ObjectiveForm(QWidget):
         completer = QCompleter(self._names, field)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         field.setCompleter(completer)
+        choose = field.addAction(icon("mdi6.chevron-down", "muted"), _TRAILING)
+        choose.setText("Choose among the data of your code")
+        choose.triggered.connect(lambda: _show_all(completer))
         return field
 
 
@@ -177,6 +195,11 @@ class _StepEditor(QPlainTextEdit):
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
         self.left.emit()
+
+
+def _show_all(completer: QCompleter) -> None:
+    completer.setCompletionPrefix("")
+    completer.complete()
 
 
 def _titled(text: str, buddy: QWidget) -> QLabel:

@@ -227,7 +227,7 @@ class RunBar(QFrame):
             return "The engine has stopped and is being restarted."
         if paused:
             return "Continue the run"
-        return "Train the model on the canvas; the choice beside says with which weights it begins"
+        return "Train the model; the choice beside says with which weights it begins"
 
     def _show_text(self) -> None:
         snapshot = self._snapshot

@@ -108,7 +108,12 @@ def memory_text(memory: TrainingMemory) -> str:
         ("optimizer", memory.optimizer_bytes),
         ("buffers", memory.buffer_bytes),
     )
-    return " · ".join(f"{name} {format_bytes(size)}" for name, size in parts if size)
+    known = (
+        f"{name} {format_bytes(size)}".replace(" ", "\N{NO-BREAK SPACE}")
+        for name, size in parts
+        if size
+    )
+    return " · ".join(known)
 
 
 class TrainView(QWidget):

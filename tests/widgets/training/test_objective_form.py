@@ -102,3 +102,20 @@ def test_names_are_completed(form):
         "loader",
         "held",
     ]
+
+
+def test_the_names_are_listed_to_choose_from_and_a_choice_is_an_edit(form, qtbot):
+    (choose,) = form.data.actions()
+    assert not choose.isVisible()
+    form.offer_names(["loader", "held", "x"])
+    assert choose.isVisible()
+    form.data.setFocus()
+    choose.trigger()
+    completer = form.data.completer()
+    assert completer.popup().isVisible() and completer.completionCount() == 3
+    qtbot.keyClick(completer.popup(), Qt.Key.Key_Down)
+    qtbot.keyClick(completer.popup(), Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: bool(form.edits), timeout=10_000)
+    assert form.edits == [(Objective("loader"), "Set the data to loader")]
+    form.offer_names([])
+    assert form.data.placeholderText() == "loader, or data.py:loader"

@@ -392,7 +392,9 @@ def test_what_training_keeps_is_told_beside_the_memory(view: TrainView) -> None:
     view.show_training(snapshot(memory=memory))
     caption = view.plots["memory"].findChild(QLabel, "plot_caption")
     assert caption is not None
-    assert caption.text() == "parameters 4 KiB · gradients 4 KiB · optimizer 8 KiB"
+    assert (
+        caption.text() == "parameters\xa04\xa0KiB · gradients\xa04\xa0KiB · optimizer\xa08\xa0KiB"
+    )
 
 
 def test_a_problem_is_shown_and_taken_back(view: TrainView) -> None:
@@ -730,9 +732,10 @@ def test_a_run_cut_off_before_its_first_checkpoint_starts_anew() -> None:
 
 def test_memory_that_is_not_taken_is_not_told() -> None:
     assert memory_text(TrainingMemory()) == ""
-    assert memory_text(TrainingMemory(buffer_bytes=1024)) == "buffers 1 KiB"
+    assert memory_text(TrainingMemory(buffer_bytes=1024)) == "buffers\xa01\xa0KiB"
     memory = TrainingMemory(parameter_bytes=2048, gradient_bytes=1024, buffer_bytes=512)
-    assert memory_text(memory) == ("parameters 2 KiB · gradients 1 KiB · buffers 512 B")
+    told = memory_text(memory).replace("\xa0", " ")
+    assert told == "parameters 2 KiB · gradients 1 KiB · buffers 512 B"
 
 
 def test_a_failed_or_warned_run_is_red_and_a_good_one_is_not(view: TrainView) -> None:

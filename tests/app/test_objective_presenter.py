@@ -1,0 +1,74 @@
+"""Train's form for code offers the data that the subject's code has."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.presenters.objective import ObjectivePresenter
+from app.presenters.train import TrainPresenter
+from engine.project import edits
+from engine.project.subject import ConsoleSubject, FileSubject, Objective
+from engine.protocol import FileObject, FileSnapshot, Variable, VariablesSnapshot
+from widgets.training.train_view import TrainView
+
+PATH = "/work/net.py"
+
+
+@pytest.fixture
+def view(bench, qtbot) -> TrainView:
+    """Train's page, made after a file and a cell have run."""
+    bench.store.take(
+        FileSnapshot(
+            path=PATH,
+            digest="",
+            objects=(
+                FileObject("Net", "class", "Net"),
+                FileObject("train_loader", "data", "DataLoader"),
+            ),
+        )
+    )
+    bench.store.take(
+        VariablesSnapshot(
+            variables=(
+                Variable("x", "tensor", "Tensor"),
+                Variable("model", "module", "Net"),
+                Variable("pairs", "other", "list"),
+                Variable("y", "tensor", "Tensor"),
+            )
+        )
+    )
+    view = TrainView()
+    qtbot.addWidget(view)
+    TrainPresenter(bench, view, bench.window)
+    ObjectivePresenter(bench, view.form, bench.window)
+    return view
+
+
+def offered(view: TrainView) -> list[str]:
+    model = view.form.objective.data.completer().model()
+    return [model.data(model.index(row, 0)) for row in range(model.rowCount())]
+
+
+def work_on(bench, subject) -> None:
+    bench.edit("Work on it", lambda project: edits.set_subject(project, subject))
+
+
+def test_a_subject_that_is_chosen_after_its_file_ran_has_its_data_offered(bench, view):
+    assert offered(view) == []
+    work_on(bench, FileSubject(PATH, "Net()"))
+    assert offered(view) == ["train_loader"]
+    assert view.form.objective.data.placeholderText() == "train_loader"
+    work_on(bench, FileSubject("/work/other.py", "Net()"))
+    assert offered(view) == []
+    work_on(bench, ConsoleSubject("model"))
+    assert offered(view) == ["x", "pairs", "y"]
+    assert view.form.objective.data.placeholderText() == "x, pairs, …"
+
+
+def test_words_on_missing_data_go_once_data_are_named(bench, view):
+    work_on(bench, FileSubject(PATH, "Net()"))
+    view.bar.train_requested.emit()
+    assert view.bar._problem.startswith("There is no data to train on.")
+    objective = Objective("train_loader")
+    bench.edit("Name data", lambda project: edits.set_objective(project, objective))
+    assert view.bar._problem == ""
