@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import TextIO
 from unittest import mock
 
 POSSIBLE = sys.platform == "linux"  # elsewhere a process may die if it forks after loading torch
@@ -67,3 +70,49 @@ def forked() -> Iterator[None]:
 
     with mock.patch.object(multiprocessing, "get_context", get_context):
         yield
+
+
+class Program:
+    """The program, run with arguments in a forked process that leads a process group; `errors` is
+    its standard error, to be read while it runs."""
+
+    def __init__(self, folder: Path, arguments: list[str]) -> None:
+        self._output, fifo = folder / "output", folder / "errors"
+        os.mkfifo(fifo)
+        self._process: BaseProcess = _Context().Process(
+            target=_run_program, args=(arguments, self._output, fifo)
+        )
+        self._process.start()
+        self.errors: TextIO = fifo.open()  # waits until the program has opened it, too
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def end(self) -> tuple[int | None, str, str]:
+        """Wait for its end; the exit code, and what it wrote to standard output and error."""
+        errors = self.errors.read()
+        self.errors.close()
+        self._process.join()
+        return self._process.exitcode, self._output.read_text(), errors
+
+
+def _run_program(arguments: list[str], output: Path, errors: Path) -> None:
+    os.setsid()
+    for standard, path in ((1, output), (2, errors)):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    from app import cli
+
+    # A process of the server's has no connection to it: it forks its engine from itself.
+    fork = multiprocessing.get_context("fork")
+    with mock.patch.object(multiprocessing, "get_context", lambda method=None: fork):
+        code = cli.main(arguments)
+    sys.stdout.flush()
+    sys.exit(code)

@@ -18,6 +18,7 @@ from app import cli
 from app.commands import conversation, doctor
 from engine.project import files
 from engine.project.document import Project
+from tests import forking
 
 ROOT = Path(__file__).parents[2]
 MLP = ROOT / "assets" / "templates" / "mlp.tlab"
@@ -228,37 +229,29 @@ def test_train_writes_weights_that_plain_torch_loads_and_export_converts_them(tm
     assert "weights.pt" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not forking.POSSIBLE, reason="forks the program")
 def test_an_engine_that_dies_while_training_is_told_with_a_way_on_that_there_is(tmp_path):
-    program = subprocess.Popen(
-        [sys.executable, "tensorlab.py", "train", str(MLP), "--epochs", "100000"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    with program:
-        assert program.stderr is not None
-        assert program.stderr.readline().startswith("epoch 1/100000")
-        for process in psutil.Process(program.pid).children(recursive=True):
-            process.kill()
-        _, errors = program.communicate(timeout=120)
-    assert program.returncode == 1
+    program = forking.Program(tmp_path, ["train", str(MLP), "--epochs", "100000"])
+    assert program.errors.readline().startswith("epoch 1/100000")
+    for process in psutil.Process(program.pid).children(recursive=True):
+        process.kill()
+    code, _, errors = program.end()
+    assert code == 1
     assert "same command and --resume" in errors or "Train again: the run had" in errors
     assert "Restart the engine" not in errors
 
 
+@pytest.mark.skipif(not forking.POSSIBLE, reason="forks the program")
 @pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_while_training_keeps_what_was_learnt(interruptible, tmp_path, ends):
+def test_a_signal_while_training_keeps_what_was_learnt(tmp_path, ends):
     weights = tmp_path / "weights.pt"
-    program = subprocess.Popen(
-        [sys.executable, "tensorlab.py", "train", str(MLP), "--epochs", "100000", "--out",
-         str(weights), "--json"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
-    )  # fmt: skip
-    with program:
-        assert program.stderr is not None
-        assert program.stderr.readline().startswith("epoch 1/100000")
-        os.killpg(program.pid, ends)
-        output, errors = program.communicate(timeout=120)
-    assert program.returncode == 1
+    program = forking.Program(
+        tmp_path, ["train", str(MLP), "--epochs", "100000", "--out", str(weights), "--json"]
+    )
+    assert program.errors.readline().startswith("epoch 1/100000")
+    os.killpg(program.pid, ends)
+    code, output, errors = program.end()
+    assert code == 1
     assert json.loads(output)["state"] == "stopped"
     assert "stopped after" in errors and "Go on with --resume." in errors
     assert torch.load(weights, weights_only=True)
