@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QCryptographicHash, QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.history import History
@@ -232,9 +232,8 @@ def _name_of(path: str) -> str:
 
 
 def _digest(data: bytes) -> str:
-    import hashlib  # the window shows before it is needed
-
-    return hashlib.sha256(data).hexdigest()
+    found = QCryptographicHash.hash(data, QCryptographicHash.Algorithm.Sha256)
+    return found.toHex().toStdString()
 
 
 def _digest_of(path: str) -> str:

@@ -6,12 +6,12 @@ eleven fonts more, and wrappers of all of Qt.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import (
     QAction,
@@ -96,7 +96,7 @@ def _family() -> str:
 @cache
 def _codes() -> dict[str, str]:
     """The code of each character, as `0xf01c9`."""
-    return json.loads(_file("materialdesignicons6-*charmap*.json").read_text())
+    return msgspec.json.decode(_file("materialdesignicons6-*charmap*.json").read_bytes())
 
 
 def set_icon(target: QAbstractButton | QAction, name: str, role: str = "text") -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QRect, QSize
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
-from PySide6.QtSvg import QSvgGenerator
-from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from widgets.later import Later
 
@@ -42,6 +41,8 @@ def save_picture(path: str, size: QSize, paint: Paint) -> None:
     if suffix == ".png":
         image_of(size, paint).save(path)
         return
+    from PySide6.QtSvg import QSvgGenerator  # the window shows before it is needed
+
     generator = QSvgGenerator()
     generator.setFileName(path)
     generator.setSize(size)
@@ -60,6 +61,8 @@ def _check(path: str) -> None:
 def ask_and_save(parent: QWidget, suffix: str, size: QSize, paint: Paint) -> None:
     """Ask for a file name and write the picture; show an error in a message box. Painting is quick,
     but compressing a large PNG takes seconds, so a `Later` does that in a thread."""
+    from PySide6.QtWidgets import QFileDialog, QMessageBox  # as above
+
     path, _ = QFileDialog.getSaveFileName(
         parent, "Save picture", f"picture.{suffix}", f"{suffix.upper()} (*.{suffix})"
     )
