@@ -14,14 +14,16 @@ from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Model, Project, TrainingSetup, replace
 from engine.project.problems import located
-from engine.project.subject import CanvasSubject
+from engine.project.subject import CanvasSubject, Subject
 from engine.protocol import (
     AdjustTrainingCommand,
+    CellSnapshot,
     CheckpointSnapshot,
     Command,
     ContinueTrainingCommand,
     ErrorReport,
     ErrorSnapshot,
+    FileSnapshot,
     FindCheckpointCommand,
     HeldSnapshot,
     LoopSnapshot,
@@ -55,6 +57,7 @@ class TrainPresenter(QObject):
         self._bench, self.view = bench, view
         self._questions = Questions(bench, self)
         self._shown: RunSnapshot | None = None  # the run of the plots: Train's, or a cell's loop
+        self._sought: Subject | None = None  # the engine has looked for a checkpoint of it
         view.form.setup_edited.connect(self._edit_setup)
         view.form.loss_edited.connect(self._edit_loss)
         view.bar.train_requested.connect(self.train)
@@ -102,7 +105,7 @@ class TrainPresenter(QObject):
     def _problem(self) -> str:
         """Why the subject cannot be trained, as far as the window knows; empty if it can."""
         project = self._bench.project
-        if not isinstance(project.subject, CanvasSubject):
+        if _is_code(project):
             return "" if project.objective.data else _NO_DATA
         report = self._bench.newest(ModelSnapshot)
         current = report is not None and report.revision == self._bench.store.revision
@@ -166,12 +169,14 @@ class TrainPresenter(QObject):
 
     def _offer_resume(self) -> None:
         """Show Resume if an earlier start of the program left a checkpoint that fits."""
+        self._sought = None
         self.view.bar.offer_resume("")
-        ready = self._bench.link.state == "ready"
-        if ready and self._run() is None and self._bench.project.model.blocks:
-            self._find_checkpoint(self._show_offer, lambda error: None)
+        project, ready = self._bench.project, self._bench.link.state == "ready"
+        if ready and self._run() is None and (project.model.blocks or _is_code(project)):
+            self._find_checkpoint(self._show_offer, lambda error: None)  # the code may not have run
 
     def _show_offer(self, found: CheckpointSnapshot) -> None:
+        self._sought = self._bench.project.subject
         if found.path:
             self.view.bar.offer_resume(f"There is {_when(found)}: Resume goes on from there.")
 
@@ -202,6 +207,8 @@ class TrainPresenter(QObject):
         return self._bench.newest(TrainingSnapshot)
 
     def _on_project_changed(self, old: Project, new: Project) -> None:
+        if old.subject != new.subject:
+            self._offer_resume()
         if old.training is not new.training or edits.loss_of(old) != edits.loss_of(new):
             self._show_setup()
         if (old.subject, old.objective) != (new.subject, new.objective):
@@ -220,6 +227,9 @@ class TrainPresenter(QObject):
             self._show_run(snapshot)
         elif isinstance(snapshot, HeldSnapshot):
             self.view.bar.show_held(self._bench.store.held)
+        elif isinstance(snapshot, FileSnapshot | CellSnapshot):
+            if _is_code(self._bench.project) and self._sought != self._bench.project.subject:
+                self._offer_resume()
         elif isinstance(snapshot, ErrorSnapshot) and snapshot.command == TrainCommand.__name__:
             self.view.show_problem(in_words(snapshot.error))
         elif (
@@ -254,6 +264,10 @@ class TrainPresenter(QObject):
         project = self._bench.project
         block = edits.loss_block(project.model)
         self.view.show_setup(project.training, block.kind if block else None)
+
+
+def _is_code(project: Project) -> bool:
+    return not isinstance(project.subject, CanvasSubject)
 
 
 def _when(found: CheckpointSnapshot) -> str:

@@ -9,11 +9,14 @@ from app.selection.references import Module
 from engine.project import edits
 from engine.project.document import replace
 from engine.project.problems import Problem
+from engine.project.subject import FileSubject, Objective
 from engine.protocol import (
     WHOLE_SUBJECT,
     AdjustTrainingCommand,
+    CellSnapshot,
     CheckpointSnapshot,
     ContinueTrainingCommand,
+    FileSnapshot,
     FindCheckpointCommand,
     ModelSnapshot,
     PauseSignal,
@@ -130,6 +133,27 @@ def test_a_checkpoint_of_an_earlier_start_is_offered_where_there_is_a_model(desk
     assert "There is a checkpoint of step 7, written " in bar._result.text()
     assert bench.files.new()
     assert bar.resume.isHidden() and bar._result.text() == ""
+
+
+def test_a_checkpoint_of_code_is_offered_once_its_file_has_run(desk, bench, link):
+    bench.edit("x", lambda p: edits.set_subject(p, FileSubject("/x/net.py", "Net()")))
+    assert sent(link) == [FindCheckpointCommand]
+    assert link.sent[0].subject == FileSubject("/x/net.py", "Net()")
+    link.fail("net.py has not run in this engine.")
+    assert desk.told == [] and desk.view.bar.resume.isHidden()
+    bench.store.take(FileSnapshot(path="/x/net.py", digest="", objects=()))
+    assert sent(link) == [FindCheckpointCommand] * 2
+    link.answer(CheckpointSnapshot(path="/old.pt", step=7))
+    assert not desk.view.bar.resume.isHidden()
+    bench.store.take(CellSnapshot(ok=True, error=None))  # it is known by now
+    assert len(link.sent) == 2
+    desk.presenter.resume()
+    link.answer(CheckpointSnapshot(path="/old.pt", step=7))
+    assert desk.told[-1].startswith("There is no data to train on.")
+    bench.edit("x", lambda p: edits.set_objective(p, Objective(data="loader")))
+    desk.presenter.resume()
+    link.answer(CheckpointSnapshot(path="/old.pt", step=7))
+    assert isinstance(link.sent[-1], TrainCommand) and link.sent[-1].checkpoint == "/old.pt"
 
 
 def test_a_run_ends_with_its_engine_and_keeps_its_checkpoint(desk, bench, link, training_snapshot):

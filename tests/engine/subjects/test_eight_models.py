@@ -11,13 +11,16 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from engine.errors import LabError
 from engine.handlers.subjects import find_subject
 from engine.lab import Lab
 from engine.project.document import Model
 from engine.protocol import (
+    CheckpointSnapshot,
     ExportCommand,
     ExportSnapshot,
     FileSnapshot,
+    FindCheckpointCommand,
     ReadStructureCommand,
     RunFileCommand,
     TrainCommand,
@@ -166,13 +169,18 @@ def test_a_run_stopped_within_the_epoch_and_resumed_is_that_of_the_plain_loop(
     *_, stopped = job
     lab.control.stop.clear()
     assert stopped.state == "stopped" and 0 < stopped.checkpoint_step < len(losses)
-    with torch.no_grad():  # all that the run goes on from is in the file
-        for tensor in module_of(lab, case).state_dict().values():
-            tensor.zero_()
-    *_, last = ask(train(case, checkpoint=stopped.checkpoint))
+    later = Lab(emit=lambda snapshot: None)  # another start of the program
+    find = FindCheckpointCommand(model=Model(), training=SETUP, subject=case.subject)
+    with pytest.raises(LabError, match="has not run"):
+        list(handler_of(FindCheckpointCommand)(later, find))
+    opened(later, case)
+    (found,) = handler_of(FindCheckpointCommand)(later, find)
+    assert isinstance(found, CheckpointSnapshot)
+    assert (found.path, found.step) == (stopped.checkpoint, stopped.checkpoint_step)
+    *_, last = handler_of(TrainCommand)(later, train(case, checkpoint=found.path))
     assert (last.state, last.error) == ("finished", None)
-    assert [row.loss for row in lab.run.loop.metrics.history] == losses
-    equal_states(module_of(lab, case).state_dict(), model.state_dict())
+    assert [row.loss for row in later.run.loop.metrics.history] == losses
+    equal_states(module_of(later, case).state_dict(), model.state_dict())
 
 
 # -- files -----------------------------------------------------------------------------------------
