@@ -200,6 +200,27 @@ def test_words_of_the_chooser_and_of_what_asks_for_arguments(qtbot):
     assert_same_words(chooser, "subject_chooser")
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"), [("n" * 40, "n" * 40), ("n" * 41, "n" * 39 + "…"), ("net", "net")]
+)
+def test_a_long_title_is_cut_but_told_in_full(chooser, text, shown):
+    chooser.show_subject(ConsoleSubject(text))
+    assert chooser.button.text() == f"Subject: {shown}"
+    assert chooser.button.accessibleName() == f"Subject: {text}"
+
+
+def test_the_card_for_arguments_has_room_for_a_problem(chooser):
+    card = chooser.arguments
+    card.ask("Deep", ("width",), QPoint(400, 100))
+    assert card.field.cursorPosition() == len("Deep(width=")
+    before = card.height()
+    card.tell("It is not Python.")
+    assert card.height() > before
+    card.tell("")
+    assert card.height() == before
+    card.hide()
+
+
 def test_the_menu_opens_below_its_button(chooser):
     chooser.open_menu()
     menu = chooser.button.menu()
