@@ -176,7 +176,7 @@ def _nodes_of_tensor(expression: str, known: Known, graph: GraphSnapshot) -> Ite
 
 
 def leaf_named(reference: Reference | None, labels: Sequence[str], known: Known) -> str | None:
-    """Which of these labels of leaves is that of a reference; None if none is."""
+    """The label, among these of leaves, of the tensor that a reference names; None if none fits."""
     name = parameter_of(reference, known)
     names = names_of(name, known) if name is not None else set()
     path = dotted(reference.expression) if isinstance(reference, Element) else None
@@ -187,7 +187,7 @@ def leaf_named(reference: Reference | None, labels: Sequence[str], known: Known)
 
 
 def module_box(reference: Reference | None, known: Known) -> str:
-    """What the graph calls the module that a reference is; empty if it is no module."""
+    """The graph's name for the module that is referred to; empty for any other reference."""
     around = known.graph_path()
     match reference:
         case Module(path) if around is not None:

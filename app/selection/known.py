@@ -71,7 +71,7 @@ class Known(Struct, frozen=True):
 
 @lru_cache(maxsize=20_000)
 def dotted(expression: str) -> str | None:
-    """`model[0].mlp["fc"].weight` as `model.0.mlp.fc.weight`; None for what is no such path."""
+    """`model[0].mlp["fc"].weight` as `model.0.mlp.fc.weight`; None for any other expression."""
     try:
         node = ast.parse(expression.strip(), mode="eval").body
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""References to what a view can show: plain data, which no view and no engine has to be asked for.
+"""References to what a view can show: plain data, read without a view or the engine.
 
 `Module` and `Parameter` are named as `named_modules()` and `named_parameters()` of the project's
 subject name them. On the canvas that is the block's name: `linear1.weight`.

@@ -16,7 +16,7 @@ from ..recording.recording import Place
 from .notes import Names, Notes, counted, is_plain
 
 LOOKED_EVERY = 16
-"""Losses from one look at the kept losses to the next."""
+"""After so many losses the check looks which of them are still kept."""
 MIN_KEPT = 3
 
 

@@ -18,9 +18,9 @@ from .notes import Notes, argument, is_plain
 MAX_WALK = 8
 """As many nodes are followed back from a loss."""
 MAX_STRETCHED = 64
-"""Differences that are noted between two backward calls."""
+"""The most differences that are noted between two backward calls."""
 VALUES_READ = 3
-"""Values are read in the first calls only."""
+"""The calls of nll_loss whose values are read: the first ones."""
 
 _SAME_SHAPES = (
     F.mse_loss,

@@ -72,7 +72,7 @@ class Modes:
         }
 
     def saw_loss(self) -> None:
-        """A graph is used."""
+        """Backward runs: the graphs built so far were not built for nothing."""
         self._unused.clear()
 
     # -- layers ----------------------------------------------------------------------------------

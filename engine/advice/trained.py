@@ -17,7 +17,8 @@ from .notes import Names, Notes, counted, listed, shape
 WALKS = 6
 """Losses whose graphs are walked, at first and again for each new optimizer."""
 MAX_NODES = 5_000
-"""Of one graph. Python may touch so many nodes without harm to their release."""
+"""The most nodes that are walked in one graph. torch frees nodes that Python has touched by
+recursion, which for a much longer chain overflows the stack."""
 DECIDED_AFTER = 3
 """Steps of an optimizer, before which nothing is told of its parameters."""
 WATCHED_STEPS = 64

@@ -129,7 +129,7 @@ def gradient_norms(optimizer: Optimizer) -> list[Tensor]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Torch's functions that run here build no graph, and no mode of the user's sees them."""
+    """In this context torch builds no graph, and the user's modes do not see what runs."""
     with torch._C.DisableTorchFunction(), torch.no_grad():
         if torch._C._len_torch_dispatch_stack() == 0:
             yield

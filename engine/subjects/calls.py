@@ -107,7 +107,7 @@ def _times(module: nn.Module, run: Callable[[], object]) -> dict[str, list[float
 
 
 class _Kept:
-    """The storages that autograd keeps while calls run, parameters and buffers aside."""
+    """The storages that autograd keeps while calls run, without those of parameters and buffers."""
 
     def __init__(self, module: nn.Module) -> None:
         self._own = {id(_storage(part)) for part in (*module.parameters(), *module.buffers())}
@@ -115,7 +115,7 @@ class _Kept:
         self._open: list[set[int]] = []
 
     def enter(self) -> set[int]:
-        """A call begins; the set gets what is kept in it."""
+        """A call begins. Returns the set that gets the storages kept during it."""
         self._open.append(set())
         return self._open[-1]
 

@@ -24,8 +24,8 @@ _Print = list[tuple[int, int, str]]
 
 @dataclass
 class Canvas:
-    """The canvas as the window has last told it. `sheltered` is a context for work of the lab's
-    inside a cell."""
+    """The canvas's model and training setup, as the window told them last. `sheltered()` is a
+    context in which the lab itself works while a cell runs."""
 
     models: ModelState
     sheltered: Callable[[], AbstractContextManager[object]]
@@ -69,8 +69,8 @@ class Canvas:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """A context around a cell. In it, `new_weights` tells whether the cell has changed weights
-        of the live model: until one has taken it, none can."""
+        """A context around a cell: in it, `new_weights` tells whether the cell has changed weights
+        of the live model. Before a cell has taken the model, no cell can change it."""
         module = self.taken
         self._before = None if module is None else (module, _print_of(module))
         try:
@@ -99,8 +99,8 @@ class UsersCanvas:
 
     @property
     def model(self) -> fx.GraphModule:
-        """The module. After an edit of the canvas it is another, in which the blocks that were not
-        edited have their weights. Raises LabError if the canvas has none."""
+        """The module. An edit of the canvas makes a new one; the blocks that were not edited keep
+        their weights. Raises LabError if the canvas has no model."""
         return self._canvas.take()
 
     def batch(self, number: int = 0) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ KINDS = "Data is a Dataset, a DataLoader, a tuple of tensors, or a function that
 
 
 def batches_of(data: object, batch_size: int) -> Iterable[Any]:
-    """An iterable over the batches of one epoch, made once for all epochs.
+    """An iterable that gives the batches of an epoch each time it is iterated.
 
     A Dataset, a tensor, and a tuple or list of tensors of one length get a DataLoader that
     shuffles, as `DataLoader(dataset, batch_size, shuffle=True)`. A DataLoader and any other

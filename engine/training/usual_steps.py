@@ -16,7 +16,7 @@ from .batches import tensors_in
 
 _WRITE = "Write the step yourself: def step(batch): ... return loss."
 _TARGETS = ("labels", "label", "target", "targets", "y")
-"""The keys of a batch that is a dict under which its target may stand."""
+"""A batch that is a dict has its target under one of these keys."""
 
 
 @dataclass(frozen=True)

@@ -12,4 +12,4 @@ KINDS = {
     "kept_graph": "graphs that are kept alive",
     "dead_units": "units that give 0 for every sample",
 }
-"""What is muted with each kind, in words."""
+"""What the notes of each kind are about, in words."""

@@ -13,8 +13,8 @@ from widgets.graph.view import GraphView
 
 
 class CallsGraph(GraphView):
-    """A graph through which no pass steps. `module_chosen(path)`: the reader has selected a box or
-    node of this module; "" outside all modules. Paths are those of the graph."""
+    """A graph to look at: no backward pass is stepped in it. `module_chosen(path)`: the reader has
+    selected a box or node of this module; "" outside all modules. Paths are those of the graph."""
 
     module_chosen = Signal(str)
     steps = False
@@ -51,7 +51,7 @@ class CallsGraph(GraphView):
             self._reveal_selected()
 
     def _then_show(self, path: str) -> Callable[[], None]:
-        """What is done once the picture is there."""
+        """Shows the module; called once the picture is laid out."""
         return lambda: self.show_module(path)
 
 

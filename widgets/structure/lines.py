@@ -15,7 +15,8 @@ _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 @dataclass(frozen=True)
 class Action:
-    """`ending` is what a line adds to the module or tensor; empty for initialising and tying."""
+    """`ending` is the Python that the line has after the module or tensor; it is empty for
+    initialising and tying, whose lines are written otherwise."""
 
     title: str
     tip: str

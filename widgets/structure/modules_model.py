@@ -24,7 +24,7 @@ def _if_any(number: int) -> str:
 COLUMNS = (
     Column(
         "Module",
-        "The name under which the module around it holds it. The first is the subject.",
+        "Its name in the module around it. The first row is the subject.",
         lambda model, row: row.path.rpartition(".")[2] or model.title,
     ),
     Column(

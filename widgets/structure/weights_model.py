@@ -135,8 +135,8 @@ def _number(value: float | None) -> float:
 
 
 class WeightsModel(QAbstractTableModel):
-    """The rows in the order of the structure. `preview` has the mean and deviation that some rows
-    would get; they stand behind those that the rows have."""
+    """The rows in the order of the structure. `show_preview` gives the mean and deviation that
+    some rows would get; each is shown after the row's own."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

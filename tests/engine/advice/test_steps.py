@@ -143,6 +143,14 @@ def test_a_parameter_that_gets_no_gradient(desk: Desk) -> None:
     assert found.fix.startswith("net.unused.weight.requires_grad_(False)")
 
 
+def test_a_parameter_with_a_gradient_in_the_first_step_only(desk: Desk) -> None:
+    loop = LOOP.replace("loss = F", "loss = (other(x).sum() if step == 0 else 0) + F")
+    begin = BEGIN.replace("optimizer =", "other = nn.Linear(3, 1)\noptimizer =").replace(
+        "net.parameters()", "[*net.parameters(), *other.parameters()]"
+    )
+    assert desk.run(begin + loop) == []
+
+
 def test_gradients_cleared_before_the_step(desk: Desk) -> None:
     loop = LOOP.replace("    optimizer.zero_grad()\n", "").replace(
         "    optimizer.step()", "    optimizer.zero_grad()\n    optimizer.step()"
