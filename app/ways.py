@@ -29,7 +29,6 @@ def ways(to: Workspaces) -> tuple[Way, ...]:
         Way("parameters", "&Train", parameter_of, lambda _: to.at_parameters().come_up()),
         Way("trace", "&Forward, op by op", calls_of, lambda _: to.at_trace().show_chosen()),
         Way("values", "&Values", expression_of, lambda r: to.at_tensors().show_values(r)),
-        Way("step values", "&Values", _in_file, lambda r: to.at_chosen().show_values(r)),
         Way("storage", "&Storage", expression_of, lambda r: to.at_tensors().show_storage(r)),
     )
 
@@ -59,8 +58,3 @@ def _has_gradient(reference: Reference, known: Known) -> bool:
     nodes = known.graph.nodes if known.graph is not None else ()
     found = nodes_of(reference, known)
     return bool(found) and all(nodes[node].kind == "leaf" for node in found)
-
-
-def _in_file(reference: Reference, known: Known) -> bool:
-    """Whether it is a parameter that the console cannot name, of the pass under way."""
-    return _has_gradient(reference, known) and not expression_of(reference, known)

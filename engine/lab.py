@@ -40,6 +40,8 @@ from .project.document import TrainingSetup
 from .protocol import Snapshot, TrainingSnapshot, TrainingState
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from .autograd.backward.state import BackwardState
     from .autograd.derivatives.state import DerivativeState
     from .autograd.trace.state import TraceState
@@ -103,7 +105,11 @@ class Lab:
         from .console.state import ConsoleState
         from .subjects.canvas import UsersCanvas
 
-        return ConsoleState(UsersCanvas(self.canvas), self.canvas.named)
+        return ConsoleState(UsersCanvas(self.canvas), self.canvas.named, self._module_shown)
+
+    def _module_shown(self) -> nn.Module:
+        shown = self.subjects.shown
+        return self.canvas.take() if shown is None else shown()
 
     @cached_property
     def canvas(self) -> Canvas:

@@ -28,6 +28,7 @@ from engine.protocol import (
     FileObject,
     FileSnapshot,
     ReadStructureCommand,
+    ShowSubjectCommand,
     Snapshot,
     StructureSnapshot,
     VariablesSnapshot,
@@ -63,6 +64,7 @@ class SubjectPresenter(QObject):
         files.changed.connect(self._show_need)
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.snapshot.connect(self._on_snapshot)
+        bench.link.became_ready.connect(self._tell)
         bench.link.ended.connect(self._forget)
         chooser.show_subject(bench.project.subject)
         self._show_need()
@@ -126,9 +128,16 @@ class SubjectPresenter(QObject):
     # -- what is known ---------------------------------------------------------------------------
 
     def _on_project_changed(self, old: Project, new: Project) -> None:
+        if (old.subject, old.training.seed) != (new.subject, new.training.seed):
+            self._tell()
         if old.subject != new.subject:
             self._chooser.show_subject(new.subject)
         self._show_need()
+
+    def _tell(self) -> None:
+        """Tell the engine what `lab.subject` is."""
+        project = self._bench.project
+        self._bench.send(ShowSubjectCommand(subject=project.subject, training=project.training))
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, VariablesSnapshot) and not isinstance(snapshot, ExampleSnapshot):

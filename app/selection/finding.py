@@ -273,7 +273,7 @@ def expression_of(reference: Reference | None, known: Known) -> str:
             else:
                 return node.label.rpartition(" = ")[0].partition(", ")[0]
     name = parameter_of(reference, known)
-    return known.expression + _python_of(name, known) if name and known.expression else ""
+    return known.expression + _python_of(name, known) if name else ""
 
 
 def _python_of(name: str, known: Known) -> str:

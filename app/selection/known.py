@@ -34,13 +34,14 @@ class Known(Struct, frozen=True):
 
     @property
     def expression(self) -> str:
-        """The subject's module in the Python of the console; empty if it has no name there."""
+        """The subject's module in the Python of the console."""
+        made = self.structure is not None and self.structure.made
         match self.project.subject:
-            case ConsoleSubject(expression=expression):
-                return expression.strip() if dotted(expression) else ""
+            case ConsoleSubject(expression=expression) if dotted(expression) and not made:
+                return expression.strip()
             case CanvasSubject():
                 return "canvas.model"
-        return ""
+        return "lab.subject"
 
     @property
     def console_path(self) -> str | None:

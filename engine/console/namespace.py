@@ -44,7 +44,7 @@ from .working_folder import WorkingFolder
 class Namespace:
     """A module in which cells run one after the other; it starts with `torch`, `nn`, `F`, `np`,
     `lab` and, if there is one, `canvas`. `named` gives what has a name in the cells without being a
-    variable.
+    variable, `subject` the module that is `lab.subject`.
 
     While a cell runs, the module is `__main__`, so that classes defined in it can be pickled and
     `if __name__ == "__main__":` holds. The grad mode, default dtype and default device that a cell
@@ -57,12 +57,13 @@ class Namespace:
         folder: WorkingFolder | None = None,
         canvas: object = None,
         named: Callable[[], Mapping[str, object]] = dict,
+        subject: Callable[[], nn.Module] | None = None,
     ) -> None:
         self.journal = journal or Journal()
         self.folder = folder or WorkingFolder()
         self.module = ModuleType("__main__")
         self.variables: dict[str, Any] = self.module.__dict__
-        self.lab = UsersLab()
+        self.lab = UsersLab(subject)
         self.variables.update(torch=torch, nn=nn, F=F, np=np, lab=self.lab)
         if canvas is not None:
             self.variables["canvas"] = canvas

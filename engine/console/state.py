@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from torch import nn
+
 from ..errors import LabError
 from .held import HeldCode
 from .namespace import Namespace
@@ -16,17 +18,19 @@ from .output import Output
 class ConsoleState:
     """The namespace that cells run in, and those of the examples that ran last, one for each tab of
     the window that has examples. `canvas` is what the console knows under this name, and `named`
-    what is reached through it, by its expression."""
+    what is reached through it, by its expression; `subject` gives the module that is `lab.subject`
+    there."""
 
     canvas: object
     named: Callable[[], Mapping[str, object]]
+    subject: Callable[[], nn.Module]
     namespace: Namespace = field(init=False)
     examples: dict[str, Namespace] = field(default_factory=dict)
     held: tuple[HeldCode, Output] | None = field(default=None, init=False)
     """The user's code that is held, and where it prints."""
 
     def __post_init__(self) -> None:
-        self.namespace = Namespace(canvas=self.canvas, named=self.named)
+        self.namespace = Namespace(canvas=self.canvas, named=self.named, subject=self.subject)
 
     @contextmanager
     def held_at(self, code: HeldCode, output: Output) -> Iterator[None]:
@@ -55,5 +59,5 @@ class ConsoleState:
     def begin_namespace(self) -> None:
         """Replace the namespace by a new one, but keep the journal and the folder."""
         old = self.namespace
-        self.namespace = Namespace(old.journal, old.folder, self.canvas, self.named)
+        self.namespace = Namespace(old.journal, old.folder, self.canvas, self.named, self.subject)
         self.namespace.records = old.records

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from ..errors import LabError
 
 MAX_FIGURES = 24
 """Different names in one cell: each has a plot of its own."""
@@ -13,9 +16,11 @@ MAX_FIGURES = 24
 
 class UsersLab:
     """`lab.log(accuracy=0.9)` adds named figures to the next optimizer step of a loop, in Train's
-    plots. `lab.hold()` holds the code there, as `breakpoint()` does."""
+    plots. `lab.hold()` holds the code there, as `breakpoint()` does. `lab.subject` is the module
+    that the workspaces work on; `subject` finds it."""
 
-    def __init__(self) -> None:
+    def __init__(self, subject: Callable[[], nn.Module] | None = None) -> None:
+        self._subject = subject
         self._names: set[str] = set()
         self._figures: dict[str, Tensor | float] = {}
 
@@ -30,6 +35,13 @@ class UsersLab:
             raise ValueError(f"lab.log takes at most {MAX_FIGURES} different names in a cell")
         self._names |= found.keys()
         self._figures |= found
+
+    @property
+    def subject(self) -> nn.Module:
+        """The module that the workspaces work on. Raises LabError if there is none."""
+        if self._subject is None:
+            raise LabError("No workspace works on these variables.")
+        return self._subject()
 
     def hold(self) -> None:
         """Hold the code here, to look at its variables."""

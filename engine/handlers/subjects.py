@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import torch
+from torch import nn
 
 from ..compiled import own_path
 from ..errors import LabError, sendable
@@ -35,6 +36,7 @@ from ..protocol import (
     ReadStructureCommand,
     RunFileCommand,
     RunLineCommand,
+    ShowSubjectCommand,
     Snapshot,
     StepSnapshot,
     StructureSnapshot,
@@ -77,6 +79,18 @@ def run_file(lab: Lab, command: RunFileCommand) -> Iterator[Snapshot]:
         objects=objects_in(file),
         imports={str(path): digest for path, digest in file.imports.items()},
     )
+
+
+def show_subject(lab: Lab, command: ShowSubjectCommand) -> Iterator[Snapshot]:
+    """Nothing is looked up before `lab.subject` is."""
+    subject, training = command.subject, command.training
+
+    def module() -> nn.Module:
+        with lab.canvas.sheltered():
+            return find_subject(lab, subject, Model(), training).module
+
+    lab.subjects.shown = None if isinstance(subject, CanvasSubject) else module
+    yield from ()
 
 
 def write_usual_step(lab: Lab, command: WriteStepCommand) -> Iterator[Snapshot]:

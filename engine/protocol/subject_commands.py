@@ -45,6 +45,16 @@ class FileSnapshot(Snapshot, frozen=True, kw_only=True):
     imports: dict[str, str] = field(default_factory=dict)
 
 
+class ShowSubjectCommand(Command, frozen=True, kw_only=True):
+    """The workspaces work on this subject: `lab.subject` in a cell is its module, made when it is
+    first wanted."""
+
+    handler = "subjects:show_subject"
+    while_running = True
+    subject: Subject
+    training: TrainingSetup = TrainingSetup()
+
+
 class ReadStructureCommand(Command, frozen=True, kw_only=True):
     """Read a subject's modules, parameters and buffers -> StructureSnapshots, the last of which has
     `left` 0. With data in `objective` (the canvas has its own), one step is run to see the shapes

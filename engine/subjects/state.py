@@ -46,6 +46,8 @@ class SubjectState:
     files: dict[Path, PythonFile] = field(default_factory=dict)
     watching: Watching = field(default_factory=Watching)
     updates: Updates = field(default_factory=Updates)
+    shown: Callable[[], nn.Module] | None = None
+    """Gives the module of the subject that the workspaces work on; None for the canvas."""
     before: CodeModel | None = None
     """A copy of a subject, kept to be compared with what becomes of it."""
     _makes: bool = True

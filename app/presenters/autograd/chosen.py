@@ -71,12 +71,6 @@ class ChosenPresenter(QObject):
         if name is not None:
             self._view.backward.table.choose(name)
 
-    def show_values(self, reference: Reference) -> None:
-        """Show the values of a parameter beside the graph."""
-        name = self._gradient_name(reference)
-        if name is not None:
-            self._view.inspect_requested.emit("parameter", name)
-
     def show_lines(self) -> None:
         """Bring the lines of what is chosen into view, also if the code has the focus."""
         self._view.code.reveal_chosen()

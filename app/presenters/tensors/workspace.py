@@ -186,7 +186,7 @@ class TensorsPresenter(QObject):
         wanted = self.expression
         if new:  # show what the cell has made
             wanted = new[-1]
-        elif _NAME.findall(wanted)[0] not in {"canvas", *self._variables}:
+        elif _NAME.findall(wanted)[0] not in {"canvas", "lab", *self._variables}:
             wanted = tensors[-1] if tensors else ""
         if wanted != self.expression:
             self.select(wanted)

@@ -157,9 +157,22 @@ def test_a_tensor_of_the_console_is_its_node_and_its_python():
     assert expression_of(Node(4, 5), known) == "net.fc[0].weight"
     assert expression_of(Node(3, 5), known) == expression_of(Module("fc"), known) == ""
     assert expression_of(Parameter("fc.0.weight"), known) == "net.fc[0].weight"
-    assert expression_of(Parameter("fc.0.weight"), Known(IN_FILE, STEP)) == ""
     assert parameter_of(Element("net.fc[0].weight"), known) == "fc.0.weight"
     assert parameter_of(Element("net.fc"), known) is parameter_of(Element("y"), known) is None
+
+
+def test_a_module_without_a_name_in_the_console_is_reached_through_lab_subject():
+    weight = Parameter("fc.0.weight")
+    in_file = Known(IN_FILE, STEP)
+    assert expression_of(weight, in_file) == "lab.subject.fc[0].weight"
+    assert parameter_of(Element("lab.subject.fc[0].weight"), in_file) == "fc.0.weight"
+    called = Known(replace(Project(), subject=ConsoleSubject("Net(3)")))
+    assert expression_of(weight, called) == "lab.subject.fc[0].weight"
+    totals = StructureTotals(1, 0, 0, 0, 0, 0)
+    for made, of in ((False, "net"), (True, "lab.subject")):  # a class, which was called
+        structure = StructureSnapshot(title="", totals=totals, made=made)
+        known = Known(ON_CONSOLE, structure=structure)
+        assert expression_of(weight, known) == f"{of}.fc[0].weight"
 
 
 def test_a_line_is_the_nodes_that_it_made():

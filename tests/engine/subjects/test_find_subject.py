@@ -20,7 +20,8 @@ from engine.project.subject import (
     split_reference,
     title,
 )
-from engine.protocol import RunCellCommand, RunFileCommand
+from engine.protocol import RunCellCommand, RunFileCommand, ShowSubjectCommand
+from tests.engine.subjects.conftest import Ask, Write
 
 NET = """\
 class Net(nn.Module):
@@ -156,3 +157,29 @@ def test_files_of_a_subject_and_its_data_are_named_once():
     assert files_of(ConsoleSubject("model"), objective) == ("data.py", "/x/net.py")
     assert files_of(ConsoleSubject("model"), Objective(data="loader")) == ()
     assert files_of(CanvasSubject(), objective) == ()
+
+
+def test_lab_subject_is_the_module_that_the_workspaces_work_on(
+    lab: Lab, ask: Ask, write: Write
+) -> None:
+    path = write(
+        "net.py",
+        "from torch import nn\nclass Net(nn.Linear):\n"
+        "    def __init__(self, n=2):\n        super().__init__(n, 1)\n",
+    )
+    ask(RunFileCommand(path=str(path)))
+    namespace = lab.console.namespace
+    with pytest.raises(LabError, match="The canvas has no model yet"):
+        namespace.tensor("lab.subject.weight")
+    for subject in (FileSubject(str(path), "Net"), FileSubject(str(path), "Net(3)")):
+        ask(ShowSubjectCommand(subject=subject))
+        module = find_subject(lab, subject, Model(), TrainingSetup()).module
+        assert namespace.tensor("lab.subject.weight") is module.get_parameter("weight")
+        ask(RunCellCommand(source="found = lab.subject"))
+        assert namespace.variables["found"] is module
+    ask(ShowSubjectCommand(subject=ConsoleSubject("nothing")))
+    with pytest.raises(LabError, match="no variable named `nothing`"):
+        namespace.tensor("lab.subject.weight")
+    ask(ShowSubjectCommand(subject=CanvasSubject()))
+    with pytest.raises(LabError, match="The canvas has no model yet"):
+        namespace.tensor("lab.subject.weight")

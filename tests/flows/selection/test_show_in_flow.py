@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QApplication
@@ -14,7 +15,7 @@ from app.selection.references import (
 )
 from engine.project import edits
 from engine.project.subject import ConsoleSubject, Objective
-from engine.protocol import GraphSnapshot, ValueSnapshot, ValuesSnapshot
+from engine.protocol import GraphSnapshot, ValuesSnapshot
 from tests.flows.selection.lit import (
     WAIT_MS,
     WEIGHT,
@@ -48,7 +49,7 @@ def test_from_a_gradient_of_code_to_its_module_node_values_and_line(gpt, qtbot):
     """The chain from a parameter to all that it is, for a subject of code."""
     choose_gradient(gpt, WEIGHT)
     to = menu_of(gpt, "gradients")
-    assert list(to) == ["Model", "Code", "Autograd graph", "Train", "Values"]
+    assert list(to) == ["Model", "Code", "Autograd graph", "Train", "Values", "Storage"]
     to["Model"]()
     view = structure(gpt)
     assert gpt.window.workspace == "model"
@@ -62,11 +63,14 @@ def test_from_a_gradient_of_code_to_its_module_node_values_and_line(gpt, qtbot):
     assert gpt.bench.selection.current == Parameter(WEIGHT)
 
     to["Values"]()
-    shown = gpt.bench.newest(ValueSnapshot)
+    assert gpt.window.workspace == "tensors"
+    assert gpt.workspaces.tensors.expression == ("lab.subject.transformer.h[1].attn.c_attn.weight")
+    shown = gpt.bench.newest(ValuesSnapshot)
     model = gpt.bench.link._session.lab.backward.under_way.subject.module
-    plain = dict(model.named_parameters())[WEIGHT].detach()
-    assert (shown.of, shown.key) == ("parameter", WEIGHT)
-    assert shown.values[0].summary.mean == pytest.approx(plain.double().mean().item())
+    plain = model.get_parameter(WEIGHT).detach()
+    assert (shown.rows, shown.columns) == tuple(plain.shape)
+    assert torch.tensor(float(shown.cells[0][0])) == plain[0, 0]
+    gpt.workspaces.at_passes()
     to["Code"]()
     assert steps(gpt).code.chosen
 
