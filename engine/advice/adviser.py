@@ -61,6 +61,10 @@ class Adviser:
 
     # -- what the hooks call ---------------------------------------------------------------------
 
+    def looks(self) -> bool:
+        """Whether it wants to see all that runs now."""
+        return self._looks or self._notes.steps in LOOKED_AT
+
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         if self._looks or self._notes.is_waiting:
             with self._sheltered():

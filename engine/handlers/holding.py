@@ -34,6 +34,7 @@ from ..loops.watching import Watching
 from ..project.subject import ConsoleSubject
 from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
 from ..recording.light.light_recorder import LightRecorder
+from ..recording.light.light_recording import LightRecording
 from ..recording.user_files import UsersFrames, is_user_file
 from ..subjects.python_file import Around
 from .backward_edits import debugger_maker
@@ -70,6 +71,11 @@ class Holder:
         if self._lab.control.goes_on == "line":
             self.lines.begin(frame)
 
+    def may_hold(self) -> bool:
+        """Whether the user has asked for this code to be held, or it was."""
+        control = self._lab.control
+        return self.has_held or control.steps_backward or control.pause.is_set()
+
     def _hold_at_step(self) -> None:
         frame = self._frames.innermost()
         if frame is not None:
@@ -80,6 +86,9 @@ class Holder:
         lab, control = self._lab, self._lab.control
         began_s = perf_counter()
         self.lines.end()
+        recording = self._namespace.recordings.running
+        if isinstance(recording, LightRecording):
+            recording.break_off()
         held = HeldCode(self._namespace, frame)
         control.goes_on, self._is_holding, self.has_held = "", True, True
         try:
@@ -219,7 +228,11 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
             )
             watching.append(adviser)
             stack.callback(adviser.end)
-            recorder = partial(LightRecorder, told=adviser.told)
+            recorder = partial(
+                LightRecorder,
+                told=adviser.told,
+                looks=lambda: adviser.looks() or holder.may_hold(),
+            )
             stack.enter_context(namespace.recorded_by(recorder))
         stack.enter_context(steps_shown(*watching, unless=lambda: lab.control.in_own_code))
         if lab.attend is not None:

@@ -26,6 +26,16 @@ MAX_SHARED = 12
 _OPEN_END = 2**63 - 1
 _OUR_METADATA = "tensorlab_guard"
 
+FREED = "Nothing that it saved is left: a backward pass has freed it."
+LIKE_BEFORE = (
+    "Its module ran often and was not looked into this time: the line and the module are those of"
+    " an earlier call that made the same nodes."
+)
+NOT_LOOKED_INTO = (
+    "Its module ran often and was not looked into this time, and it made other nodes than before:"
+    " its lines are recorded when it runs again."
+)
+
 CUT_TEXTS = {
     "detach": "cut by detach()",
     "no_grad": "cut by no_grad",
@@ -66,10 +76,18 @@ def detail(backward: BackwardPass, node_id: int) -> NodeDetailSnapshot:
             if key != _OUR_METADATA
         ),
         hooks=hooks_on(node, own=backward.stepper.own_hooks),
-        note="Nothing that it saved is left: a backward pass has freed it."
-        if node.is_freed
-        else "",
+        note=" ".join(_notes(backward, node)),
     )
+
+
+def _notes(backward: BackwardPass, node: Node) -> Iterator[str]:
+    if node.is_freed:
+        yield FREED
+    call = backward.subject.provenance.call(node)
+    if call is not None and call.is_like:
+        yield LIKE_BEFORE
+    elif call is not None and call.index < 0:
+        yield NOT_LOOKED_INTO
 
 
 def _callers(backward: BackwardPass, node: Node) -> Iterator[NodeCaller]:

@@ -56,6 +56,10 @@ class GradientCuts:
                 cut = GradientCut("input", of, place())
         self._cuts.set(result, cut)
 
+    def know(self, t: Tensor, cut: GradientCut) -> None:
+        """`t` requires no grad for a known reason."""
+        self._cuts.set(t, cut)
+
     def forget_the_dead(self) -> None:
         self._cuts.forget_the_dead()
 
@@ -63,7 +67,9 @@ class GradientCuts:
         known = self._cuts.get(t)
         if known is not None:
             return known
-        return GradientCut("frozen", weakref.ref(t)) if isinstance(t, nn.Parameter) else None
+        if type(t) is not Tensor and isinstance(t, nn.Parameter):  # isinstance takes long
+            return GradientCut("frozen", weakref.ref(t))
+        return None
 
     @staticmethod
     def _reason(name: str, given: Given, result: Tensor) -> CutReason | None:

@@ -186,13 +186,16 @@ def replaced(owner: type, name: str, make: Callable[[Any], Any]) -> Iterator[Non
             setattr(owner, name, original)
 
 
-def custom_functions(recorder: Functions) -> AbstractContextManager[None]:
-    """Show the recorder each `torch.autograd.Function`: torch calls no mode for these."""
+def custom_functions(
+    recorder: Functions, unless: Callable[[], bool] = lambda: False
+) -> AbstractContextManager[None]:
+    """Show the recorder each `torch.autograd.Function`: torch calls no mode for these. Not shown is
+    what runs while `unless` returns True."""
     thread = threading.get_ident()
 
     def make(original: Any) -> Any:
         def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or threading.get_ident() != thread:
+            if torch.compiler.is_compiling() or threading.get_ident() != thread or unless():
                 return original.__func__(cls, *args, **kwargs)
             with torch._C.DisableTorchFunction():
                 begun = recorder.begin_function(cls.__name__, args, kwargs)

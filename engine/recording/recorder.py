@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from .argument_values import Keeper
+from .call_names import op_name
 from .executed_lines import CUT_NOTE, LineRecorder
 from .gradient_cuts import GradientCuts
 from .modes import FunctionMode, OperatorMode, custom_functions
@@ -37,7 +38,7 @@ from .tensor_arguments import (
     written,
 )
 from .user_files import UsersFrames, is_user_file
-from .writes import Given, Watch, op_name
+from .writes import Given, Watch
 
 MAX_CALLS = 50_000
 

@@ -60,6 +60,9 @@ class Call:
     tensor. For a line, `kwargs` has the names that it read and `result` the names that it bound
     or changed, with their values. `error` is what it raised. `tiny` is a copy of the result of a
     few numbers of a function that made one node; it is set when no values are kept.
+
+    `is_like`: the call was not looked at; this is told from an earlier one. `node` is the kind of
+    node that was asked for there.
     """
 
     index: int
@@ -80,6 +83,8 @@ class Call:
     error: str = ""
     turn: int = 0
     tiny: torch.Tensor | None = None
+    is_like: bool = False
+    node: str = ""
 
     @property
     def source(self) -> SourceLine | None:

@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 
 from ..errors import sendable
 from ..protocol import WrittenBy
+from .call_names import op_name
 from .remembered import Remembered
 
 MAX_LINE = 200
@@ -63,6 +64,21 @@ class Making(NamedTuple):
         return self.at.told()
 
 
+class MadeBy(NamedTuple):
+    """One step of a `Making`, as it can be told of another call: `parent` is its place among the
+    arguments and results of the call, or what is not one of them."""
+
+    at: Where
+    parent: int | weakref.ref[Tensor]
+
+
+class Written(NamedTuple):
+    """A tensor that was written to, and by what."""
+
+    tensor: weakref.ref[Tensor]
+    at: Where
+
+
 class _Seen(NamedTuple):
     """A storage's version when it was last looked at, and the write that led to it."""
 
@@ -77,6 +93,7 @@ class Writes:
         self._seen = Remembered[_Seen]()  # by the storage
         self._made = Remembered[Making]()
         self._steps: dict[int, tuple[weakref.ref[Optimizer], str, int | None]] = {}
+        self._again: dict[object, Sequence[Written]] = {}
 
     @contextmanager
     def watch(self, cell: str, tensors: Callable[[], Iterable[Tensor]]) -> Iterator[Watch]:
@@ -91,6 +108,7 @@ class Writes:
         finally:
             with torch._C.DisableTorchFunction():
                 self._look_at_steps()
+                self._look_at_repeats()
                 for t in tensors():
                     self._look_at(t, cell)
             self._forget_the_dead()
@@ -118,6 +136,34 @@ class Writes:
         depth = 0 if earlier is None else earlier.depth + 1
         self._made.set(t, Making(at, weakref.ref(parent), earlier, depth))
 
+    def making_of(self, t: Tensor, known: Sequence[Tensor]) -> tuple[MadeBy, ...]:
+        """How `t`, a result of a call, came to share memory: the last step first. `known` are the
+        arguments and the results of the call."""
+        steps, making = [], self.making(t)
+        while making is not None:
+            parent = making.parent()
+            place = next((n for n, each in enumerate(known) if each is parent), making.parent)
+            steps.append(MadeBy(making.at, place))
+            making = None if isinstance(place, int) else making.earlier
+        return tuple(steps)
+
+    def made_again(self, t: Tensor, steps: Sequence[MadeBy], known: Sequence[Tensor]) -> None:
+        """`t` is the result of another call with these arguments and results, and came about as in
+        the first."""
+        for at, parent in reversed(steps):
+            if isinstance(parent, int):
+                self.made(t, known[parent], at)
+                continue
+            earlier = self._made.get(t)
+            self._made.set(
+                t, Making(at, parent, earlier, 0 if earlier is None else earlier.depth + 1)
+            )
+
+    def wrote_again(self, call: object, written: Sequence[Written]) -> None:
+        """A call has written as the one before of its kind did. It is looked at when the cell
+        ends."""
+        self._again[call] = written
+
     def stepped(self, optimizer: Optimizer, cell: str, line: int | None) -> None:
         """`optimizer` steps. What it writes is looked for when the cell ends."""
         self._steps[id(optimizer)] = weakref.ref(optimizer), cell, line
@@ -127,16 +173,25 @@ class Writes:
         later."""
         for reference, cell, line in self._steps.values():
             optimizer = reference()
-            if optimizer is None:
-                continue
-            for t in _tensors_of(optimizer):
-                version, storage = version_of(t), storage_of(t)
-                if not version or storage is None:
-                    continue
-                seen = self._seen.get(storage)
-                if seen is None or version > seen.version:
-                    self.wrote(t, version, Where("step", cell, line))
+            for t in () if optimizer is None else _tensors_of(optimizer):
+                self._wrote_last(t, Where("step", cell, line))
         self._steps.clear()
+
+    def _look_at_repeats(self) -> None:
+        """The same for calls that were not looked into."""
+        for written in self._again.values():
+            for reference, at in written:
+                t = reference()
+                if t is not None:
+                    self._wrote_last(t, at)
+        self._again.clear()
+
+    def _wrote_last(self, t: Tensor, at: Where) -> None:
+        version, storage = version_of(t), storage_of(t)
+        if version and storage is not None:
+            seen = self._seen.get(storage)
+            if seen is None or version > seen.version:
+                self.wrote(t, version, at)
 
     def _look_at(self, t: Tensor, cell: str) -> None:
         version, storage = version_of(t), storage_of(t)
@@ -170,6 +225,10 @@ class Watch:
     def __init__(self, writes: Writes, cell: str) -> None:
         self._writes = writes
         self._cell = cell
+        self.written: list[Written] | None = None
+        """Gets what is written from now on."""
+        self.making_of, self.made_again = writes.making_of, writes.made_again
+        self.wrote_again = writes.wrote_again
 
     def after(self, func: Callable, args: tuple, given: Given, result: object) -> None:
         """Look for all that a torch function with the tensor arguments `given` did."""
@@ -187,7 +246,10 @@ class Watch:
     def wrote(self, t: Tensor, func: Callable, args: tuple) -> None:
         version = version_of(t)
         if version is not None:
-            self._writes.wrote(t, version, self._where(op_name(func, args)))
+            at = self._where(op_name(func, args))
+            self._writes.wrote(t, version, at)
+            if self.written is not None:
+                self.written.append(Written(weakref.ref(t), at))
 
     def made(self, t: Tensor, parent: Tensor, func: Callable, args: tuple) -> None:
         """`t` shares the memory of `parent`."""
@@ -214,42 +276,6 @@ class Watch:
         while frame is not None and frame.f_code.co_filename != self._cell:
             frame = frame.f_back
         return None if frame is None else frame.f_lineno
-
-
-def op_name(func: Callable, args: tuple = ()) -> str:
-    """What people call a torch function: `add_`, `|=`, `[0, 1:] =`, and `T` for the property."""
-    name = getattr(func, "__name__", "") or str(func)
-    if name in ("__get__", "__set__"):
-        return getattr(getattr(func, "__self__", None), "__name__", name)
-    if name in ("__getitem__", "__setitem__"):
-        index = index_text(args[1]) if len(args) > 1 else "…"
-        return f"[{index}]" if name == "__getitem__" else f"[{index}] ="
-    return _OPERATORS.get(name, name)
-
-
-def index_text(index: object) -> str:
-    """An index as it is typed; a tensor or list in it is `…`."""
-    if type(index) is tuple:
-        return ", ".join(map(index_text, index)) if index else "()"
-    if index is Ellipsis:
-        return "..."
-    if index is None or type(index) in (int, bool):
-        return str(index)
-    if type(index) is slice:
-        ends = ("" if end is None else index_text(end) for end in (index.start, index.stop))
-        text = ":".join(ends)
-        return text if index.step is None else f"{text}:{index_text(index.step)}"
-    return "…"
-
-
-_OPERATORS = {
-    "__iand__": "&=",
-    "__ior__": "|=",
-    "__ixor__": "^=",
-    "__ilshift__": "<<=",
-    "__irshift__": ">>=",
-}
-"""Operators that torch calls by the names of methods: `+=` is add_."""
 
 
 def version_of(t: Tensor) -> int | None:

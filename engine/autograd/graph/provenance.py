@@ -113,6 +113,8 @@ class Provenance:
 
 def _agree(call: Call, kind: Kind) -> bool:
     """Whether this operator makes this kind of node: `aten::nll_loss_forward`, NllLossBackward0."""
+    if call.node:
+        return call.node == kind.name
     if call.kind == "function" and kind.is_custom:
         return f"{call.name}Backward" == kind.name
     if call.kind != "op":

@@ -4,10 +4,10 @@ outside where that is known: it costs less than to look on."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +18,9 @@ from torch.overrides import TorchFunctionMode
 
 from ..modes import replaced
 from ..open_calls import next_sequence
+from ..recording import Place
+from .patterns import Alike
+from .repeats import Repeats, Whole
 
 _pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack  # pyright: ignore
 _push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
@@ -67,7 +70,22 @@ _SETTINGS: dict[type[nn.Module], tuple[str, object]] = {
 
 
 class ModuleCalls(Protocol):
-    """The methods of a recorder that are called at each call of a module."""
+    """What a recorder has for each call of a module."""
+
+    repeats: Repeats
+
+    @property
+    def is_outermost(self) -> bool:
+        """Whether no module runs."""
+        ...
+
+    def place(self) -> Place | None:
+        """The user's line that runs."""
+        ...
+
+    def begin_whole(self, alike: Alike, given: list[Tensor]) -> Whole: ...
+    def learn(self, whole: Whole, module: nn.Module, result: object) -> None:
+        """The module, which still runs, was looked into."""
 
     def enter_module(self, module: nn.Module) -> None: ...
     def leave_module(self, module: nn.Module) -> None: ...
@@ -80,22 +98,25 @@ class ModuleCalls(Protocol):
 
 def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractContextManager[None]:
     """Tell `recorder` of each call of a module. (torch's global hooks cost five times as much.)
-    While a module runs that calls one function, `mode` is off."""
-    thread = threading.get_ident()
+    While a module runs that calls one function, or that repeats, `mode` is off."""
+    thread, repeats = threading.get_ident(), recorder.repeats
 
     def make(original: Callable) -> Callable:
         @wraps(original)
         def __call__(self, *args, **kwargs):
+            if repeats.is_running:
+                try:
+                    return original(self, *args, **kwargs)
+                except Exception:
+                    if threading.get_ident() != thread or not _may_run_again(self, args, kwargs):
+                        raise
+                with _pushed(mode):  # which sees what raises
+                    return original(self, *args)
             if torch.compiler.is_dynamo_compiling() or threading.get_ident() != thread:
                 return original(self, *args, **kwargs)
             known = ONE_FUNCTION.get(type(self))
-            if (
-                known is not None
-                and not kwargs
-                and _is_plain(self, args)
-                and _depth() == 1
-                and _mode_at(0) is mode
-            ):
+            is_on_top = _depth() == 1 and _mode_at(0) is mode
+            if known is not None and not kwargs and is_on_top and _is_plain(self, args):
                 func, names = known
                 _pop()
                 try:
@@ -109,15 +130,59 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
                     pass
                 finally:
                     _push(mode)
+            whole: Whole | None = None
+            if is_on_top and recorder.is_outermost:
+                place = recorder.place()
+                _pop()
+                try:
+                    found = repeats.find(self, place, args, kwargs)
+                    if found is not None:
+                        alike, given = found
+                        if repeats.begin(alike, given):
+                            try:
+                                result = original(self, *args, **kwargs)
+                            finally:
+                                repeats.has_run()
+                            repeats.end(given, result)
+                            return result
+                        whole = recorder.begin_whole(alike, given)
+                finally:
+                    _put_back(mode)
             recorder.enter_module(self)
             try:
-                return original(self, *args, **kwargs)
+                result = original(self, *args, **kwargs)
+                if whole is not None:
+                    recorder.learn(whole, self, result)
+                return result
             finally:
                 recorder.leave_module(self)
 
         return __call__
 
     return replaced(nn.Module, "__call__", make)
+
+
+def _may_run_again(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether a call inside one that is not looked into is known to do nothing of the user's."""
+    return type(module) in ONE_FUNCTION and not kwargs and not _depth() and _is_plain(module, args)
+
+
+@contextmanager
+def _pushed(mode: TorchFunctionMode) -> Iterator[None]:
+    _push(mode)
+    try:
+        yield
+    finally:
+        _pop()
+
+
+def _put_back(mode: TorchFunctionMode) -> None:
+    """Under those modes that the user's code has left on."""
+    depth = _depth()
+    above = [_pop() for _ in range(depth)] if depth else ()
+    _push(mode)
+    for each in reversed(above):
+        _push(each)
 
 
 def _is_plain(module: nn.Module, args: tuple) -> bool:

@@ -15,17 +15,20 @@ import torch
 from torch import Tensor, nn
 
 from ..argument_values import TINY_ELEMENTS, tiny_values
+from ..call_names import op_name
 from ..gradient_cuts import GradientCuts
 from ..modes import LightMode, Told, custom_functions
 from ..module_paths import ModulePaths, NameOf
 from ..open_calls import next_sequence
-from ..recording import Slot
+from ..recording import Place, Slot
 from ..tensor_arguments import Given, given_tensors, in_order, is_tensor, statistics
 from ..user_files import UsersFrames, is_user_file
-from ..writes import SHARING, Watch, op_name, version_of
+from ..writes import SHARING, Watch, version_of
 from .library_modules import module_calls
 from .light_recording import FIRST_TURNS, LightRecording
+from .patterns import Alike
 from .pauses import training_unseen
+from .repeats import Repeats, Whole
 
 MAX_CALLS = 50_000
 
@@ -50,7 +53,8 @@ class LightRecorder:
 
     `modules` names modules, as it does for a Recorder; `files` tells the user's own source files.
     `watch` and `cuts` remember what wrote to tensors and why they require no grad. The
-    functions of `told` have each call of theirs that returns told.
+    functions of `told` have each call of theirs that returns told, except inside of a module that
+    repeats (see `Repeats`) while `looks` returns False.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class LightRecorder:
         watch: Watch | None = None,
         cuts: GradientCuts | None = None,
         told: Told | None = None,
+        looks: Callable[[], bool] | None = None,
         max_calls: int = MAX_CALLS,
     ) -> None:
         self.recording = LightRecording(max_calls)
@@ -72,6 +77,8 @@ class LightRecorder:
         self._frames = UsersFrames(files)
         self._is_user_file = files
         self._paths = ModulePaths(modules, self.recording.classes, self._frames.innermost)
+        self._steps = 0
+        self.repeats = Repeats(self.recording.repeats, self._cuts, watch, looks)
         self._entered = ExitStack()
 
     def __enter__(self) -> LightRecorder:
@@ -79,7 +86,7 @@ class LightRecorder:
             mode = LightMode(self, self._told, self._paths.running)
             stack.enter_context(mode)
             stack.enter_context(module_calls(self, mode))
-            stack.enter_context(custom_functions(self))
+            stack.enter_context(custom_functions(self, unless=lambda: self.repeats.is_running))
             stack.enter_context(training_unseen(mode, self._is_user_file, self._stepped))
             self._entered = stack.pop_all()
         return self
@@ -155,11 +162,32 @@ class LightRecorder:
     def fail_function(self, begun: Begun, error: BaseException) -> None:
         """What raised has made nothing."""
 
+    @property
+    def is_outermost(self) -> bool:
+        return not self._paths.running
+
+    def place(self) -> Place | None:
+        return self._frames.place(3)
+
     def enter_module(self, module: nn.Module) -> None:
         self._paths.enter(module)
 
     def leave_module(self, module: nn.Module) -> None:
         self._paths.leave(module)
+        if self._watch is not None and not self._paths.running:
+            self._watch.written = None
+
+    def begin_whole(self, alike: Alike, given: list[Tensor]) -> Whole:
+        recording = self.recording
+        before = recording.dropped, len(self._noted)
+        return self.repeats.begin_whole(alike, given, before, self._steps)
+
+    def learn(self, whole: Whole, module: nn.Module, result: object) -> None:
+        dropped, count = whole.noted_before
+        noted = self._noted[count:] if dropped == self.recording.dropped else None
+        with torch._C.DisableTorchFunction():
+            path = self._paths.current
+            self.repeats.learn(whole, module, path, noted, self._steps, result)
 
     def ran_one(
         self, module: nn.Module, func: Callable, args: tuple, first: int, result: object
@@ -223,5 +251,6 @@ class LightRecorder:
             self._watch.made(t, given[0][0], func, args)
 
     def _stepped(self, optimizer: torch.optim.Optimizer) -> None:
+        self._steps += 1
         if self._watch is not None:
             self._watch.stepped(optimizer)

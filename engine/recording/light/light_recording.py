@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from operator import itemgetter
+from collections import deque
+from operator import attrgetter, itemgetter
 
-from ..argument_values import TinyValues
-from ..recording import Call, Place, Slot
+from ..open_calls import next_sequence
+from ..recording import Call, Place
+from .patterns import Noted, Repeat, call_noted
 
 FIRST_TURNS = 2
-
-
-Noted = tuple[int, int, str, str, Place | None, tuple[Slot, ...], TinyValues | None]
-"""What is noted of a call: its `first`, `end`, `name`, `module`, `place`, `slots` and `tiny`."""
 
 
 class LightRecording:
@@ -22,6 +20,7 @@ class LightRecording:
     half is folded to the first FIRST_TURNS calls of a function at a line and in a module.
 
     `classes` has the class name of each module path, `notes` say what is not in the recording.
+    `repeats` are the newest calls of modules that were not looked into.
     """
 
     def __init__(self, max_calls: int = sys.maxsize) -> None:
@@ -29,6 +28,9 @@ class LightRecording:
         self.notes: list[str] = []
         self.end = sys.maxsize
         self.noted: list[Noted] = []
+        self.dropped = 0
+        """So many of `noted` are there no longer."""
+        self.repeats: deque[Repeat] = deque(maxlen=max_calls)
         self.max_calls = max_calls
         self._first: list[Noted] = []  # of what was folded
         self._turns: dict[tuple[str, str, Place | None], int] = {}
@@ -39,7 +41,7 @@ class LightRecording:
 
     @property
     def calls(self) -> list[Call]:
-        return [_call(index, each) for index, each in enumerate(self._in_order())]
+        return [call_noted(index, each) for index, each in enumerate(self._in_order())]
 
     def __len__(self) -> int:
         return len(self._first) + len(self.noted)
@@ -47,6 +49,7 @@ class LightRecording:
     def fold(self) -> None:
         """Make room for new calls."""
         half = len(self.noted) // 2
+        self.dropped += half
         turns, first = self._turns, self._first
         for each in self.noted[:half]:
             key = each[2:5]
@@ -71,15 +74,32 @@ class LightRecording:
         noted = self._in_order()
         place = bisect_right(self._firsts, sequence) - 1
         if place < 0 or noted[place][1] <= sequence:
-            return None
+            repeat = self._repeat_of(sequence)
+            return None if repeat is None else repeat.call_of(sequence)
         call = self._asked_for.get(place)
         if call is None:
-            call = self._asked_for[place] = _call(place, noted[place])
+            call = self._asked_for[place] = call_noted(place, noted[place])
         return call
 
     def chain_of(self, sequence: int) -> list[Call]:
         call = self.call_of(sequence)
         return [] if call is None else [call]
+
+    def _repeat_of(self, sequence: int) -> Repeat | None:
+        newest = self.repeats[-1] if self.repeats else None
+        if newest is None or newest.first <= sequence:
+            repeat = newest  # most nodes that are asked for are its
+        else:
+            place = bisect_right(self.repeats, sequence, key=attrgetter("first")) - 1
+            repeat = self.repeats[place] if place >= 0 else None
+        return repeat if repeat is not None and sequence < repeat.end else None
+
+    def break_off(self) -> None:
+        """Of a call of a module that runs and is not looked into, nothing more is known: other code
+        will run in the middle of it."""
+        if self.repeats and self.repeats[-1].end == sys.maxsize:
+            repeat = self.repeats[-1]
+            repeat.known_to = min(repeat.known_to, next_sequence())
 
     def _in_order(self) -> list[Noted]:
         """By number. A custom Function ends after those that its forward calls."""
@@ -90,10 +110,3 @@ class LightRecording:
             self._newest = newest
             self._asked_for.clear()
         return self._ordered
-
-
-def _call(index: int, noted: Noted) -> Call:
-    first, end, name, module, place, slots, tiny = noted
-    call = Call(index, -1, "function", name, module, place, first, end, slots)
-    call.tiny = None if tiny is None else tiny.tensor()
-    return call

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...protocol import FailedOperand, FailedOperands
-from ...recording.writes import index_text
+from ...recording.call_names import index_text
 from .call import MAX_DIMS, Call, CallTensor, clip, counted, headings_of, row
 from .meeting import aligned
 

@@ -10,7 +10,7 @@ import torch
 from engine.console.namespace import Namespace
 from engine.console.output import Output
 from engine.control import Control
-from engine.recording.writes import index_text
+from engine.recording.call_names import index_text
 from tests.engine.namespaces import run
 
 

@@ -1,0 +1,117 @@
+"""What is noted of a call of torch, and of calls of modules that are like earlier ones."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from bisect import bisect_right
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import NamedTuple
+
+from torch import Tensor
+
+from ..argument_values import TinyValues
+from ..recording import Call, GradientCut, Place, Slot
+from ..writes import MadeBy, Written
+
+Noted = tuple[int, int, str, str, Place | None, tuple[Slot, ...], TinyValues | None]
+"""What is noted of a call: its `first`, `end`, `name`, `module`, `place`, `slots` and `tiny`."""
+
+
+class Result(NamedTuple):
+    """How a tensor came about that a call returns: the views that lead to it, and why it requires
+    no grad. `is_cut_here`: the cut names this tensor; `is_tiny`: its numbers are noted."""
+
+    made: tuple[MadeBy, ...] = ()
+    cut: GradientCut | None = None
+    is_cut_here: bool = False
+    is_tiny: bool = False
+
+
+class Pattern(NamedTuple):
+    """What one call ran. `given` says why its arguments require no grad, `kinds` has the names of
+    its nodes by their place in it, `written` what it wrote to and keeps."""
+
+    first: int
+    end: int
+    module: str
+    noted: list[Noted]
+    given: tuple[GradientCut, ...]
+    kinds: dict[int, str]
+    results: tuple[Result, ...]
+    written: list[Written]
+
+    def is_of(self, nodes: int, noted: list[Noted]) -> bool:
+        """Whether a call that made so many nodes, and of which this was noted, ran the same."""
+        return nodes == self.end - self.first and [each[2:5] for each in self.noted] == [
+            each[2:5] for each in sorted(noted, key=itemgetter(0))
+        ]
+
+
+@dataclass(eq=False, slots=True)
+class Alike:
+    """Calls of one module from one line with arguments of the same kinds."""
+
+    title: str
+    place: Place | None
+    calls: int = 0
+    misses: int = 0
+    is_unfit: bool = False
+    state: tuple[weakref.ref[Tensor], ...] | None = None
+    pattern: Pattern | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Repeat:
+    """A call that was not looked into. Its nodes have the numbers from `first` to before `end`;
+    `known_to`: what was made from this number on is not known."""
+
+    alike: Alike
+    pattern: Pattern
+    given: tuple[GradientCut, ...]
+    first: int
+    end: int = sys.maxsize
+    known_to: int = sys.maxsize
+    tiny: tuple[tuple[int, TinyValues], ...] = ()
+
+    @property
+    def is_as_expected(self) -> bool:
+        pattern = self.pattern
+        is_running = self.end == sys.maxsize
+        return is_running or self.end - self.first == pattern.end - pattern.first
+
+    def call_of(self, sequence: int) -> Call:
+        """The call that made the node of this number, as that of the pattern did; the call of the
+        module where that is not known."""
+        pattern, alike = self.pattern, self.alike
+        place = sequence - self.first
+        asked = pattern.first + place
+        found = bisect_right(pattern.noted, asked, key=itemgetter(0)) - 1
+        is_known = sequence < self.known_to and self.is_as_expected
+        if not is_known or found < 0 or asked >= pattern.noted[found][1]:
+            return Call(
+                -1, -1, "module", alike.title, pattern.module, alike.place, self.first, self.end
+            )
+        noted = pattern.noted[found]
+        call = call_noted(-1, (*noted[:6], dict(self.tiny).get(sequence)))
+        call.first += self.first - pattern.first
+        call.end += self.first - pattern.first
+        call.slots = tuple(map(self._now, call.slots))
+        call.is_like, call.node = True, pattern.kinds.get(place, "")
+        return call
+
+    def _now(self, slot: Slot) -> Slot:
+        """What the slot of the pattern is in this call."""
+        if isinstance(slot, GradientCut):
+            for before, now in zip(self.pattern.given, self.given, strict=True):
+                if slot.tensor is before.tensor and slot.reason == before.reason:
+                    return now
+        return slot
+
+
+def call_noted(index: int, noted: Noted) -> Call:
+    first, end, name, module, place, slots, tiny = noted
+    call = Call(index, -1, "function", name, module, place, first, end, slots)
+    call.tiny = None if tiny is None else tiny.tensor()
+    return call
