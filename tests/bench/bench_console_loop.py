@@ -1,11 +1,12 @@
 """A training loop in a cell of the console against the same loop in plain Python.
 
-Both run in one process with one torch thread, in turns, so that whatever else is busy meets both.
-A step's time is CPU time, the median over the steps after a warm-up; each pair of turns gives one
-ratio, and the median of the ratios is printed.
+All run in one process with one torch thread, in turns, so that whatever else is busy meets all. A
+step's time is CPU time, the mean over the steps after a warm-up (some steps are looked into, and
+count as they come); each pair of turns gives one ratio, and the median of the ratios is printed.
 
-`watched` is the plain loop while torch's optimizer hooks read its figures, as they do around every
-cell. Only some steps are measured, so its time is the mean over the steps.
+`cell` is recorded. `watched` is the plain loop while torch's optimizer hooks read its figures.
+`lab` is a cell as the program runs it: recorded, with figures and advice. `without_advice` is the
+same without advice, and `advice` what the advice adds to a step, over the plain step.
 
     python -m tests.bench.bench_console_loop
 """
@@ -18,7 +19,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported
 
 import json
 import statistics
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from time import process_time
 
 import numpy as np
@@ -29,6 +31,8 @@ from torch.nn import functional as F
 from engine.console.namespace import Namespace
 from engine.console.output import Output
 from engine.control import Control
+from engine.handlers import holding
+from engine.lab import Lab
 from engine.loops.hooks import steps_shown
 from engine.loops.own_loop import OwnLoop
 
@@ -162,24 +166,50 @@ MODELS = {"MLP": MLP, "GPT": GPT, "LSTM": LSTM, "ResNet-18 shaped": RESNET}
 
 def plain_step_ms(names: dict) -> float:
     exec(compile(TURN, "<plain>", "exec"), names)
-    return statistics.median(names["times"][WARM_UP:]) * 1e3
+    return mean_ms(names)
 
 
-def mean_step_ms(names: dict, loop: OwnLoop | None = None) -> float:
-    with nullcontext() if loop is None else steps_shown(loop):
-        exec(compile(TURN, "<plain>", "exec"), names)
+def watched_step_ms(names: dict) -> float:
+    with steps_shown(OwnLoop("bench", Control(), lambda told: None)):
+        return plain_step_ms(names)
+
+
+def cell_step_ms(namespace: Namespace, around: AbstractContextManager | None = None) -> float:
+    with around or nullcontext():
+        run(namespace, TURN)
+    return mean_ms(namespace.variables)
+
+
+def lab_step_ms(lab: Lab, advice: bool) -> float:
+    namespace, output = lab.console.namespace, Output(lambda told: None)
+    adviser = holding.Adviser
+    holding.Adviser = adviser if advice else Silent
+    try:
+        return cell_step_ms(namespace, holding.shown_and_held(lab, namespace, "bench", output))
+    finally:
+        holding.Adviser = adviser
+
+
+class Silent(holding.Adviser):
+    """An adviser that looks at nothing."""
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(lambda told: None)
+        self.told = {}
+
+    def looks(self) -> bool:
+        return self._notes.steps % 16 == 0
+
+    def before_step(self, *given: object) -> None:
+        self._notes.steps += 1
+
+    def saw_loss(self, *given: object) -> None: ...
+    def after_step(self, *given: object) -> None: ...
+    def end(self) -> None: ...
+
+
+def mean_ms(names: dict) -> float:
     return statistics.mean(names["times"][WARM_UP:]) * 1e3
-
-
-def watched_over_plain(names: dict) -> float:
-    loop = OwnLoop("bench", Control(), lambda told: None)
-    ratios = [mean_step_ms(names, loop) / mean_step_ms(names) for _ in range(ROUNDS + 1)]
-    return statistics.median(ratios[1:])  # the first steps are all measured
-
-
-def cell_step_ms(namespace: Namespace) -> float:
-    run(namespace, TURN)
-    return statistics.median(namespace.variables["times"][WARM_UP:]) * 1e3
 
 
 def run(namespace: Namespace, source: str) -> None:
@@ -191,20 +221,28 @@ def run(namespace: Namespace, source: str) -> None:
 def measure(name: str) -> dict[str, float | str]:
     names = {"torch": torch, "nn": nn, "F": F, "np": np, "clock": process_time, "__name__": "x"}
     exec(compile(MODELS[name] + LOOP, "<plain>", "exec"), names)
-    namespace = Namespace()
-    namespace.variables["clock"] = process_time
-    run(namespace, MODELS[name] + LOOP)
-    plain_step_ms(names), cell_step_ms(namespace)  # a whole turn of each warms up
-    plain, cell = zip(
-        *((plain_step_ms(names), cell_step_ms(namespace)) for _ in range(ROUNDS)), strict=True
-    )
+    namespace, lab = Namespace(), Lab(emit=lambda told: None)
+    for each in (namespace, lab.console.namespace):
+        each.variables["clock"] = process_time
+        run(each, MODELS[name] + LOOP)
+    ways = {
+        "plain": partial(plain_step_ms, names),
+        "cell": partial(cell_step_ms, namespace),
+        "watched": partial(watched_step_ms, names),
+        "lab": partial(lab_step_ms, lab, advice=True),
+        "without_advice": partial(lab_step_ms, lab, advice=False),
+    }
+    rounds = [{way: step_ms() for way, step_ms in ways.items()} for _ in range(ROUNDS + 1)][1:]
+    middle = statistics.median
     return {
         "bench": "console loop",
         "model": name,
-        "plain_ms": statistics.median(plain),
-        "cell_ms": statistics.median(cell),
-        "cell_over_plain": statistics.median(c / p for c, p in zip(cell, plain, strict=True)),
-        "watched_over_plain": watched_over_plain(names),
+        "plain_ms": middle(each["plain"] for each in rounds),
+        **{
+            f"{way}_over_plain": middle(each[way] / each["plain"] for each in rounds)
+            for way in list(ways)[1:]
+        },
+        "advice": middle((r["lab"] - r["without_advice"]) / r["plain"] for r in rounds),
     }
 
 
