@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -11,9 +13,9 @@ import torch
 
 from ..project import catalogue
 from ..project.document import DataSetup, ParamValue
-from . import bundled, points
+from . import arrays, bundled, cifar, idx, images, points, table, text
 from .dataset import Dataset
-from .preparing import scale_of, standardised
+from .preparing import filled, scale_of, standardised
 from .samples import DataProblem, Samples
 from .split import split
 
@@ -27,27 +29,80 @@ _MAKERS: dict[str, Callable[..., Samples]] = {
     "circles": points.circles,
     "spirals": points.spirals,
 }
+_READERS: dict[str, Callable[..., Samples]] = {
+    "csv": table.read,
+    "numpy": arrays.read,
+    "images": images.read,
+    "idx": idx.read,
+    "cifar": cifar.read,
+    "text": text.read,
+}
+MAX_STAMPED = 2000
 
 
 def load_dataset(setup: DataSetup) -> Dataset:
-    """Return the data set of `setup` on the CPU; an equal set-up returns the same object.
+    """Return the data set of `setup` on the CPU; an equal set-up, of files that have not changed,
+    returns the same object.
 
-    Raises DataProblem for an unknown kind or parameter, a value out of range, or a split that
-    cannot be made.
+    Raises DataProblem for an unknown kind or parameter, a value out of range, a split that cannot
+    be made, and data that cannot be used.
     """
-    return _load(msgspec.json.encode(setup, order="deterministic"))
+    encoded = msgspec.json.encode(setup, order="deterministic")
+    if setup.kind in _READERS:
+        return _read(encoded, _stamp(setup))
+    return _made(encoded)
+
+
+def _stamp(setup: DataSetup) -> tuple:
+    """Changes with the file, and with what lies in the folder."""
+    if not setup.path:
+        title = catalogue.datasets()[setup.kind].title
+        raise DataProblem(f"{title}: nothing is chosen yet.", hint="Choose it under Data in Train.")
+    path = Path(setup.path)
+    try:
+        files = [path]
+        folder = path.parent if setup.kind in ("idx", "numpy") and path.is_file() else path
+        if folder.is_dir():  # labels may lie beside the file
+            files += itertools.islice(sorted(folder.iterdir()), MAX_STAMPED)
+        stats = [(file.name, file.stat()) for file in files]
+    except (OSError, ValueError):  # the reader tells
+        return ()
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
 @lru_cache(maxsize=8)
-def _load(encoded: bytes) -> Dataset:
+def _made(encoded: bytes) -> Dataset:
+    setup, arguments = _decoded(encoded)
+    return _ready(setup, _MAKERS[setup.kind], arguments)
+
+
+@lru_cache(maxsize=1)  # it may be large
+def _read(encoded: bytes, stamp: tuple) -> Dataset:
+    setup, arguments = _decoded(encoded)
+    if setup.kind == "csv":
+        arguments["columns"] = setup.columns
+    reader = partial(_READERS[setup.kind], Path(setup.path))
+    try:
+        return _ready(setup, reader, arguments)
+    except OSError as error:
+        raise DataProblem(f"{setup.path} cannot be read: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise DataProblem(f"{setup.path} takes more memory than there is.") from error
+
+
+def _decoded(encoded: bytes) -> tuple[DataSetup, dict]:
     setup = msgspec.json.decode(encoded, type=DataSetup)
-    arguments = arguments_of(setup.kind, setup.params)
+    return setup, arguments_of(setup.kind, setup.params)
+
+
+def _ready(setup: DataSetup, make: Callable[..., Samples], arguments: dict) -> Dataset:
     standardise = arguments.pop("standardise", "nothing")
+    samples = make(**arguments)
     # A set that is drawn has a seed of its own, and another draw is split in another way.
     seed = setup.split_seed + int(arguments.get("seed", 0))
-    samples = _MAKERS[setup.kind](**arguments)
     train, val = split(samples, setup.validation_fraction, seed, setup.stratified)
-    x, y = samples.x, samples.y
+    fill = "most frequent" if arguments.get("missing") == "most frequent" else "mean"
+    x, y = filled(samples, train, fill), samples.y
     scale = np.ones(y.shape[1:] if not samples.classes else 1)
     if standardise != "nothing":
         x = standardised(samples, x, train)
@@ -94,7 +149,7 @@ def arguments_of(kind: str, params: dict[str, ParamValue]) -> dict:
 
 def _columns(samples: Samples) -> tuple[str, ...]:
     return tuple(
-        f"{source.name} ({i})" if source.is_category else source.name
+        f"{source.name} = {source.texts[i]}" if source.texts else source.name
         for source in samples.sources
         for i in range(source.stop - source.start)
     )

@@ -35,7 +35,7 @@ def filled(samples: Samples, train: np.ndarray, how: Fill) -> np.ndarray:
                 f"Column “{source.name}” has no value in any training sample.",
                 hint="Set its role to ignore.",
             )
-        if how == "mean" and not source.is_category:
+        if how == "mean" and not source.texts:
             part[missing] = known.mean(dtype=np.float64)
         else:
             values, counts = np.unique(known, axis=0, return_counts=True)
@@ -53,7 +53,7 @@ def scale_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def standardised(samples: Samples, x: np.ndarray, train: np.ndarray) -> np.ndarray:
     """`x` (N, F) with mean 0 and variance 1 over the training samples in each column of numbers.
     Anything that is not a table stays as it is."""
-    numbers = [source.start for source in samples.sources if not source.is_category]
+    numbers = [source.start for source in samples.sources if not source.texts]
     if not numbers:
         return x
     mean, deviation = scale_of(x[train][:, numbers])

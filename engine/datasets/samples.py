@@ -17,12 +17,12 @@ class DataProblem(LabError):
 @dataclass(frozen=True)
 class Source:
     """A column of a table: its elements of a sample are `start` to `stop` - 1. A category has one
-    for each of its texts, 1 for the sample's own and 0 for the others."""
+    for each of its `texts`, 1 for the sample's own and 0 for the others; a number has no texts."""
 
     name: str
     start: int
     stop: int
-    is_category: bool = False
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,15 +66,28 @@ class Cell(Struct, frozen=True, forbid_unknown_fields=True):
     source: str = ""
 
 
+class Column(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a column of a table is for; a type of "auto" is read from its values."""
+
+    role: Literal["feature", "target", "ignore"] = "feature"
+    type: Literal["auto", "number", "category"] = "auto"
+
+
 class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
     """Which data set, its own parameters, and the fraction (0 to 1) held out for validation, drawn
-    with `split_seed`; `stratified` keeps the share of each class."""
+    with `split_seed`; `stratified` keeps the share of each class.
+
+    `path` is the file or folder of a kind that is read from one; `columns` are those of a table
+    that the user gave a role or a type. The data itself is never in a project.
+    """
 
     kind: str = "digits"
     params: dict[str, ParamValue] = {}
     validation_fraction: float = 0.2
     split_seed: int = 0
     stratified: bool = True
+    path: str = ""
+    columns: dict[str, Column] = {}
 
 
 class Schedule(Struct, frozen=True, forbid_unknown_fields=True):

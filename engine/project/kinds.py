@@ -84,11 +84,15 @@ class BlockKind(Struct, frozen=True):
 
 class DatasetKind(Struct, frozen=True, forbid_unknown_fields=True):
     """A data set: float32 samples of `sample_shape` (without batch), with int64 labels from 0 to
-    `classes` - 1, or with one number each if `classes` is 0."""
+    `classes` - 1, or with one number each if `classes` is 0. One that is read from `source`, a
+    file or a folder, has neither a shape nor classes before it is read; `suffixes` are those of
+    its files."""
 
     key: str
     title: str
     summary: str
-    sample_shape: tuple[int, ...]
-    classes: int
+    sample_shape: tuple[int, ...] = ()
+    classes: int = 0
+    source: Literal["", "file", "folder", "file or folder"] = ""
+    suffixes: tuple[str, ...] = ()
     params: tuple[Param, ...] = ()

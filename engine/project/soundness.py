@@ -116,6 +116,12 @@ def _check_training(setup: TrainingSetup) -> None:
     if not 0.0 <= fraction < 1.0:
         message = f"It must be between 0 and 1, such as 0.2, not {fraction:g}."
         raise FileProblem(message, f"{at}.data.validation_fraction")
+    _check_text(setup.data.path, f"{at}.data.path", limits.MAX_PATH_CHARS)
+    if len(setup.data.columns) > limits.MAX_ENTRIES:
+        message = f"At most {limits.MAX_ENTRIES:,} columns can be described."
+        raise FileProblem(message, f"{at}.data.columns")
+    for name in setup.data.columns:
+        _check_text(name, f"{at}.data.columns")
     _check_between(setup.data.split_seed, 0, limits.MAX_SEED, f"{at}.data.split_seed")
     _known(catalogue.losses(), setup.loss, "loss", f"{at}.loss")
     options = _known(catalogue.optimizers(), setup.optimizer, "optimizer", f"{at}.optimizer")

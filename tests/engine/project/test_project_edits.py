@@ -292,12 +292,12 @@ def test_the_least_values_of_a_set_up_are_taken_and_defaults_left_out():
 
 
 def test_a_refused_set_up_says_what_there_is():
-    setup = TrainingSetup(data=DataSetup(kind="cifar"))
+    setup = TrainingSetup(data=DataSetup(kind="no"))
     with pytest.raises(EditError) as caught:
         edits.set_training(Project(), setup)
     message = str(caught.value)
-    assert message.startswith("There is no data set “cifar”. Choose digits, iris,")
-    assert message.endswith("circles or spirals.")
+    assert message.startswith("There is no data set “no”. Choose digits, iris,")
+    assert message.endswith("cifar or text.")
     with pytest.raises(EditError, match="epochs is 0: it must be at least 1"):
         edits.set_training(Project(), TrainingSetup(epochs=0))
 
@@ -316,7 +316,7 @@ def test_training_parameters_are_checked():
         (TrainingSetup(seed=-1), "seed"),
         (TrainingSetup(optimizer="optim.Luck"), "optim.Luck"),
         (TrainingSetup(loss="nn.Nope"), "nn.Nope"),
-        (TrainingSetup(data=DataSetup(kind="cifar")), "cifar"),
+        (TrainingSetup(data=DataSetup(kind="no")), "“no”"),
         (TrainingSetup(data=DataSetup(validation_fraction=1.0)), "between 0 and 1"),
         (TrainingSetup(data=DataSetup(validation_fraction=0.0)), "between 0 and 1"),
         (TrainingSetup(data=DataSetup(params={"wings": 2})), "wings"),

@@ -153,7 +153,9 @@ def test_a_small_project_word_for_word():
       "params": {},
       "validation_fraction": 0.2,
       "split_seed": 0,
-      "stratified": true
+      "stratified": true,
+      "path": "",
+      "columns": {}
     },
     "loss": "nn.CrossEntropyLoss",
     "optimizer": "optim.Adam",

@@ -1,0 +1,152 @@
+"""What all readers share: files of bounded size, and faults that are refused or skipped."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from .samples import DataProblem
+
+MAX_BYTES = 2 * 2**30
+"""The memory that the samples of a data set may take."""
+MAX_TOLD = 1000
+"""So many skipped rows are named; the rest are counted."""
+_CHUNK = 1 << 20
+
+
+class Faults:
+    """Rows and files that cannot be used. The first one is refused, or all are skipped."""
+
+    def __init__(self, skips: bool) -> None:
+        self._skips = skips
+        self._count = 0
+        self._told: list[str] = []
+
+    def add(self, text: str) -> None:
+        """`text` names the row or the file, and what is wrong. Raises DataProblem unless faults
+        are skipped."""
+        if not self._skips:
+            raise DataProblem(text, hint="Correct it, or set faults to skip.")
+        self._count += 1
+        if len(self._told) < MAX_TOLD:
+            self._told.append(text)
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        rest = self._count - len(self._told)
+        return (*self._told, f"… and {rest:,} more") if rest else tuple(self._told)
+
+
+def require(path: Path, *, folder: bool = False) -> Path:
+    """The path, if it is a regular file, or a folder. Raises DataProblem."""
+    wanted = "folder" if folder else "file"
+    try:
+        if not path.exists():
+            raise DataProblem(f"There is no {wanted} {path}.", hint="Choose it again.")
+        if not (path.is_dir() if folder else path.is_file()):
+            raise DataProblem(f"{path} is not a {wanted}.", hint=f"Choose a {wanted}.")
+    except (OSError, ValueError) as error:
+        raise DataProblem(f"{path} cannot be read: {error}.") from error
+    return path
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked if it is gzipped. Raises DataProblem, for what goes wrong in
+    the `with` block too."""
+    try:
+        with require(path).open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            if packed:
+                with gzip.open(file) as unpacked:
+                    yield unpacked  # pyright: ignore[reportReturnType]
+            else:
+                yield file
+    except EOFError as error:
+        raise DataProblem(f"{path.name} is cut off: its gzip data ends early.") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataProblem(f"{path.name} is damaged: {error}.") from error
+    except OSError as error:
+        raise DataProblem(f"{path.name} cannot be read: {error.strerror or error}.") from error
+
+
+def exactly(file: BinaryIO, count: int, name: str) -> bytes:
+    """The next `count` bytes. Memory is taken for what the file holds, not for what its header
+    promises. Raises DataProblem if there are fewer."""
+    require_size(count, name)
+    found = bytearray()
+    while len(found) < count:
+        chunk = file.read(min(_CHUNK, count - len(found)))
+        if not chunk:
+            raise DataProblem(
+                f"{name} ends early: {count:,} bytes are promised, and {len(found):,} follow."
+            )
+        found += chunk
+    return bytes(found)
+
+
+def require_size(count: int, name: str) -> None:
+    """Raises DataProblem if so many bytes are more than a data set may have."""
+    if count > MAX_BYTES:
+        raise DataProblem(
+            f"{name} promises {count:,} bytes; a data set may have {MAX_BYTES:,}.",
+            hint="Use a part of it, or train your own code with a DataLoader.",
+        )
+
+
+def whole(path: Path, most: int) -> bytes:
+    """All bytes of a file, unpacked. Raises DataProblem if there are more than `most`."""
+    with opened(path) as file:
+        found = bytearray()
+        while chunk := file.read(_CHUNK):
+            found += chunk
+            if len(found) > most:
+                raise DataProblem(f"{path.name} has more than {most:,} bytes.")
+    return bytes(found)
+
+
+def decoded(data: bytes, encoding: str, name: str) -> str:
+    """The text of a file. Raises DataProblem that names the byte at fault."""
+    try:
+        text = data.decode("utf-8-sig" if encoding == "utf-8" else encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataProblem(
+            f"{name}, line {line}: byte {error.start:,} (0x{data[error.start]:02x}) is not"
+            f" {encoding}.",
+            hint="Choose another encoding.",
+        ) from error
+    if "\0" in text:
+        raise DataProblem(f"{name} is not text: character {text.index(chr(0)):,} is NUL.")
+    return text
+
+
+def labelled(values: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Labels (N,) int64 from 0 to C - 1, and the names of the classes: the values that there are,
+    in their order."""
+    classes, labels = np.unique(values, return_inverse=True)
+    return labels.astype(np.int64).reshape(values.shape), tuple(map(str, classes.tolist()))
+
+
+def as_images(pixels: np.ndarray) -> np.ndarray:
+    """uint8 (N, H, W) or (N, C, H, W) as float32 (N, C, H, W) from 0 to 1."""
+    require_size(4 * prod(pixels.shape), "The images")
+    images = pixels.astype(np.float32)
+    images /= 255
+    return images[:, None] if images.ndim == 3 else images
+
+
+def matched(x: int, y: int, x_name: str, y_name: str) -> None:
+    """Raises DataProblem unless there are as many samples as targets, and any."""
+    if x != y:
+        raise DataProblem(f"{x_name} has {x:,} samples, {y_name} has {y:,} targets.")
+    if not x:
+        raise DataProblem(f"{x_name} has no samples.")
