@@ -183,6 +183,8 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
         ("train.pause", "&Pause or continue", "F8", "pause",
          "Pause at the next step, or continue; also code that is held."),
         ("train.step", "Single &step", "F9", "debug-step-over", "Run one optimizer step."),
+        ("train.back", "Bac&k one step", "Ctrl+F9", "skip-previous",
+         "Undo the last optimizer step of the run."),
         ("train.line", "Next &line", "Shift+F9", "arrow-down-bold-outline",
          "Run the code that is held to its next line."),
         ("train.stop", "St&op", "Shift+F5", "stop", "End the run. The weights stay as they are."),

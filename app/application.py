@@ -222,6 +222,7 @@ class Application(QObject):
             "train.start": lambda: to.at_train().train(),
             "train.pause": lambda: to.at_train().pause_or_continue(),
             "train.step": lambda: to.at_train().step(),
+            "train.back": lambda: to.at_train().back(),
             "train.line": lambda: to.held.go_on("line"),
             "train.stop": lambda: to.at_train().stop(),
             "train.resume": lambda: to.at_train().resume(),

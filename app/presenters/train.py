@@ -64,6 +64,7 @@ class TrainPresenter(QObject):
         view.bar.pause_requested.connect(self._pause)
         view.bar.continue_requested.connect(lambda: self._send(ContinueTrainingCommand()))
         view.bar.step_requested.connect(self.step)
+        view.bar.step_asked.connect(self.go_to)
         view.bar.line_requested.connect(lambda: self._send(StepLineCommand()))
         view.bar.stop_requested.connect(self.stop)
         view.bar.resume_requested.connect(self.resume)
@@ -83,8 +84,9 @@ class TrainPresenter(QObject):
 
     # -- what the reader wants -------------------------------------------------------------------
 
-    def train(self, paused: bool = False, checkpoint: str = "") -> None:
-        """Start a run; with `checkpoint` (a path), go on from that file."""
+    def train(self, paused: bool = False, checkpoint: str = "", to_step: int | None = None) -> None:
+        """Start a run. With `checkpoint` (a path), go on from that file; with `to_step`, let the
+        last run go to that step."""
         project = self._bench.project
         if problem := self._problem():
             self.view.show_problem(problem)
@@ -97,6 +99,7 @@ class TrainPresenter(QObject):
                 paused=paused,
                 checkpoint=checkpoint,
                 fresh=self.view.bar.fresh and not checkpoint,
+                to_step=to_step,
                 subject=project.subject,
                 objective=project.objective,
             )
@@ -128,6 +131,19 @@ class TrainPresenter(QObject):
         if not is_held and (run is None or run.state != "paused"):
             self.train(paused=True)
         self._send(StepTrainingCommand())
+
+    def go_to(self, step: int) -> None:
+        """Let the run that is paused or has ended go to a step of it. From there on it has the
+        settings of now."""
+        run = self._run()
+        if run is not None and run.state != "running":
+            self.train(to_step=step)
+
+    def back(self) -> None:
+        """Go back one optimizer step."""
+        run = self._run()
+        if run is not None and run.step:
+            self.go_to(run.step - 1)
 
     def stop(self) -> None:
         """Stop the run; an engine that does not answer is killed."""

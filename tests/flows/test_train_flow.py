@@ -77,6 +77,47 @@ def test_single_steps_pause_and_go_on(mlp):
     assert run_of(mlp).state == "finished"
 
 
+def test_a_run_goes_back_and_from_there_with_another_rate(mlp):
+    bar = view(mlp).bar
+    for _ in range(3):
+        bar.step_requested.emit()
+        mlp.bench.link.drain()
+    points = view(mlp).plots["loss"].tracks["loss"].raw
+    losses = points.y.tolist()
+    bar.back.click()
+    mlp.bench.link.drain()
+    assert (run_of(mlp).state, run_of(mlp).step, bar.to_step.value()) == ("paused", 2, 2)
+    bar.step_requested.emit()
+    mlp.bench.link.drain()
+    points = view(mlp).plots["loss"].tracks["loss"].raw
+    assert (points.x.tolist(), points.y.tolist()) == ([1, 2, 3], losses)  # bit for bit again
+    bar.to_step.setValue(1)
+    bar.to_step.lineEdit().returnPressed.emit()
+    mlp.bench.link.drain()
+    assert (run_of(mlp).state, run_of(mlp).step) == ("paused", 1)
+    setup = mlp.bench.store.project.training
+    faster = replace(setup, optimizer="optim.SGD", optimizer_params={"lr": 0.5})
+    view(mlp).form.setup_edited.emit(faster, "Use the optimizer SGD")
+    mlp.bench.actions["train.back"].trigger()
+    mlp.bench.link.drain()
+    assert run_of(mlp).step == 0 and not bar.back.isEnabled()
+    bar.step_requested.emit()
+    mlp.bench.link.drain()
+    points = view(mlp).plots["loss"].tracks["loss"].raw
+    assert points.y.tolist() == losses[:1]
+    assert view(mlp).plots["learning_rate"].tracks["learning_rate"].raw.y.tolist() == [0.5]
+
+
+def test_what_a_run_cannot_take_back_is_told(mlp):
+    view(mlp).bar.step_requested.emit()
+    mlp.bench.link.drain()
+    setup = replace(mlp.bench.store.project.training, batch_size=32)
+    view(mlp).form.setup_edited.emit(setup, "Set batch size to 32")
+    view(mlp).bar.back.click()
+    mlp.bench.link.drain()
+    assert "The batch size of a run cannot change" in view(mlp).bar._result.text()
+
+
 def test_a_stopped_run_is_resumed_from_its_checkpoint(mlp):
     view(mlp).bar.step_requested.emit()
     mlp.bench.link.drain()

@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QFrame,
     QProgressBar,
+    QSpinBox,
     QWidget,
 )
 
@@ -24,6 +25,8 @@ from widgets.training.run_words import (
 
 DIVERGED = "Diverged"
 """The type of the error of a run whose loss became NaN or infinite."""
+MAX_STEP = 2**31 - 1
+"""The largest number that the field of a step takes."""
 EngineState = Literal["starting", "ready", "lost"]
 
 
@@ -39,6 +42,8 @@ class RunBar(QFrame):
     resume_requested = Signal()
     export_requested = Signal()
     parameters_toggled = Signal(bool)
+    step_asked = Signal(int)
+    """The step that the run is to go to."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,6 +54,7 @@ class RunBar(QFrame):
         self._best: EpochRow | None = None
         self._problem = self._offer = ""
         self._cut_off = self._spoilt = False
+        self._shown_step = -1
         self.setProperty("role", "card")
         self.setObjectName("run_bar")
 
@@ -67,6 +73,22 @@ class RunBar(QFrame):
         self.pause.setToolTip("Pause after the current step")
         self.step = make.button("step_button", "Step", "mdi6.skip-next", self.step_requested)
         self.step.setToolTip("Run one optimizer step: forward, backward, update")
+        self.back = make.button("back_button", "", "mdi6.skip-previous", self._back)
+        self.back.setAccessibleName("Back")
+        self.back.setToolTip(
+            "Back: undo one optimizer step, with weights, optimizer, random numbers and batches."
+            " From there the run goes on with the settings at the left."
+        )
+        self.to_step = make.spin(
+            "to_step",
+            "Go to step",
+            "Go to this optimizer step of the run, back or on (Enter). From there the run goes on"
+            " with the settings at the left.",
+        )
+        self.to_step.setPrefix("step ")
+        self.to_step.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
+        self.to_step.setKeyboardTracking(False)
+        self.to_step.lineEdit().returnPressed.connect(self._go_to_step)
         self.line = make.button(
             "line_button", "Next line", "mdi6.arrow-down-bold-outline", self.line_requested
         )
@@ -100,6 +122,7 @@ class RunBar(QFrame):
             self.weights,
             self.pause,
             self.own_backward,
+            self.back,
             self.step,
             self.line,
             self.stop,
@@ -114,12 +137,8 @@ class RunBar(QFrame):
             text="Parameters",
             toggled=self.parameters_toggled.emit,
         )
-        parts = (
-            make.row(*buttons, make.STRETCH, self.parameters),
-            self._progress,
-            self._line,
-            self._result,
-        )
+        place = make.row((self._progress, 1), self.to_step)
+        parts = (make.row(*buttons, make.STRETCH, self.parameters), place, self._line, self._result)
         make.column(*parts, on=self, margins=GRID)
         self._show()
 
@@ -127,6 +146,14 @@ class RunBar(QFrame):
         paused = self._snapshot is not None and self._snapshot.state == "paused"
         paused = paused or self._held is not None
         (self.continue_requested if paused else self.train_requested).emit()
+
+    def _back(self) -> None:
+        if self._snapshot is not None:
+            self.step_asked.emit(self._snapshot.step - 1)
+
+    def _go_to_step(self) -> None:
+        self.to_step.interpretText()
+        self.step_asked.emit(self.to_step.value())
 
     @property
     def fresh(self) -> bool:
@@ -210,6 +237,7 @@ class RunBar(QFrame):
         self.weights.setEnabled(not going)
         self.pause.setEnabled(ready and state == "running" and not held)
         self.step.setEnabled(ready and (held or state != "running"))
+        self._show_steps(ready and not held and state not in ("none", "running"))
         self.line.setVisible(held)
         is_loop = isinstance(snapshot, LoopSnapshot)
         self.own_backward.setVisible(held or is_loop)
@@ -219,6 +247,19 @@ class RunBar(QFrame):
         self.export.setVisible(snapshot is not None and not going and not is_loop)
         self.export.setEnabled(ready)
         self._show_text()
+
+    def _show_steps(self, can_go: bool) -> None:
+        """Show where a run of Train can go, unless it runs."""
+        run = self._snapshot if isinstance(self._snapshot, TrainingSnapshot) else None
+        self.back.setVisible(run is not None)
+        self.to_step.setVisible(run is not None)
+        if run is not None:
+            self.back.setEnabled(can_go and run.step > 0)
+            self.to_step.setEnabled(can_go)
+            if not self.to_step.hasFocus() or run.step != self._shown_step:
+                self.to_step.setRange(0, run.total_steps or MAX_STEP)
+                self.to_step.setValue(run.step)
+            self._shown_step = run.step
 
     def _train_tip(self, paused: bool) -> str:
         if self._engine == "starting":

@@ -61,7 +61,7 @@ def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | N
         case "failed":
             return f"Failed after {reached}.{saved}"
         case "paused":
-            return "Paused. Step runs one optimizer step; Continue runs the rest."
+            return "Paused. Step runs one optimizer step, Back undoes one; Continue runs the rest."
         case "running" if snapshot.error is not None:  # a warning: the run goes on
             hint = f" {snapshot.error.hint}" if snapshot.error.hint else ""
             return f"{snapshot.error.message}{hint}"

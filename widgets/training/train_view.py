@@ -30,7 +30,8 @@ PLOTS_PER_FRAME = 2
 """The number of plots painted in one frame: all six would take longer than that."""
 MIB = 2**20
 GOING_NOTE = (
-    "The optimizer's numbers apply from the next step on. All other changes apply to the next run."
+    "The optimizer's numbers apply from the next step on. All other changes apply once the run has"
+    " gone to a step (Back), or to the next run."
 )
 LOOP_NOTE = "The loop in the cell has its own data, loss and optimizer: nothing here applies to it."
 NO_ACCURACY = "No accuracy was counted in this run."

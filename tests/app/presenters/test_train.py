@@ -96,6 +96,26 @@ def test_pause_continues_a_paused_run_and_a_step_needs_one(desk, bench, link, tr
     assert link.signals == [PauseSignal()]
 
 
+def test_a_run_that_does_not_run_goes_to_a_step(desk, bench, link, training_snapshot):
+    desk.presenter.back()
+    desk.presenter.go_to(3)
+    assert link.sent == []  # there is no run
+    bench.store.take(training_snapshot(state="running", step=5))
+    desk.presenter.back()
+    assert link.sent == []
+    bench.store.take(training_snapshot(state="failed", step=5))
+    desk.view.bar.choose_fresh(True)
+    desk.presenter.back()
+    desk.view.bar.step_asked.emit(2)
+    assert [(c.to_step, c.training) for c in link.sent] == [
+        (4, bench.project.training),
+        (2, bench.project.training),
+    ]
+    bench.store.take(training_snapshot(state="paused", step=0))
+    desk.presenter.back()
+    assert len(link.sent) == 2
+
+
 def test_a_run_goes_on_from_its_checkpoint(desk, bench, link, training_snapshot):
     desk.presenter.restore()
     assert sent(link) == []

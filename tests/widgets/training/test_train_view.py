@@ -706,7 +706,12 @@ ERROR = ErrorReport("RuntimeError", "No.")
     [
         ("running", {}, (), ""),
         ("running", {"error": ERROR}, (), "No."),
-        ("paused", {}, (), "Paused. Step runs one optimizer step; Continue runs the rest."),
+        (
+            "paused",
+            {},
+            (),
+            "Paused. Step runs one optimizer step, Back undoes one; Continue runs the rest.",
+        ),
         ("failed", {}, (), "Failed after 30 of 120 steps."),
         ("failed", {"error": ERROR}, (), "Failed after 30 of 120 steps. RuntimeError: No."),
         ("stopped", {}, (), "Stopped after 30 of 120 steps."),
