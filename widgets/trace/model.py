@@ -122,7 +122,7 @@ class TraceModel(TreeModel):
 
     def _color(self, number: int, call: TraceCall, column: int) -> object:
         colors = theme.current()
-        alpha = 255 if number <= self.position else 130
+        alpha = 255 if number <= self.position else 190
         if column == MARKS:
             return colors.color(MARK_ROLES.get(call.mark, "gradient"), alpha)
         if number > self.position or column in (LINE, RESULT):

@@ -14,7 +14,7 @@ from widgets.trace.model import CALL, EMPTY, LINE, MARKS, NODES, RESULT, TraceMo
 
 OPEN_WHOLE = 200
 """A trace of at most this many calls opens with all of them in sight."""
-_CHARACTERS = {CALL: 33, LINE: 5, NODES: 6, MARKS: 11}
+_CHARACTERS = {CALL: 30, LINE: 5, NODES: 5, MARKS: 10}
 """The first widths of the columns; the result takes the rest. They do not fit their contents, which
 may be 50,000 rows."""
 

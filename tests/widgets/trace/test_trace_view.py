@@ -128,8 +128,8 @@ def test_what_has_not_run_is_dimmed(traced):
     assert color(3, NODES) == colors.color("text") and color(4, NODES) == colors.color(
         "intermediate"
     )
-    assert color(5, NODES) == color(12, NODES) == colors.color("muted", 130)
-    assert color(4, MARKS) == colors.color("error") and color(7, MARKS).alpha() == 130
+    assert color(5, NODES) == color(12, NODES) == colors.color("muted", 190)
+    assert color(4, MARKS) == colors.color("error") and color(7, MARKS).alpha() == 190
     assert color(4, RESULT) == colors.color("muted")
 
 
