@@ -15,6 +15,7 @@ from app.autosave import Autosave, Recovery
 from app.settings import ThemeChoice
 from app.workbench import Workbench
 from engine.project.document import Workspace, replace
+from engine.project.subject import CanvasSubject, title
 from engine.protocol import ReadySnapshot
 from widgets import theme
 
@@ -66,14 +67,15 @@ class WindowPresenter(QObject):
     def offer(self, recoveries: list[Recovery]) -> None:
         """Offer to restore the work that crashed windows left."""
         for index, recovery in enumerate(recoveries):
-            count = len(recovery.project.model.blocks)
+            count, subject = len(recovery.project.model.blocks), recovery.project.subject
             blocks = f"{count} block{'' if count == 1 else 's'}"
+            work = blocks if isinstance(subject, CanvasSubject) else title(subject)
             of = f" of {recovery.original}" if recovery.original else ""
             self._bench.window.banners.show_banner(
                 f"recovery_{index}",
                 "accent",
                 f"Unsaved work was recovered: “{recovery.project.name}”",
-                f"{blocks}{of}, saved {recovery.saved_at:%d %b %Y, %H:%M:%S}, before the"
+                f"{work}{of}, saved {recovery.saved_at:%d %b %Y, %H:%M:%S}, before the"
                 " program ended unexpectedly.",
                 (
                     ("Restore", "Open it as unsaved changes.", partial(self._restore, recovery)),

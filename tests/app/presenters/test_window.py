@@ -17,6 +17,7 @@ from app.window.main_window import MainWindow
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Project, ViewState, replace
+from engine.project.subject import FileSubject
 from widgets import theme
 
 
@@ -228,3 +229,12 @@ def test_what_autosave_could_not_write_is_said(desk) -> None:
     assert desk.window.statusBar().currentMessage() == (
         "Unsaved work could not be saved for recovery: full."
     )
+
+
+def test_recovered_work_on_code_is_told_by_its_subject(desk, tmp_path) -> None:
+    recovery = recovery_of(desk, tmp_path, "")
+    project = edits.set_subject(recovery.project, FileSubject("/work/net.py", "Net()"))
+    presenter_of(desk).offer([replace(recovery, project=project)])
+    banner = desk.window.banners.banner("recovery_0")
+    assert banner is not None and banner.text.startswith("net.py: Net(), saved 04 Mar 2026")
+    recovery.discard()
