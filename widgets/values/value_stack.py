@@ -17,6 +17,8 @@ CARD_HEIGHT = 264
 
 
 NARROW_CARD_HEIGHT = 304
+_EMPTY_CARD_HEIGHT = 8 * GRID
+"""Two lines of words."""
 
 
 class ValueStack(QScrollArea):
@@ -81,5 +83,5 @@ class ValueStack(QScrollArea):
         high = CARD_HEIGHT if len(self._layouts) == 1 else NARROW_CARD_HEIGHT
         card.setFixedHeight(high if pictured else card.sizeHint().height())
         if value is None:
-            card.setFixedHeight(6 * GRID)
+            card.setFixedHeight(_EMPTY_CARD_HEIGHT)
         return card
