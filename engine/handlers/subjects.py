@@ -233,7 +233,7 @@ def objective_of(
     if not written.data:
         raise LabError(
             f"There is no data to train {subject.title} on.",
-            hint="Name a Dataset, a DataLoader or tensors of your code.",
+            hint="Name a Dataset, a DataLoader or tensors of your code under Train.",
         )
     data = _value(lab, written.data, subject.variables)
     validation = _value(lab, written.validation, subject.variables) if written.validation else None

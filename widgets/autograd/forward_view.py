@@ -18,8 +18,8 @@ from widgets.theme import GRID
 from widgets.values.value_stack import CARD_HEIGHT, ValueStack
 
 EMPTY_TEXT = (
-    "Start brings a batch of the training data to the first block. Each step runs one block and"
-    " shows its output."
+    "Start brings a batch of the training data to the model. Each step runs one block and shows its"
+    " output. A model of code runs to its loss at once."
 )
 
 _SPACE = "\N{NO-BREAK SPACE}"

@@ -33,6 +33,8 @@ _STEP_TIP = (
 _STEP_LINES = 9
 _NO_NAMES = "loader, or data.py:loader"
 _EXAMPLES = 2
+_STEP = "def step(batch):\n    x, y = batch\n    return F.mse_loss(model(x), y)"
+_OWN_STEP = "The step of your code.\nType one here to use\nthat instead."
 _TRAILING = QLineEdit.ActionPosition.TrailingPosition
 
 
@@ -104,7 +106,7 @@ class ObjectiveForm(QWidget):
                 " yours."
             )
         else:
-            self.step.show_source("")
+            self.step.show_source("", _OWN_STEP)
             self.show_words(f"Your code's own step is used. The first batch is {step.batch}.")
 
     def show_words(self, text: str, role: str = "muted") -> None:
@@ -169,14 +171,13 @@ class _StepEditor(QPlainTextEdit):
         self._shown = ""
         self.setFont(mono_font(9))
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.setPlaceholderText(
-            "def step(batch):\n    x, y = batch\n    return F.mse_loss(model(x), y)"
-        )
+        self.setPlaceholderText(_STEP)
         self._highlighter = PythonHighlighter(self.document())
         height = self.fontMetrics().lineSpacing() * _STEP_LINES + 2 * GRID
         self.setMinimumHeight(height)
 
-    def show_source(self, source: str) -> None:
+    def show_source(self, source: str, placeholder: str = _STEP) -> None:
+        self.setPlaceholderText(placeholder)
         self._shown = source
         if self.toPlainText() != source:
             self.setPlainText(source)

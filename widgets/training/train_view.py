@@ -34,7 +34,6 @@ GOING_NOTE = (
     " gone to a step (Back), or to the next run."
 )
 LOOP_NOTE = "The loop in the cell has its own data, loss and optimizer: nothing here applies to it."
-NO_ACCURACY = "No accuracy was counted in this run."
 COLUMNS = 2
 MAX_FIGURES = 8
 """As many figures of the user's step get a plot."""
@@ -205,8 +204,7 @@ class TrainView(QWidget):
         note = GOING_NOTE if isinstance(snapshot, TrainingSnapshot) else LOOP_NOTE
         self.form.show_note(note if going else "")
         counted = any(len(track.raw) for track in self.plots["accuracy"].tracks.values())
-        unknown = not counted and len(self.plots["loss"].tracks["loss"].raw) > 0
-        self.plots["accuracy"].set_caption(NO_ACCURACY if unknown else "")
+        self._show_accuracy(counted or not len(self.plots["loss"].tracks["loss"].raw))
 
     def clear(self) -> None:
         """Return to the state before the first run: another model has come."""
@@ -223,11 +221,17 @@ class TrainView(QWidget):
         for plot in self.plots.values():
             plot.clear()
             plot.set_caption("")
+        self._show_accuracy(True)
         for plot in self.figures.values():
             self._grid.removeWidget(plot)
             self._waiting = [waiting for waiting in self._waiting if waiting is not plot]
             plot.deleteLater()
         self.figures.clear()
+
+    def _show_accuracy(self, shown: bool) -> None:
+        """Show the accuracy beside the loss; in a run that counts none, the loss has its place."""
+        self.plots["accuracy"].setVisible(shown)
+        self._grid.addWidget(self.plots["loss"], 0, 0, 1, 1 if shown else COLUMNS)
 
     def _place(self, plot: LivePlot, name: str) -> None:
         """Put a plot behind the others."""

@@ -93,6 +93,9 @@ def test_a_step_of_the_code_itself_is_told(form):
     form.show_objective(Objective("a"))
     form.show_usual_step(StepSnapshot(task="", source="", batch="float32 (4,)"))
     assert form._words.text() == "Your code's own step is used. The first batch is float32 (4,)."
+    assert form.step.placeholderText().startswith("The step of your code.")
+    form.show_usual_step(USUAL)
+    assert form.step.placeholderText().startswith("def step(batch):")
 
 
 def test_names_are_completed(form):

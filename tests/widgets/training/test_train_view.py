@@ -830,10 +830,14 @@ def test_a_run_without_validation_or_accuracy_draws_neither(qtbot):
         "loss": 2, "train_loss": 1, "validation_loss": 0,
     }  # fmt: skip
     assert not any(len(track.raw) for track in accuracy.tracks.values())
-    assert said(accuracy, "plot_caption") == "No accuracy was counted in this run."
+    columns_of = [view._grid.getItemPosition(view._grid.indexOf(loss))]
+    assert accuracy.isHidden() and columns_of == [(0, 0, 1, 2)]
     assert figure.tracks["step"].raw.y.tolist() == [0.25, 0.5]
     assert figure.tracks["train"].raw.y.tolist() == [0.375]
     assert len(figure.tracks["validation"].raw) == 0
+    view.show_training(snapshot(run="next", steps=STEPS, epoch_rows=ROWS))
+    assert not accuracy.isHidden()
+    assert view._grid.getItemPosition(view._grid.indexOf(loss)) == (0, 0, 1, 1)
 
 
 def test_a_validation_loss_that_is_not_finite_is_told(qtbot):
