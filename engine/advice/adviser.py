@@ -20,6 +20,7 @@ from .modes import Modes
 from .notes import Names, Notes
 from .trained import Trained
 from .units import LOOKED_AT, Units
+from .waiting import Waiting
 from .zeroing import Zeroing
 
 EVERY = 16
@@ -45,6 +46,7 @@ class Adviser:
         self._trained = Trained(self._notes, names)
         self._modes = Modes(self._notes, self._trained.is_held, lambda: self._look_on(True))
         self._units = Units(self._notes, names)
+        self._waiting = Waiting(self._notes)
         self._looks = True  # at this step and its losses
         self._is_early = True  # all steps are looked at
         self._done: list[weakref.ref[Optimizer]] = []  # enough of their steps were seen
@@ -55,7 +57,7 @@ class Adviser:
                 wanted.setdefault(func, []).append(look)
         self._of_losses = {func: self._unbroken(*looks) for func, looks in wanted.items()}
         self._of_units = {f: self._unbroken(look) for f, look in self._units.told.items()}
-        always = {**self._keeping.told, **self._modes.layers}
+        always = {**self._keeping.told, **self._modes.layers, **self._waiting.told}
         self.told: dict[Callable, Tell] = {f: self._unbroken(look) for f, look in always.items()}
         self.told.update(self._of_losses)
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..recording.modes import Running, Tell
 from ..recording.recording import Place
+from ..tensors.failures.reading import ArgumentTexts
 from .notes import Notes, argument, counted, is_plain
 
 TOLD_AFTER = 3
@@ -61,6 +62,8 @@ class Modes:
         self._evaluated: weakref.ref[nn.Module] | None = None
         """The module that ran last, in eval mode and with a graph."""
         self._unused: dict[Place | None, int] = {}
+        self._read: set[Place | None] = set()
+        """The lines with a dropout that were read."""
         self.layers: Mapping[Callable, Tell] = {
             F.batch_norm: self._batch_norm,
             **dict.fromkeys(_DROPOUTS, self._dropout),
@@ -88,8 +91,36 @@ class Modes:
         self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
     ) -> None:
         layer = modules[-1] if modules else None
-        if isinstance(layer, nn.modules.dropout._DropoutNd) and layer.p > 0:
-            self._ran("Dropout", layer.training, result, modules)
+        if isinstance(layer, nn.modules.dropout._DropoutNd):
+            if layer.p > 0:
+                self._ran("Dropout", layer.training, result, modules)
+        elif layer is not None and not layer.training and kwargs.get("training") is True:
+            self._left_on(func, args, kwargs, layer)
+
+    def _left_on(
+        self, func: Callable, args: tuple, kwargs: dict[str, Any], layer: nn.Module
+    ) -> None:
+        """A module in eval mode calls a dropout, which drops unless it is told not to. A line that
+        says training=True, or cannot be read, is left alone."""
+        frame, place = self._notes.frame(), self._notes.place()
+        if frame is None or not kwargs.get("p") or place in self._read:
+            return
+        self._read.add(place)
+        texts = ArgumentTexts(frame, frame.f_lasti, args)
+        if texts.of_argument(0) is None or texts.of_argument(2) or texts.of_keyword("training"):
+            return
+        name = f"F.{func.__name__}"
+        self._notes.find(
+            "mode",
+            f"`{name}` drops values at random in eval mode too: its argument training is True"
+            " unless it is given.",
+            (
+                f"it ran in the forward of {type(layer).__name__}, whose `training` is False",
+                f"`{self._notes.source(place)}` gives no training",
+            ),
+            f"{name}(x, {kwargs['p']:g}, training=self.training)",
+            place,
+        )
 
     def _ran(self, layer: str, is_training: bool, result: Any, modules: Running) -> None:
         outermost = modules[0] if modules else None

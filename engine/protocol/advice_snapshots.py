@@ -17,6 +17,7 @@ FindingKind = Literal[
     "mode",
     "kept_graph",
     "dead_units",
+    "waiting",
 ]
 
 

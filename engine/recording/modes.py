@@ -93,6 +93,8 @@ class LightMode(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if func in _NOTHING_TO_TELL or torch.compiler.is_dynamo_compiling():
+            if func is Tensor.item and func in self._told:
+                self._told[func](func, args, kwargs, None, self._modules)
             return func(*args, **kwargs)
         recorder = self._recorder
         if type(func) is MethodWrapperType and func.__name__ == "__get__":
@@ -135,7 +137,7 @@ _NOTHING_TO_TELL = frozenset(
         *(Tensor.is_floating_point, Tensor.is_complex, Tensor.item, Tensor.__len__),
     }
 )
-"""Functions that give no tensor and write to none."""
+"""Functions that give no tensor and write to none. They are not recorded."""
 _other_modes: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
 _next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
 

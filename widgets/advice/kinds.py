@@ -11,5 +11,6 @@ KINDS = {
     "mode": "train and eval mode, and graphs built for nothing",
     "kept_graph": "graphs that are kept alive",
     "dead_units": "units that give 0 for every sample",
+    "waiting": "numbers read from the GPU in every step",
 }
 """What the notes of each kind are about, in words."""

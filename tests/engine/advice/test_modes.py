@@ -130,3 +130,52 @@ for step in range(80):
         )
         == []
     )
+
+
+CALLS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 3)
+    def forward(self, x):
+        return self.head({call})
+net = Net()
+x = torch.randn(8, 4)
+net(x)
+net.eval()
+with torch.no_grad():
+    net(x); net(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "fix"),
+    [
+        ("F.dropout(x)", "F.dropout(x, 0.5, training=self.training)"),
+        ("F.dropout(x, p=0.2)", "F.dropout(x, 0.2, training=self.training)"),
+    ],
+)
+def test_a_dropout_that_eval_mode_does_not_reach(desk: Desk, call: str, fix: str) -> None:
+    found = desk.only(CALLS.format(call=call))
+    assert (found.kind, found.line, found.fix) == ("mode", 7, fix)
+    assert found.text.startswith("`F.dropout` drops values at random in eval mode too")
+    assert found.evidence == (
+        "it ran in the forward of Net, whose `training` is False",
+        f"`return self.head({call})` gives no training",
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "F.dropout(x, 0.5, self.training)",
+        "F.dropout(x, training=self.training)",
+        "F.dropout(x, 0.5, training=True)",  # as in Monte Carlo dropout
+        "F.dropout(x, 0.5, True)",
+        "F.dropout(x, 0.0)",
+        "F.alpha_dropout(x, 0.1)",  # which drops nothing unless it is told to
+        "nn.Dropout()(x)",
+    ],
+)
+def test_a_dropout_that_is_told_its_mode_is_left_alone(desk: Desk, call: str) -> None:
+    assert desk.run(CALLS.format(call=call)) == []

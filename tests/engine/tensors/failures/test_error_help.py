@@ -174,6 +174,11 @@ ERRORS = {
     "F.binary_cross_entropy(x / 12, torch.ones(3, 4).long())": "different dtypes, Float and Long",
     "F.binary_cross_entropy(x, x / 12)": "with_logits, which applies sigmoid itself",
     "nn.Conv2d(3, 2, 1)(torch.ones(1, 3, 2, 2).double())": "The input is double, the layer's",
+    "nn.Conv2d(1, 2, 1)(torch.ones(1, 1, 2, 2).long())": "The input is long int, the layer's",
+    "nn.Embedding(5, 2)(torch.tensor([1.0]))": "whole numbers, and these indices are Float",
+    "F.cross_entropy(torch.ones(2, 3), torch.ones(2))": "Class labels are whole numbers",
+    "nn.Linear(3, 2)(torch.arange(3))": "Both operands must have one dtype here",
+    "nn.Linear(3, 2)(torch.ones(2, 3, device='meta'))": "on different devices",
     "nn.LSTM(4, 2)(x.double())": "x.to(layer.weight_ih_l0)",
     "nn.BatchNorm1d(4)(x.double())": "have different dtypes",
 }
