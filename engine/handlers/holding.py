@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -19,7 +19,7 @@ from ..advice.adviser import Adviser
 from ..autograd.backward.backward_pass import BackwardPass
 from ..autograd.backward.own_call import CallSubject, arguments_of
 from ..autograd.backward.release import free_saved
-from ..console.debugging import LineSteps, breakpoints_held
+from ..console.debugging import LineSteps, breakpoints_held, breakpoints_told
 from ..console.held import HeldCode
 from ..console.journal import Journal
 from ..console.namespace import Namespace
@@ -239,6 +239,28 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
             lab.inside = holder.inside
             stack.callback(setattr, lab, "inside", None)
         yield holder
+
+
+def steps_held(lab: Lab, output: Output) -> Callable[[], AbstractContextManager[None]]:
+    """What each step of Train runs in, if the subject is code: `breakpoint()` holds it there."""
+    if lab.attend is None:
+        return breakpoints_told
+    namespace = lab.console.namespace
+    # The run has modes of its own: those of the cells stay as they are.
+    holder = Holder(lab, namespace.of_module(namespace.module), "a step of Train", output)
+
+    @contextmanager
+    def held() -> Iterator[None]:
+        with breakpoints_held(lambda frame: holder.hold(frame, "line")):
+            try:
+                yield
+            finally:
+                holder.lines.end()
+                if holder.has_held:
+                    holder.has_held = False
+                    lab.emit(list_variables(namespace, lab.control))
+
+    return held
 
 
 def _watching(lab: Lab) -> Watching | None:

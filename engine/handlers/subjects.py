@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from ..compiled import own_path
+from ..console.debugging import breakpoints_told
 from ..errors import LabError, sendable
 from ..lab import Lab
 from ..project.document import Model, TrainingSetup
@@ -273,7 +274,7 @@ def running(
     begins: a batch drawn in it is the first of the run's. Afterwards the global generators, and
     these of the data's own, stand where they stood."""
     stream = RandomStream(training.seed, torch.device("cpu"), generators)
-    with output_of(lab).redirected(), lab.control.user_code(), stream:
+    with output_of(lab).redirected(), breakpoints_told(), lab.control.user_code(), stream:
         yield
 
 

@@ -30,6 +30,7 @@ from ..training.loop import TrainingLoop
 from ..training.objective import Objective
 from ..training.run import TrainingRun, Way
 from .console import output_of
+from .holding import steps_held
 from .subjects import find_subject, forget_weights, objective_of
 
 
@@ -76,7 +77,9 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
 
     is_code = isinstance(subject, CodeModel)
     first = FirstSteps(subject.module, tell) if is_code and command.to_step is None else None
-    printed = output_of(lab).redirected() if is_code else nullcontext()
+    output = output_of(lab)
+    printed = output.redirected() if is_code else nullcontext()
+    held = steps_held(lab, output) if is_code else nullcontext
     with printed, closing(run), closing(run.steps()) as steps:
         yield run.snapshot("running")
         while not lab.control.stop.is_set():
@@ -84,6 +87,7 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
                 with (
                     nullcontext() if first is None else first.looked_over(),
                     steps_shown(updates) if updates.is_asked else nullcontext(),
+                    held(),
                     lab.control.user_code() if is_code else nullcontext(),
                 ):
                     due = next(steps, None)

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 NO_DEBUGGER = (
-    "Only code of a cell or of a file is held. To go through code line by line, forward and back,"
-    " trace it: Autograd, “Forward, op by op”."
+    "Only cells, files and the steps of Train are held. To go through code line by line, forward"
+    " and back, trace it: Autograd, “Forward, op by op”."
 )
 PATH = Path(__file__).with_name("errors.toml")
 
