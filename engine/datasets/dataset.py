@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..project.document import Column
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -19,8 +21,8 @@ class Dataset:
 
     `classes` names the classes of labels (y is int64 (N,)) or characters (y is int64 (N, L)); it
     is empty for numbers (y is float32 (N, T)). `target_scale` (T,) is what numbers were divided by
-    to standardise them, else 1. `columns` names the elements of
-    a table's sample. `skipped` says what of the source was left out. `x_val` may be empty.
+    to standardise them, else 1. `columns` names the elements of a table's sample, `roles` the
+    columns of its file. `skipped` says what of the source was left out. `x_val` may be empty.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Dataset:
     classes: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    roles: tuple[tuple[str, Column], ...] = ()
     skipped: tuple[str, ...] = ()
 
     def __len__(self) -> int:

@@ -119,6 +119,7 @@ def _ready(setup: DataSetup, make: Callable[..., Samples], arguments: dict) -> D
         classes=samples.classes,
         targets=samples.targets,
         columns=_columns(samples),
+        roles=samples.roles,
         skipped=samples.skipped,
     )
 

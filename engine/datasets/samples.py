@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import LabError
+from ..project.document import Column
 
 
 class DataProblem(LabError):
@@ -32,7 +33,8 @@ class Samples:
     `x` is float32 (N, *sample_shape), or int64 for ids of characters; in a table NaN stands for a
     missing value. `y` is int64 (N,) for labels from 0 to C - 1, float32 (N, T) for numbers, int64
     (N, L) for the next characters. `classes` names the classes or characters, and is empty for
-    numbers; `targets` names numbers. `sources` are the columns of a table. The last `held_out`
+    numbers; `targets` names numbers. `sources` are the features of a table, `roles` all columns of
+    its file with what each is used for. The last `held_out`
     samples are a part for testing that the source itself has. `skipped` says what was left out.
     """
 
@@ -41,6 +43,7 @@ class Samples:
     classes: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
+    roles: tuple[tuple[str, Column], ...] = ()
     held_out: int = 0
     skipped: tuple[str, ...] = ()
 

@@ -71,15 +71,16 @@ def read(
     if not good.any():
         raise DataProblem(f"{path.name} has no row without a fault.")
     skipped = found.skipped + dropped.skipped
+    used = tuple((n, _used(column, parsed.get(n))) for n, column in roles.items())
     x, sources = _features({n: parsed[n][0][good] for n in features}, path.name)
     y = parsed[target][0][good]
     if y.dtype.kind == "f" and not _are_labels(y, roles[target].type):
         numbers = y.astype(np.float32)[:, None]
-        return Samples(x, numbers, (), (target,), sources, skipped=skipped)
+        return Samples(x, numbers, (), (target,), sources, used, skipped=skipped)
     labels, classes = labelled(y.astype(np.int64) if y.dtype.kind == "f" else y)
     if len(classes) < 2:
         raise DataProblem(f"The target “{target}” has one value only: {', '.join(classes)}.")
-    return Samples(x, labels, classes, (target,), sources, skipped=skipped)
+    return Samples(x, labels, classes, (target,), sources, used, skipped=skipped)
 
 
 def _table(path: Path, separator: str, header: bool, encoding: str, faults: Faults) -> DataFrame:
@@ -200,6 +201,13 @@ def _parsed(
             hint="Set its role to ignore.",
         )
     return values, gaps, np.zeros(len(values), bool)
+
+
+def _used(column: Column, parsed: tuple[np.ndarray, ...] | None) -> Column:
+    """The column with the type that it has now; one that is ignored keeps what was asked."""
+    if parsed is None:
+        return column
+    return Column(column.role, "number" if parsed[0].dtype.kind == "f" else "category")
 
 
 def _are_labels(numbers: np.ndarray, kind: str) -> bool:

@@ -61,9 +61,9 @@ def weights_file(path: str | os.PathLike[str]) -> Path:
 
 
 def save(project: Project, path: str | os.PathLike[str]) -> bytes:
-    """Write the project atomically and return what the file holds now. Python files and models in
-    its folder, or below, are written relative to it, so that they can be moved together. Raises
-    OSError; what was there is then untouched."""
+    """Write the project atomically and return what the file holds now. Python files, models
+    and data in its folder, or below, are written relative to it, so that they can be moved
+    together. Raises OSError; what was there is then untouched."""
     folder = Path(os.fsdecode(path)).absolute().parent
 
     def relative(file: str) -> str:
@@ -141,7 +141,11 @@ def loads(data: bytes, path: str | os.PathLike[str] = "") -> Project:
 
 def _with_paths(project: Project, changed: Callable[[str], str]) -> Project:
     subject, objective = with_paths(project.subject, project.objective, changed)
-    return replace(project, subject=subject, objective=objective)
+    training = project.training
+    if training.data.path:
+        data = replace(training.data, path=changed(training.data.path))
+        training = replace(training, data=data)
+    return replace(project, subject=subject, objective=objective, training=training)
 
 
 def from_document(document: object) -> Project:

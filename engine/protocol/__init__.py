@@ -7,6 +7,7 @@ from .advice_snapshots import *  # noqa: F403
 from .autograd_commands import *  # noqa: F403
 from .autograd_snapshots import *  # noqa: F403
 from .commands import *  # noqa: F403
+from .datasets.messages import *  # noqa: F403
 from .derivative_snapshots import *  # noqa: F403
 from .explanation_snapshots import *  # noqa: F403
 from .flow_snapshots import *  # noqa: F403

@@ -1,0 +1,86 @@
+"""What a data set is told to be, against pandas and sklearn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas
+import pytest
+import sklearn.datasets
+
+from engine.handlers.datasets.describe import describe_data
+from engine.lab import Lab
+from engine.project import files
+from engine.project.document import Column, DataSetup, Project, TrainingSetup
+from engine.protocol import ClassCount, DataSnapshot, DescribeDataCommand, encode_snapshot
+from tests.engine.datasets.files import mnist, write
+
+
+def described(setup: DataSetup) -> DataSnapshot:
+    (snapshot,) = describe_data(Lab(emit=lambda snapshot: None), DescribeDataCommand(data=setup))
+    encode_snapshot(snapshot)
+    return snapshot
+
+
+def test_a_table_has_counts_figures_and_first_rows() -> None:
+    found = described(DataSetup("wine", {"standardise": "nothing"}, 0.0))
+    source = sklearn.datasets.load_wine()
+    frame = pandas.DataFrame(source.data, columns=source.feature_names).astype("float32")
+    assert (found.training, found.validation, found.targets) == (178, 0, "classes")
+    counts = pandas.Series(source.target).value_counts(sort=False).tolist()
+    assert found.classes == tuple(ClassCount(f"class_{i}", n, 0) for i, n in enumerate(counts))
+    for column in found.columns:
+        values = frame[column.name].astype(float)
+        told = (column.minimum, column.maximum, column.mean, column.deviation)
+        assert told == pytest.approx(
+            (values.min(), values.max(), values.mean(), values.std(ddof=0))
+        )
+    assert found.rows == tuple(tuple(row) for row in frame.head(8).to_numpy().tolist())
+    assert found.target_rows == ("class_0",) * 8 and found.column_count == 13
+
+
+def test_numbers_have_their_targets_and_no_classes() -> None:
+    found = described(DataSetup("diabetes", {"standardise": "nothing"}, 0.0))
+    assert (found.targets, found.classes, found.class_count) == ("numbers", (), 0)
+    assert found.target_rows[:3] == ("151", "75", "141")
+
+
+def test_a_file_has_the_roles_of_its_columns_and_what_was_skipped(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "id,x,t,y\n1,2,u,a\n2,3\n3,4,w,b\n")
+    columns = {"id": Column("ignore")}
+    setup = DataSetup("csv", {"faults": "skip"}, 0.0, path=str(path), columns=columns)
+    found = described(setup)
+    assert [(role.name, role.column.role, role.column.type) for role in found.roles] == [
+        ("id", "ignore", "auto"),
+        ("x", "feature", "number"),
+        ("t", "feature", "category"),
+        ("y", "target", "category"),
+    ]
+    assert (found.skipped, found.skipped_count) == (
+        ("Row 3 has 2 cells; there are 4 columns.",),
+        1,
+    )
+
+
+def test_images_have_counts_in_both_parts_and_no_rows(tmp_path: Path) -> None:
+    mnist(tmp_path)
+    found = described(DataSetup("idx", path=str(tmp_path)))
+    assert found.classes == (ClassCount("0", 4, 2), ClassCount("1", 4, 1), ClassCount("2", 4, 1))
+    assert (found.sample_shape, found.columns, found.rows) == ((1, 5, 4), (), ())
+
+
+def test_text_counts_its_characters(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "abab☃aba")
+    found = described(DataSetup("text", {"length": 3}, 0.0, path=str(path)))
+    assert (found.targets, found.dtype, found.sample_shape) == ("characters", "int64", (3,))
+    assert found.classes == (ClassCount("a", 2, 0), ClassCount("b", 3, 0), ClassCount("☃", 1, 0))
+
+
+def test_data_beside_a_project_is_written_relative_to_it(tmp_path: Path) -> None:
+    inside, outside = str(tmp_path / "p" / "data" / "a.csv"), str(tmp_path / "b.csv")
+    (tmp_path / "p").mkdir()
+    for path, written in ((inside, "data/a.csv"), (outside, outside)):
+        project = Project(training=TrainingSetup(DataSetup("csv", path=path)))
+        text = files.save(project, tmp_path / "p" / "a.tlab").decode()
+        assert f'"path": "{written}"' in text
+        assert files.load(tmp_path / "p" / "a.tlab").training.data.path == path
