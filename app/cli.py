@@ -110,6 +110,11 @@ def _command_parser() -> argparse.ArgumentParser:
         "--out", metavar="WEIGHTS", type=Path,
         help="write the trained state_dict here: a name that ends in .pt or .safetensors",
     )  # fmt: skip
+    train.add_argument(
+        "--script", metavar="FILE.py", type=Path,
+        help="also write this training as a plain script; `python FILE.py --out WEIGHTS` gives the"
+        " same weights",
+    )  # fmt: skip
     begins = train.add_mutually_exclusive_group()
     begins.add_argument(
         "--fresh", dest="begin_from", action="store_const", const="fresh",
@@ -251,6 +256,7 @@ def _train(options: argparse.Namespace) -> None:
         options.seed,
         options.out,
         options.begin_from or "weights",
+        options.script,
     )
     target = target_of(options.subject, options.data, options.validation)
     train(target, chosen, options.json)

@@ -31,7 +31,7 @@ from engine.protocol import (
     TrainingSnapshot,
 )
 
-Format = Literal["pt", "safetensors", "py"]
+Format = Literal["pt", "safetensors", "py", "script"]
 
 
 def format_of(path: Path, allowed: tuple[Format, ...], option: str = "--out") -> Format:
@@ -75,6 +75,7 @@ class TrainOptions:
     seed: int | None = None
     out: Path | None = None
     begin_from: BeginFrom = "weights"
+    script: Path | None = None
 
     def applied_to(self, setup: TrainingSetup) -> TrainingSetup:
         chosen = {"epochs": self.epochs, "device": self.device, "seed": self.seed}
@@ -97,6 +98,8 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
     weights_format = format_of(options.out, ("pt", "safetensors")) if options.out else None
     if options.out is not None:
         require_folder_of(options.out)
+    if options.script is not None:
+        _check_script(target, options, options.script)
     setup = options.applied_to(project.training)
     started_s = time.monotonic()
     progress = Progress(sys.stderr)
@@ -105,6 +108,9 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
             _require_device(setup.device, [d.name for d in engine.ready().devices], options, path)
             run_files(engine, target)
             beginning = begin(engine, target, setup, options.begin_from)
+            if options.script is not None:
+                script = _export_command(target, setup, "script", options.script)
+                _exported(engine, script, options.script)
             command = TrainCommand(
                 model=project.model,
                 training=setup,
@@ -126,13 +132,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
                 raise CommandFailure(f"{path}: {message}{hint}")
             weights = None
             if options.out is not None and weights_format is not None:
-                command = ExportCommand(
-                    model=project.model,
-                    training=setup,
-                    format=weights_format,
-                    path=str(options.out.absolute()),
-                    subject=target.subject,
-                )
+                command = _export_command(target, setup, weights_format, options.out)
                 weights = _exported(engine, command, options.out)
     except EngineEnded as end:
         progress.end()
@@ -184,6 +184,29 @@ def export(
         print(_export_words(report))
     else:
         write_report(report, json_out)
+
+
+def _check_script(target: Target, options: TrainOptions, script: Path) -> None:
+    format_of(script, ("py",), "--script")
+    require_folder_of(script, "--script")
+    if target.is_code:
+        message = f"--script: {target.text} is code; only a model of blocks is written as a script."
+        raise CommandFailure(message, BAD_ARGUMENTS)
+    if options.begin_from == "checkpoint":
+        message = "--script: a script begins at the first step, and --resume in the middle."
+        raise CommandFailure(message, BAD_ARGUMENTS)
+
+
+def _export_command(
+    target: Target, setup: TrainingSetup, format_: Format, path: Path
+) -> ExportCommand:
+    return ExportCommand(
+        model=target.project.model,
+        training=setup,
+        format=format_,
+        path=str(path.absolute()),
+        subject=target.subject,
+    )
 
 
 def _way_on(checkpoint_step: int | None) -> str:

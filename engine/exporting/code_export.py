@@ -21,13 +21,22 @@ _MEND = "Fix what the Problems list names, then export again."
 def save_code(
     source: str, module: nn.Module, inputs: Sequence[Tensor], path: str | os.PathLike[str]
 ) -> Written:
-    """Write `source`, a Python file with a class `Model` that takes no arguments.
+    """Write `source`, a Python file with a class `Model` that takes no arguments, once `proved`.
 
-    The source runs before anything is written: `Model()` must load the state_dict of `module`.
-    `max_error` is the largest absolute difference between the outputs of both models in eval mode
-    on `inputs`. Raises LabError if the source does not run, is another model, or cannot be written.
+    Raises LabError as `proved` does, and if the file cannot be written.
     """
     path = Path(path)
+    error = proved(source, module, inputs, path)
+    data = write(path, source.encode())
+    keys = tuple(module.state_dict())
+    return Written(path, len(data), hashlib.sha256(data).hexdigest(), error, keys)
+
+
+def proved(source: str, module: nn.Module, inputs: Sequence[Tensor], path: Path) -> float:
+    """Run the source, which is to lie at `path`: its `Model()` must load the state_dict of
+    `module`. Returns the largest absolute difference between the outputs of both models in eval
+    mode on `inputs`. Raises LabError if the source does not run or is another model.
+    """
     namespace: dict[str, object] = {"__name__": "exported_model"}
     try:
         with torch.random.fork_rng(devices=[]):
@@ -56,11 +65,4 @@ def save_code(
             f"the model itself {tuple(ours.shape)}.",
             hint="This is a fault of the program; please report it with the project file.",
         )
-    data = write(path, source.encode())
-    return Written(
-        path,
-        len(data),
-        hashlib.sha256(data).hexdigest(),
-        max_difference(ours, theirs),
-        tuple(state),
-    )
+    return max_difference(ours, theirs)

@@ -11,14 +11,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from ..datasets.load import load_dataset
 from ..errors import LabError
 from ..exporting.code_export import save_code
-from ..exporting.weights import check_fits, load_weights, save_weights
+from ..exporting.train_script import save_script, script_of
+from ..exporting.weights import Written, check_fits, load_weights, save_weights
 from ..exporting.weights_fit import find_fit, load_fit, tensors_of
 from ..lab import Lab
 from ..models.check import check
 from ..models.live import LiveModel
 from ..project import catalogue
+from ..project.edits import loss_block
 from ..project.subject import CanvasSubject
 from ..protocol import (
     ExportCommand,
@@ -48,7 +51,7 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
     cannot be written.
     """
     path, renaming = Path(command.path).expanduser(), ""
-    if command.format == "py":
+    if command.format in ("py", "script"):
         if not isinstance(command.subject, CanvasSubject):
             raise LabError(
                 "Only a model of blocks is written as Python: yours is Python already.",
@@ -56,7 +59,10 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
             )
         live, renaming = _canvas(lab, command)
         code = check(command.model, command.training).code
-        written = save_code(code, live.module, example_inputs(live), path)
+        if command.format == "py":
+            written = save_code(code, live.module, example_inputs(live), path)
+        else:
+            written = _script(command, code, live, path)
     else:
         module, renaming = _source(lab, command)
         written = save_weights(module, path, command.format)
@@ -69,6 +75,14 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
         keys=written.keys,
         renaming=renaming,
     )
+
+
+def _script(command: ExportCommand, code: str, live: LiveModel, path: Path) -> Written:
+    block, training = loss_block(command.model), command.training
+    loss, params = (block.kind, block.params) if block else (training.loss, {})
+    dataset = load_dataset(training.data)
+    text = script_of(code, training, loss, params, dataset, path)
+    return save_script(text, live.module, example_inputs(live), dataset, path)
 
 
 def load_into_subject(lab: Lab, command: LoadWeightsCommand) -> Iterator[Snapshot]:

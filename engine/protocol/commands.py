@@ -118,12 +118,13 @@ class AdjustTrainingCommand(Command, frozen=True, kw_only=True):
 
 class ExportCommand(Command, frozen=True, kw_only=True):
     """Write the subject's state_dict (or the canvas's Python) to `path`, load it back, and compare
-    -> ExportSnapshot. With `weights` (a path), that file's state_dict is written instead."""
+    -> ExportSnapshot. With `weights` (a path), that file's state_dict is written instead. "script"
+    is the training of the canvas's model as a script; data and first weights lie beside it."""
 
     handler = "exporting:export"
     model: Model
     training: TrainingSetup
-    format: Literal["pt", "safetensors", "py"]
+    format: Literal["pt", "safetensors", "py", "script"]
     path: str
     weights: str = ""
     subject: Subject = CanvasSubject()

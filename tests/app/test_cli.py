@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -230,6 +231,33 @@ def test_train_writes_weights_that_plain_torch_loads_and_export_converts_them(tm
 
 
 @pytest.mark.skipif(not forking.POSSIBLE, reason="forks the program")
+def test_train_writes_a_script_that_gives_the_same_weights(tmp_path, capsys, monkeypatch):
+    out, script = tmp_path / "lab.pt", tmp_path / "train.py"
+    assert run("train", MLP, "--epochs", 1, "--out", out, "--script", script) == 0
+    again = tmp_path / "script.pt"
+    monkeypatch.setattr(sys, "argv", [str(script), "--out", str(again)])
+    with torch.random.fork_rng(devices=[]):
+        runpy.run_path(str(script), run_name="__main__")
+    expected, found = (torch.load(path, weights_only=True) for path in (out, again))
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((MLP, "--script", "train.txt"), "the name must end in .py"),
+        ((MLP, "--script", "none/train.py"), "the folder does not exist"),
+        ((MLP, "--script", "train.py", "--resume"), "a script begins at the first step"),
+    ],
+)
+def test_a_script_that_cannot_be_is_refused_before_training(arguments, words, capsys, monkeypatch,
+                                                            tmp_path):  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert run("train", *arguments) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_an_engine_that_dies_while_training_is_told_with_a_way_on_that_there_is(tmp_path):
     program = forking.Program(tmp_path, ["train", str(MLP), "--epochs", "100000"])
     assert program.errors.readline().startswith("epoch 1/100000")

@@ -1,0 +1,247 @@
+"""The training of a model of blocks as a plain script of PyTorch, with its data beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping, Sequence
+from math import ceil
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from ..datasets.dataset import Dataset
+from ..project.document import ParamValue, TrainingSetup
+from .code_export import proved
+from .weights import Written, write
+
+_HEAD = '''\
+"""Trains the model below: the same loop as in Tensor Lab, as a plain script.
+
+The data and the first weights lie in {beside}, beside this file. On the CPU the losses and the
+weights are the same, bit for bit: python {name} --out weights.pt
+"""
+
+import argparse
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+'''
+
+_LOOP = '''
+def epoch_order(samples, epoch):
+    """The order of the samples in an epoch: it depends on the seed and the epoch only."""
+    mixed = np.random.SeedSequence([{seed}, epoch]).generate_state(1, np.uint64)
+    generator = torch.Generator().manual_seed(int(mixed[0]))
+    return torch.randperm(samples, generator=generator)
+
+
+def slices(x, y):
+    for start in range(0, len(y), {batch_size}):
+        yield x[start : start + {batch_size}], y[start : start + {batch_size}]
+
+
+def loss_of(prediction, target):
+{loss}
+
+def train(model, data):
+    device = torch.device({device!r})
+    x_train, y_train, x_val, y_val = (
+        data[name].to(device) for name in ("x_train", "y_train", "x_val", "y_val")
+    )
+    model.to(device)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.{optimizer}
+{made}    torch.manual_seed({seed})
+    for epoch in range({epochs}):
+        model.train()
+        order = epoch_order(len(y_train), epoch)
+        batches = slices(x_train[order], y_train[order])
+        total = 0.0
+{steps}        model.eval()
+        with torch.no_grad(){autocast}:
+            losses = [(loss_of(model(x), y).item(), len(y)) for x, y in slices(x_val, y_val)]
+        validation = sum(loss * n for loss, n in losses) / max(1, len(y_val))
+        training = total / len(y_train)
+        print(f"epoch {{epoch + 1}}: loss {{training:.6f}}, validation {{validation:.6f}}")
+{after_epoch}
+
+def main():
+    options = argparse.ArgumentParser(description="Train the model.")
+    options.add_argument("--out", help="write the trained state_dict here (.pt)")
+    out = options.parse_args().out
+    data = torch.load(Path(__file__).with_name({beside!r}), weights_only=True)
+    model = Model()
+    model.load_state_dict(data["weights"])
+    train(model, data)
+    if out:
+        torch.save({{name: tensor.cpu() for name, tensor in model.state_dict().items()}}, out)
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+def script_of(
+    code: str,
+    setup: TrainingSetup,
+    loss: str,
+    loss_params: Mapping[str, ParamValue],
+    dataset: Dataset,
+    path: Path,
+) -> str:
+    """The text of the script that lies at `path`. `code` is the model's Python, with a class
+    `Model`."""
+    steps_per_epoch = ceil(dataset.batches(setup.batch_size) / setup.accumulate)
+    scaled = setup.precision == "float16"
+    mixed = setup.precision != "float32"
+    head, _, _ = code.partition("\nif __name__")
+    head = head[head.index("import torch") :]
+    made = ["    scaler = torch.amp.GradScaler(device.type)\n"] if scaled else []
+    if setup.schedule.kind:
+        made.append(f"    scheduler = {_scheduler(setup, steps_per_epoch)}\n")
+    loop = _LOOP.format(
+        seed=setup.seed,
+        batch_size=setup.batch_size,
+        epochs=setup.epochs,
+        device=setup.device,
+        beside=_beside(path).name,
+        loss=_loss(loss, loss_params),
+        optimizer=_call(setup.optimizer[6:], "parameters", setup.optimizer_params),
+        made="".join(made),
+        steps=_lbfgs(setup) if setup.optimizer == "optim.LBFGS" else _steps(setup, scaled),
+        autocast=f", torch.autocast(device.type, torch.{setup.precision})" if mixed else "",
+        after_epoch=_after_epoch(setup),
+    )
+    return _HEAD.format(beside=_beside(path).name, name=path.name) + head.rstrip() + "\n\n" + loop
+
+
+def save_script(
+    text: str, module: nn.Module, inputs: Sequence[Tensor], dataset: Dataset, path: Path
+) -> Written:
+    """Write the script, once its model is `proved`, and beside it a .pt file with the data and the
+    weights of the module, with which the script begins.
+
+    Raises LabError as `proved` does, and if a file cannot be written.
+    """
+    error = proved(text, module, inputs, path)
+    parts = {name: getattr(dataset, name) for name in ("x_train", "y_train", "x_val", "y_val")}
+    weights = {name: tensor.cpu() for name, tensor in module.state_dict().items()}
+    buffer = io.BytesIO()
+    torch.save({**parts, "weights": weights}, buffer)
+    write(_beside(path), buffer.getvalue())
+    data = write(path, text.encode())
+    return Written(path, len(data), hashlib.sha256(data).hexdigest(), error, tuple(weights))
+
+
+def _beside(path: Path) -> Path:
+    return path.with_suffix(".data.pt")
+
+
+def _call(name: str, first: str, params: Mapping[str, ParamValue]) -> str:
+    return f"{name}({', '.join([first, *(f'{n}={v!r}' for n, v in params.items())])})"
+
+
+def _scheduler(setup: TrainingSetup, steps_per_epoch: int) -> str:
+    params = dict(setup.schedule.params)
+    name = setup.schedule.kind.removeprefix("lr_scheduler.")
+    if name == "OneCycleLR" and params.get("total_steps") is None:
+        each = 1 if setup.schedule.each == "epoch" else steps_per_epoch
+        params["total_steps"] = setup.epochs * each
+    if isinstance(milestones := params.get("milestones"), int):
+        params["milestones"] = (milestones,)
+    return _call(f"torch.optim.lr_scheduler.{name}", "optimizer", params)
+
+
+def _loss(loss: str, params: Mapping[str, ParamValue]) -> str:
+    made = f"{loss}({', '.join(f'{name}={value!r}' for name, value in params.items())})"
+    lines = [f"    return {made}(prediction, target)"]
+    if loss == "nn.MSELoss":
+        lines[:0] = [
+            "    if not target.is_floating_point():  # labels: 1 for the class, else 0",
+            "        target = nn.functional.one_hot(target, prediction.shape[1]).movedim(-1, 1)",
+            "        target = target.to(prediction.dtype)",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _steps(setup: TrainingSetup, scaled: bool) -> str:
+    divided = f"loss / {setup.accumulate}" if setup.accumulate > 1 else "loss"
+    backward = f"scaler.scale({divided})" if scaled else divided
+    backward = f"({backward})" if "/" in backward and not scaled else backward
+    lines = [
+        f"while of_step := list(islice(batches, {setup.accumulate})):",
+        "    optimizer.zero_grad()",
+        "    for x, y in of_step:",
+        *_forward(setup, 8),
+        f"        {backward}.backward()",
+        "        total += loss.item() * len(y)",
+    ]
+    if scaled:
+        lines.append("    scaler.unscale_(optimizer)")
+    if setup.clip_norm:
+        lines.append(f"    nn.utils.clip_grad_norm_(parameters, {setup.clip_norm!r})")
+    if setup.clip_value:
+        lines.append(f"    nn.utils.clip_grad_value_(parameters, {setup.clip_value!r})")
+    lines += ["    scaler.step(optimizer)", "    scaler.update()"] if scaled else [
+        "    optimizer.step()"
+    ]  # fmt: skip
+    return _indented([*lines, *_after_step(setup)])
+
+
+def _lbfgs(setup: TrainingSetup) -> str:
+    """LBFGS asks for the loss and its gradients several times a step."""
+    lines = [
+        f"while of_step := list(islice(batches, {setup.accumulate})):",
+        "    evaluated = []",
+        "",
+        "    def closure():",
+        "        optimizer.zero_grad()",
+        "        losses = []",
+        "        for x, y in of_step:",
+        *_forward(setup, 12),
+        f"            (loss / {setup.accumulate}).backward()",
+        "            losses.append((loss.detach(), len(y)))",
+    ]
+    if setup.clip_norm:
+        lines.append(f"        nn.utils.clip_grad_norm_(parameters, {setup.clip_norm!r})")
+    if setup.clip_value:
+        lines.append(f"        nn.utils.clip_grad_value_(parameters, {setup.clip_value!r})")
+    lines += [
+        "        samples = sum(n for _, n in losses)",
+        "        evaluated.append(losses)",
+        "        return sum(loss * (n / samples) for loss, n in losses)",
+        "",
+        "    optimizer.step(closure)",
+        "    total += sum(loss.item() * n for loss, n in evaluated[0])",
+    ]
+    return _indented([*lines, *_after_step(setup)])
+
+
+def _forward(setup: TrainingSetup, spaces: int) -> list[str]:
+    if setup.precision == "float32":
+        return [f"{' ' * spaces}loss = loss_of(model(x), y)"]
+    return [
+        f"{' ' * spaces}with torch.autocast(device.type, torch.{setup.precision}):",
+        f"{' ' * spaces}    loss = loss_of(model(x), y)",
+    ]
+
+
+def _after_step(setup: TrainingSetup) -> list[str]:
+    has = setup.schedule.kind and setup.schedule.each == "step"
+    return ["    scheduler.step()"] if has else []
+
+
+def _after_epoch(setup: TrainingSetup) -> str:
+    if not setup.schedule.kind or setup.schedule.each == "step":
+        return ""
+    if setup.schedule.kind == "lr_scheduler.ReduceLROnPlateau":
+        return "        scheduler.step(validation if len(y_val) else training)\n"
+    return "        scheduler.step()\n"
+
+
+def _indented(lines: list[str]) -> str:
+    return "".join(f"        {line}\n" if line else "\n" for line in lines)

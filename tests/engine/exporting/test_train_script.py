@@ -1,0 +1,122 @@
+"""The training as a script: run without the program, it gives the same weights and losses."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from app import templates
+from engine.datasets.load import load_dataset
+from engine.errors import LabError
+from engine.exporting.train_script import save_script, script_of
+from engine.handlers.exporting import example_inputs
+from engine.models.check import check
+from engine.models.live import LiveModel
+from engine.project.document import DataSetup, Project, Schedule, TrainingSetup, replace
+from engine.project.edits import loss_block
+from engine.training.loop import TrainingLoop
+from engine.training.objective import CatalogueObjective
+
+TEMPLATES = ["mlp", "lenet", "residual_mlp", "lstm", "attention"]
+
+
+def written(project: Project, path: Path) -> LiveModel:
+    """Write the script, and return the model with its first weights."""
+    live = LiveModel(project.model, project.training.seed)
+    dataset = load_dataset(project.training.data)
+    block = loss_block(project.model)
+    loss, params = (block.kind, block.params) if block else (project.training.loss, {})
+    code = check(project.model, project.training).code
+    text = script_of(code, project.training, loss, params, dataset, path)
+    done = save_script(text, live.module, example_inputs(live), dataset, path)
+    assert (done.path, done.max_error, done.keys) == (path, 0.0, tuple(live.module.state_dict()))
+    return live
+
+
+def run(path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> tuple[dict, list[list[float]]]:
+    """The weights that the script wrote, and the losses that it printed, by epoch."""
+    out = path.with_name("weights.pt")
+    monkeypatch.setattr(sys, "argv", [str(path), "--out", str(out)])
+    with torch.random.fork_rng(devices=[]):
+        runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    losses = [[float(n) for n in re.findall(r"\d+\.\d{6}", line)] for line in printed.splitlines()]
+    return torch.load(out, weights_only=True), losses
+
+
+def check_same(project: Project, tmp_path: Path, monkeypatch, capsys) -> str:
+    path = tmp_path / "train.py"
+    live = written(project, path)
+    state, losses = run(path, monkeypatch, capsys)
+    block = loss_block(project.model)
+    kind, params = (block.kind, block.params) if block else ("", None)
+    objective = CatalogueObjective(live.module, project.training, kind, params)
+    loop = TrainingLoop(live.module, project.training, objective)
+    for _ in loop.steps():
+        pass
+    loop.close()
+    found = live.module.state_dict()
+    assert found.keys() == state.keys()
+    for name, tensor in found.items():
+        assert torch.equal(tensor, state[name]), name
+    rows = [[row.train_loss, row.validation_loss] for row in loop.metrics.epochs]
+    assert len(losses) == project.training.epochs
+    for printed, row in zip(losses, rows, strict=True):
+        assert printed == pytest.approx(row, abs=2e-6)
+    text = path.read_text()
+    assert "tensorlab" not in text and "engine" not in text
+    return text
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_each_template(name: str, tmp_path: Path, monkeypatch, capsys) -> None:
+    project = templates.load_template(name)
+    short = replace(project.training, epochs=2, batch_size=256)
+    check_same(replace(project, training=short), tmp_path, monkeypatch, capsys)
+
+
+def test_the_templates_are_all_tried() -> None:
+    assert sorted(TEMPLATES) == sorted(template.key for template in templates.templates())
+
+
+MOONS = replace(
+    templates.load_template("mlp"),
+    training=TrainingSetup(epochs=2, batch_size=400, seed=5),
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"loss": "nn.MSELoss"}, "nn.functional.one_hot"),
+        ({"optimizer": "optim.SGD", "optimizer_params": {"lr": 0.1, "momentum": 0.9}}, "lr=0.1"),
+        ({"optimizer": "optim.LBFGS", "optimizer_params": {"max_iter": 3}}, "def closure"),
+        ({"optimizer": "optim.LBFGS", "optimizer_params": {"max_iter": 2}, "clip_norm": 0.1,
+          "accumulate": 3}, "losses.append"),
+        ({"accumulate": 3, "clip_norm": 0.5, "clip_value": 0.01}, "(loss / 3).backward()"),
+        ({"precision": "bfloat16"}, "torch.autocast"),
+        ({"precision": "float16", "clip_norm": 0.5}, "scaler.unscale_(optimizer)"),
+        ({"schedule": Schedule("lr_scheduler.OneCycleLR", {"max_lr": 0.1}, "step")},
+         "total_steps=8"),
+        ({"schedule": Schedule("lr_scheduler.StepLR", {"step_size": 1})}, "scheduler.step()"),
+        ({"schedule": Schedule("lr_scheduler.MultiStepLR", {"milestones": 1})},
+         "milestones=(1,)"),
+        ({"schedule": Schedule("lr_scheduler.ReduceLROnPlateau", {"patience": 0})},
+         "scheduler.step(validation if"),
+        ({"data": DataSetup("digits", {}, 0.5)}, ""),
+    ],
+)  # fmt: skip
+def test_each_setting(changes: dict, words: str, tmp_path: Path, monkeypatch, capsys) -> None:
+    project = replace(MOONS, training=replace(MOONS.training, **changes))
+    assert words in check_same(project, tmp_path, monkeypatch, capsys)
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="does not exist"):
+        written(MOONS, tmp_path / "none" / "train.py")
+    assert list(tmp_path.iterdir()) == []
