@@ -1,4 +1,4 @@
-"""A layout that puts items of one width in rows, as many in each as fit."""
+"""A layout that puts items in rows, as many in each as fit its width."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from PySide6.QtWidgets import QLayout, QLayoutItem
 
 
 class FlowLayout(QLayout):
-    """All items have one width, at least that of the widest: a full row takes all the room. Those
-    of a row have one height. `gap` pixels are between them and between rows."""
+    """Items of a row have one height; `gap` pixels are between them and between rows. If they are
+    `even`, all have one width, at least that of the widest, and a full row takes all the room;
+    else each has the width that it prefers."""
 
-    def __init__(self, gap: int) -> None:
+    def __init__(self, gap: int, even: bool = True) -> None:
         super().__init__()
+        self._even = even
         self._items: list[QLayoutItem] = []
         self._gap = gap
 
@@ -37,7 +39,8 @@ class FlowLayout(QLayout):
         margins = self.contentsMargins()
         inside = QRect(0, 0, width, 0).marginsRemoved(margins)
         placed = self._placed(inside)
-        return (placed[-1].bottom() + 1 if placed else margins.top()) + margins.bottom()
+        ends = [place.bottom() + 1 for place in placed if not place.isNull()]
+        return max(ends, default=margins.top()) + margins.bottom()
 
     def setGeometry(self, rect: QRect) -> None:
         super().setGeometry(rect)
@@ -48,29 +51,50 @@ class FlowLayout(QLayout):
     def minimumSize(self) -> QSize:
         size = QSize()
         for item in self._items:
-            size = size.expandedTo(item.minimumSize())
+            if not item.isEmpty():
+                size = size.expandedTo(item.minimumSize())
         return size.grownBy(self.contentsMargins())
 
     def sizeHint(self) -> QSize:
         return self.minimumSize()
 
     def _placed(self, inside: QRect) -> list[QRect]:
-        """The place of each item."""
-        if not self._items:
-            return []
-        widest, gap = max(item.minimumSize().width() for item in self._items), self._gap
-        columns = min(max((inside.width() + gap) // (widest + gap), 1), len(self._items))
-        width = max((inside.width() + gap) // columns - gap, widest)
+        """The place of each item; an empty one for what is hidden."""
+        shown = [item for item in self._items if not item.isEmpty()]
+        width = self._even_width(shown, inside.width()) if self._even and shown else 0
         places: list[QRect] = []
-        y = inside.y()
-        for first in range(0, len(self._items), columns):
-            row = self._items[first : first + columns]
-            height = max(_height(item, width) for item in row)
-            for column in range(len(row)):
-                places.append(QRect(inside.x() + column * (width + gap), y, width, height))
-            y += height + gap
+        row: list[QRect] = []
+        x, y = inside.x(), inside.y()
+        for item in self._items:
+            if item.isEmpty():
+                places.append(QRect())
+                continue
+            wide = width or item.sizeHint().width()
+            if row and x + wide > inside.right() + 1:
+                x, y = inside.x(), _level(row) + self._gap
+                row = []
+            place = QRect(x, y, wide, _height(item, wide))
+            row.append(place)
+            places.append(place)
+            x += wide + self._gap
+        if row:
+            _level(row)
         return places
+
+    def _even_width(self, items: list[QLayoutItem], room: int) -> int:
+        """At least the width of the widest item; as many of it as fit fill the room."""
+        widest, gap = max(item.minimumSize().width() for item in items), self._gap
+        columns = min(max((room + gap) // (widest + gap), 1), len(items))
+        return max((room + gap) // columns - gap, widest)
 
 
 def _height(item: QLayoutItem, width: int) -> int:
     return item.heightForWidth(width) if item.hasHeightForWidth() else item.sizeHint().height()
+
+
+def _level(row: list[QRect]) -> int:
+    """Give all places of a row the greatest height. Returns their lower end."""
+    height = max(place.height() for place in row)
+    for place in row:
+        place.setHeight(height)
+    return row[0].y() + height

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QRect
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from widgets.flow_layout import FlowLayout
 
@@ -59,3 +59,23 @@ def test_an_empty_layout_has_the_height_of_its_margins(qapp) -> None:
     layout = FlowLayout(10)
     layout.setContentsMargins(0, 4, 0, 6)
     assert layout.heightForWidth(100) == 10
+
+
+def test_items_may_keep_their_own_widths_and_hidden_ones_take_no_room(qapp) -> None:
+    page, layout = QWidget(), FlowLayout(10, even=False)
+    page.setLayout(layout)
+    layout.setContentsMargins(0, 0, 0, 0)
+    buttons = [QPushButton(text) for text in ("A", "hidden", "A long text", "B")]
+    for button in buttons:
+        layout.addWidget(button)
+    page.show()
+    buttons[1].hide()
+    wide = [button.sizeHint().width() for button in buttons]
+    height = buttons[0].sizeHint().height()
+    room = wide[0] + 10 + wide[2]
+    layout.setGeometry(QRect(0, 0, room, 200))
+    left = [(button.x(), button.y(), button.width()) for button in buttons if not button.isHidden()]
+    assert left == [(0, 0, wide[0]), (wide[0] + 10, 0, wide[2]), (0, height + 10, wide[3])]
+    assert layout.heightForWidth(room) == 2 * height + 10
+    assert layout.heightForWidth(room + 10 + wide[3]) == height
+    page.close()

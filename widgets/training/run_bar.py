@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 
 from engine.protocol import EpochRow, HeldSnapshot, LoopSnapshot, RunSnapshot, TrainingSnapshot
 from widgets import make
+from widgets.flow_layout import FlowLayout
 from widgets.theme import GRID
 from widgets.training.run_words import (
     at_chance,
@@ -138,8 +139,10 @@ class RunBar(QFrame):
             toggled=self.parameters_toggled.emit,
         )
         place = make.row((self._progress, 1), self.to_step)
-        parts = (make.row(*buttons, make.STRETCH, self.parameters), place, self._line, self._result)
-        make.column(*parts, on=self, margins=GRID)
+        row = FlowLayout(GRID, even=False)
+        for button in (*buttons, self.parameters):
+            row.addWidget(button)
+        make.column(row, place, self._line, self._result, on=self, margins=GRID)
         self._show()
 
     def _train(self) -> None:
@@ -235,6 +238,7 @@ class RunBar(QFrame):
         self.train.setEnabled(ready and (paused or not going))
         self.train.setToolTip(self._train_tip(paused))
         self.weights.setEnabled(not going)
+        self.weights.setVisible(not (going and isinstance(snapshot, LoopSnapshot)))
         self.pause.setEnabled(ready and state == "running" and not held)
         self.step.setEnabled(ready and (held or state != "running"))
         self._show_steps(ready and not held and state not in ("none", "running"))

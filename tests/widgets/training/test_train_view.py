@@ -982,3 +982,15 @@ def test_many_plots_scroll(qtbot):
     view.show_training(snapshot(steps=replace(STEPS, figures=figures)))
     assert len(view.figures) == 12
     assert view.minimumSizeHint().height() == lowest
+
+
+def test_the_buttons_of_a_narrow_bar_take_more_rows(view: TrainView, qapp) -> None:
+    view.show_training(snapshot("stopped", checkpoint="c.pt"))
+    bar = view.bar
+    shown = [w for w in (bar.train, bar.weights, bar.step, bar.resume, bar.export) if w.isVisible()]
+    assert bar.minimumSizeHint().width() < sum(w.minimumSizeHint().width() for w in shown)
+    for width, rows in ((1000, 1), (460, 2)):
+        bar.setFixedWidth(width)
+        qapp.processEvents()
+        assert len({button.y() // 20 for button in shown}) == rows
+        assert all(button.geometry().right() < width for button in shown)
