@@ -60,9 +60,12 @@ class HeldPane(QFrame):
             "The code that is held, before its marked line. Python typed in the console runs here.",
         )
         half = theme.GRID // 2
+        # The buttons have a line of their own: beside a long title, a narrow console would have no
+        # room for what it says.
+        words = make.row(self.title, margins=(theme.GRID, 2, half, 0))
         buttons = (self.continues, self.line, self.step, self.stop)
-        head = make.row((self.title, 1), *buttons, gap=2, margins=(theme.GRID, 2, half, 2))
-        make.column(head, (self.editor, 1), on=self, gap=0)
+        bar = make.row(*buttons, make.STRETCH, gap=2, margins=(half, 0, half, 2))
+        make.column(words, bar, (self.editor, 1), on=self, gap=0)
         self.hide()
 
     def show_held(self, held: HeldSnapshot | None) -> None:
