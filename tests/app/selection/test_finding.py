@@ -26,6 +26,7 @@ from app.selection.references import (
     Parameter,
     StorageCell,
 )
+from app.selection.titles import title_of
 from engine.project import edits
 from engine.project.document import Project, replace
 from engine.project.subject import ConsoleSubject, FileSubject
@@ -195,6 +196,32 @@ def test_a_block_of_the_canvas_is_a_module_by_its_name():
     assert nodes_of(Blocks((block,)), known) == (1, 2, 3, 4)
     on_console = Known(replace(project, subject=ConsoleSubject("net")), known.graph)
     assert blocks_of(Module("fc"), on_console) == ()
+
+
+def test_every_reference_has_a_title():
+    project, block = edits.add_block(Project(), "nn.Linear", 0, 0)
+    project, other = edits.add_block(project, "nn.ReLU", 0, 0)
+    known = Known(project, CONSOLE)
+    titles = {
+        Blocks((block,)): project.model.blocks[0].name,
+        Blocks((block, other)): "2 blocks",
+        Blocks(()): "0 blocks",
+        Module("fc"): "fc",
+        Module(""): "the subject",
+        Parameter("fc.weight"): "fc.weight",
+        Node(0, 5): "loss = sum",
+        Node(0, 6): "this node",
+        Call(1, 8): "this call",
+        Element("h"): "h",
+        Element("h", (0, 1)): "h[0, 1]",
+        StorageCell("h", 3): "cell 3",
+        Line("<cell 2>", 7): "line 7 of cell 2",
+        Line("/code/net.py", 7): "line 7 of net.py",
+        Line("net.py"): "net.py",
+        Parameter("a" * 20 + "b" * 20): "a" * 20 + "b" * 20,
+        Parameter("a" * 20 + "b" * 21): "a" * 19 + "…" + "b" * 20,
+    }
+    assert {each: title_of(each, known) for each in titles} == titles
 
 
 def test_a_line_of_the_models_file_is_its_block():

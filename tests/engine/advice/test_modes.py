@@ -113,6 +113,13 @@ def test_units_that_are_dead(desk: Desk) -> None:
     assert desk.variables["alive"] == 4
 
 
+def test_each_relu_is_looked_at_on_its_own(desk: Desk) -> None:
+    begin = BEGIN.format(layer="nn.ReLU(), nn.Linear(16, 16)")
+    code = "with torch.no_grad():\n    net[2].bias.fill_(3.0)\n    net[2].bias[:12] = -100.0\n"
+    found = desk.only(f"{begin}{code}fit(80)")
+    assert found.text.startswith("12 of the 16 units of `net.3` behind a ReLU give 0")
+
+
 def test_a_relu_of_several_layers_and_small_batches_are_left_alone(desk: Desk) -> None:
     assert (
         desk.run(

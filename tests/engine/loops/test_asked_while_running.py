@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest import mock
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from engine.handlers.holding import _is_out_of_reach
 from engine.process import EngineProcess
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject
@@ -200,6 +202,21 @@ def test_in_a_transformed_function_the_answer_comes_after_it(
             break
     assert "doubled" in names(snapshot)
     assert [s.ok for s in cell.go() if isinstance(s, CellSnapshot)] == [True]
+
+
+def test_torch_is_out_of_reach_in_a_transformed_or_compiled_function() -> None:
+    assert not _is_out_of_reach()
+    seen: list[bool] = []
+
+    def look(x: torch.Tensor) -> torch.Tensor:
+        seen.append(_is_out_of_reach())
+        return x * 2
+
+    torch.func.vmap(look)(torch.arange(3.0))
+    torch.func.grad(look)(torch.tensor(1.0))
+    with mock.patch("torch.compiler.is_compiling", return_value=True):
+        look(torch.tensor(1.0))
+    assert seen == [True, True, True] and not _is_out_of_reach()
 
 
 def test_a_cell_that_takes_the_signal_for_itself_is_left_alone(

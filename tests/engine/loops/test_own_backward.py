@@ -222,6 +222,14 @@ def test_an_edit_changes_the_gradients_of_the_code(shared_engine: EngineProcess)
     assert isinstance(end, CellSnapshot) and end.ok
 
 
+def test_a_backward_that_cannot_be_stepped_is_told_and_runs(shared_engine: EngineProcess) -> None:
+    held = begin(shared_engine, RunCellCommand(source=BEGIN + "net(x).backward()"))
+    end = held.end()[-1]
+    assert "backward() cannot be stepped: " in held.printed
+    assert held.printed.endswith(" It runs at once.\n")
+    assert end.error.message.startswith("grad can be implicitly created only for scalar outputs")
+
+
 def test_the_next_line_after_a_stepped_backward_is_held(shared_engine: EngineProcess) -> None:
     held = begin(shared_engine, RunCellCommand(source=BEGIN + "net(x).sum().backward()\nnext = 1"))
     line = held.wait().line

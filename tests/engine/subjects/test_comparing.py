@@ -125,6 +125,8 @@ def test_outputs_are_compared_call_by_call_and_nothing_is_changed():
         ("layer", 2, "(5, 2) float32", ""),
         ("layer", 3, "(5, 2) float32", ""),
     ]
+    (row,) = output_differences(nn.Linear(2, 3), nn.Linear(2, 4), ((x,), {}))
+    assert (row.before, row.after, row.difference) == ("(5, 3) float32", "(5, 4) float32", None)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -32,6 +32,12 @@ def test_what_stands_under_main_does_not_run(run, write):
     assert file.variables["__file__"] == str(file.path)
 
 
+def test_it_sees_the_arguments_of_python_file(run, write):
+    before = sys.argv
+    file = run(write("net.py", "import sys\narguments = sys.argv\n"))
+    assert file.variables["arguments"] == [str(file.path)] and sys.argv is before
+
+
 def test_it_imports_what_lies_beside_it_also_later_in_a_function(run, write):
     write("parts.py", "size = 3\n")
     write("late.py", "size = 4\n")

@@ -24,13 +24,14 @@ BITS = torch.randint(2, (6, 3), generator=G).float()
 class Encoder(nn.Module):
     """Gives (reconstruction, mean, log_variance)."""
 
-    def __init__(self) -> None:
+    def __init__(self, reconstructed: int = 4, means: int = 2) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 4)
+        self.reconstructed, self.means = reconstructed, means
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         h = self.layer(x)
-        return h, h[:, :2], h[:, 2:]
+        return h[:, : self.reconstructed], h[:, : self.means], h[:, 2:]
 
 
 class Twin(nn.Module):
@@ -208,6 +209,8 @@ def test_the_model_is_left_as_it_was() -> None:
         (nn.Linear(4, 3), (X, "labels"), "No usual task fits.*, str"),
         (nn.Linear(4, 3), X, "No usual task fits: the batch is float32"),
         (Twin(), (X, X, torch.tensor([1, 2, 1, 0, 0, 0])), "No usual task fits"),
+        (Encoder(reconstructed=3), (X, LABELS), "No usual task fits"),
+        (Encoder(means=1), (X, LABELS), "No usual task fits"),
     ],
 )  # fmt: skip
 def test_a_batch_that_fits_no_task_is_told_with_its_shapes(model, batch, words: str) -> None:
