@@ -7,6 +7,8 @@ import math
 import pytest
 import torch
 
+from engine.advice.notes import Notes
+from engine.protocol import Finding
 from tests.engine.advice.desk import Desk
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using a target size")  # torch's own word on it
@@ -139,3 +141,11 @@ def test_scores_given_to_nll_loss(desk: Desk) -> None:
 def test_a_loss_that_gets_what_it_takes(desk: Desk, call: str) -> None:
     assert desk.run(f"{BEGIN}loss = {call}\nloss.backward()") == []
     assert math.isfinite(desk.variables["loss"].item())
+
+
+def test_without_a_line_of_the_users_the_usual_fix_is_told() -> None:
+    found: list[Finding] = []
+    notes = Notes(found.append)
+    fix = notes.fixed_line(None, (1, 2), 1, "target", lambda text: f"{text}.T", "usual(target)")
+    notes.find("broadcast", "It broadcasts.", (), fix)
+    assert found == [Finding("broadcast", "It broadcasts.", (), "usual(target)", "", 0)]

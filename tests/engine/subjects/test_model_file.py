@@ -175,6 +175,14 @@ def test_a_program_with_pickled_objects_is_refused(files, tmp_path):
     assert target.exists()  # what it would have done
 
 
+def test_a_program_with_compiled_code_is_refused(files, tmp_path):
+    path = changed(files["program"], tmp_path / "p.pt2", "", bytes)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("program/data/aotinductor/model/model.so", b"")
+    with pytest.raises(LabError, match=r"p\.pt2 was refused: it holds compiled code"):
+        load_model(path)
+
+
 def test_a_program_that_calls_other_functions_is_refused(files, tmp_path):
     def other(data: bytes) -> bytes:
         return data.replace(b"torch.ops.aten.relu.default", b"torch.hub.load")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QTreeWidgetItem
 
 from engine.project.document import replace
@@ -116,6 +117,16 @@ def test_equal_ones_are_told_to_be_equal(view):
     view.show_difference(TOLD)
     assert view.words.property("role") == ""
     assert "first 400 calls are equal" in outputs_words(replace(SAME, first=400))
+
+
+def test_the_first_column_has_room_for_its_names(view):
+    def width(name: str) -> int:
+        row = OutputDifference(name, 1, SHAPE, SHAPE, 0.0)
+        view.show_difference(replace(SAME, outputs=(row,)))
+        return view.table.columnWidth(0)
+
+    room = QFontMetrics(theme.mono_font(9)).horizontalAdvance("n" * 24)
+    assert width("n") == 176 < room + 6 * theme.GRID == width("n" * 24) < width("n" * 99) == 288
 
 
 def test_words_of_the_view(view):

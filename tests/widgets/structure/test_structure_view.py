@@ -194,6 +194,7 @@ def test_a_mark_asks_to_watch_a_module_and_shows_what_came_of_it(view, qtbot):
         middle = QPoint(cell.left() + 10, cell.center().y())
         qtbot.mouseClick(tree.tree.viewport(), Qt.MouseButton.LeftButton, pos=middle)
 
+    assert not model.setData(model.index_at("head"), 2)  # another role
     with qtbot.waitSignal(tree.watch_wanted) as wanted:
         click("head")
     assert wanted.args == [("head",)] and mark("head") == Qt.CheckState.Unchecked
