@@ -24,6 +24,7 @@ def ways(to: Workspaces) -> tuple[Way, ...]:
         Way("structure", "&Model", _in_structure, lambda _: to.at_structure().show_chosen()),
         Way("canvas code", "&Code", _on_canvas, lambda _: to.at_model().show_code()),
         Way("code", "&Code", _beside_graph, lambda _: to.at_chosen().show_lines()),
+        Way("console", "C&onsole", _in_cell, lambda _: to.at_tensors().console.show_line()),
         Way("graph", "Autograd &graph", nodes_of, lambda _: to.at_chosen().show_nodes()),
         Way("gradients", "Gra&dients", _has_gradient, lambda r: to.at_chosen().show_gradient(r)),
         Way("parameters", "&Train", parameter_of, lambda _: to.at_parameters().come_up()),
@@ -48,6 +49,11 @@ def _in_structure(reference: Reference, known: Known) -> bool:
 def _beside_graph(reference: Reference, known: Known) -> bool:
     sources = known.graph.sources if known.graph is not None else {}
     return any(line.file in sources for line in lines_of(reference, known))
+
+
+def _in_cell(reference: Reference, known: Known) -> bool:
+    files = (line.file for line in lines_of(reference, known))
+    return any(file.startswith(("<cell ", "<kept cell ")) for file in files)
 
 
 def _has_gradient(reference: Reference, known: Known) -> bool:

@@ -65,7 +65,7 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     yield list_variables(namespace, lab.control)
     if new_weights is not None:
         yield new_weights
-    yield CellSnapshot(ok=error is None, error=report)
+    yield CellSnapshot(ok=error is None, error=report, file=sendable(name))
 
 
 def run_held(lab: Lab, command: RunHeldCommand) -> Iterator[Snapshot]:

@@ -308,10 +308,12 @@ class TensorsSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class CellSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A cell has ended; its output and the namespace's tensors were sent before."""
+    """A cell has ended; its output and the namespace's tensors were sent before. `file` is the name
+    that its lines have in graphs and traces (`<cell 3>`)."""
 
     ok: bool
     error: ErrorReport | None
+    file: str = ""
 
 
 VariableKind = Literal["tensor", "module", "optimizer", "number", "function", "other"]

@@ -20,6 +20,7 @@ from engine.protocol import (
 )
 from widgets import make, theme
 from widgets.console.code_input import CodeInput
+from widgets.console.entries import Entry
 from widgets.console.file_strip import FileStrip
 from widgets.console.held_pane import HeldPane
 from widgets.console.history import History
@@ -74,6 +75,7 @@ class ConsoleView(QWidget):
         self.history = history or History()
         self._waiting: deque[_Submission] = deque()
         self._running: _Submission | None = None
+        self._shown: Entry | None = None  # the cell that runs, in the transcript
         self._interrupted = False
         self._held: HeldSnapshot | None = None
         self._typed = False  # Python that ran where the cell was held follows the cell
@@ -172,10 +174,12 @@ class ConsoleView(QWidget):
         self.output.show()
         self.output.add_finding(finding)
 
-    def finish_cell(self, error: ErrorReport | None) -> None:
+    def finish_cell(self, error: ErrorReport | None, file: str = "") -> None:
         """Show the end of the cell that runs, and run the next one. After an error, drop all
-        waiting cells."""
+        waiting cells. `file` is the name that torch's records have for the cell, if it is known."""
         done, self._running = self._running, None
+        if done is not None and file and self._shown is not None:
+            self.output.lines.name(self._shown, file, 1 + done.lines_before)
         if error is not None:
             line = error.line
             if line is not None and done is not None:
@@ -288,7 +292,7 @@ class ConsoleView(QWidget):
             self._clock.start()
             self.empty.hide()
             self.output.show()
-            self.output.add_input(self._running.shown)
+            self._shown = self.output.add_input(self._running.shown)
             self.run_requested.emit(self._running.source, self._running.filename)
         self._show_state()
         self.busy_changed.emit(self.busy)

@@ -28,7 +28,8 @@ ROLES: dict[Kind, str] = {
 class Entry:
     """A piece of the transcript. `faulty_line` is the 1-based line of an input that failed;
     `operands` are those of a failed operation, shown as a picture; a `tail` is below its note; a
-    `finding` may be open."""
+    `finding` may be open. The lines of an input are those of `file` from `first_line` on; "" while
+    that is not known."""
 
     kind: Kind
     text: str = ""
@@ -37,3 +38,5 @@ class Entry:
     tail: OutputTailSnapshot | None = None
     finding: Finding | None = None
     is_open: bool = False
+    file: str = ""
+    first_line: int = 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import (
+    QContextMenuEvent,
     QFont,
+    QMouseEvent,
     QTextBlock,
     QTextBlockFormat,
     QTextCharFormat,
@@ -20,6 +22,7 @@ from widgets import make, theme
 from widgets.advice.note import FindingNote
 from widgets.console.entries import ROLES, Entry, Kind
 from widgets.console.inline_widgets import InlineWidgets
+from widgets.console.input_lines import InputLines
 from widgets.console.output_tail import LeftOutNote, TailPlace
 from widgets.model.python_highlighter import PythonHighlighter
 from widgets.shapes.failure_view import FailureView
@@ -35,9 +38,11 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\x07")
 class Transcript(QPlainTextEdit):
     """The read-only text of the transcript: the last 5,000 lines, very long ones cut. Text after a
     carriage return replaces its line, so that progress bars work. Colour codes of terminals are
-    dropped. `finding_muted(kind)`: no findings of this kind are wanted."""
+    dropped. `finding_muted(kind)`: no findings of this kind are wanted. `line_chosen(file, line)`:
+    the reader has clicked on a line of a cell."""
 
     finding_muted = Signal(str)
+    line_chosen = Signal(str, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,15 +68,35 @@ class Transcript(QPlainTextEdit):
         self._tail_place: TailPlace | None = None
         self._tail_note: LeftOutNote | None = None
         self._pictures = InlineWidgets(self)
+        self.lines = InputLines(self)
         self._highlighter = _InputHighlighter(self.document())
         theme.notifier.changed.connect(self._use_theme)
         self._use_theme()
 
-    def add_input(self, source: str) -> None:
+    def add_input(self, source: str) -> Entry:
         """Add a cell that begins to run, and scroll to the end, where its output will be."""
         self._tail = None
-        self._add(Entry("input", source.rstrip()))
+        entry = Entry("input", source.rstrip())
+        self._add(entry)
         self._follow(True)
+        return entry
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        if event.button() == Qt.MouseButton.LeftButton and not self.textCursor().hasSelection():
+            self._tell_line(event.position().toPoint())
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self._tell_line(event.pos())
+        menu = self.createStandardContextMenu()
+        menu.setParent(self, menu.windowFlags())
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        make.pop_up(menu, event.globalPos())
+
+    def _tell_line(self, point: QPoint) -> None:
+        line = self.lines.at(self.cursorForPosition(point).block())
+        if line is not None:
+            self.line_chosen.emit(*line)
 
     def add_output(self, kind: Kind, text: str) -> None:
         """Add what a cell printed, joined to its output before."""
@@ -137,6 +162,7 @@ class Transcript(QPlainTextEdit):
         self._entries.clear()
         self._tail = None
         self._pictures.clear()
+        self.lines.clear()
         super().clear()
 
     def pictures(self) -> list[FailureView]:
@@ -242,6 +268,7 @@ class Transcript(QPlainTextEdit):
             start = start.previous()
         self._input_start = QTextCursor(start if start.isValid() else self.document().begin())
         cursor.insertBlock(QTextBlockFormat())
+        self.lines.add(entry, self._input_start)
         if entry.faulty_line is not None:
             self._mark(entry.faulty_line)
         self._follow(follows)
@@ -338,6 +365,7 @@ class Transcript(QPlainTextEdit):
         place = self.verticalScrollBar().value()
         follows = self._follows()
         self._pictures.clear()
+        self.lines.clear()
         super().clear()
         for entry in self._entries:
             self._write_entry(entry)

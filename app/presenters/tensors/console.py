@@ -10,6 +10,8 @@ from PySide6.QtCore import QObject
 
 from app.presenters.cells import CellsPresenter
 from app.presenters.questions import Questions
+from app.selection.finding import lines_of
+from app.selection.references import Line, Reference
 from app.workbench import Workbench
 from engine.protocol import (
     CellSnapshot,
@@ -21,6 +23,7 @@ from engine.protocol import (
 )
 from widgets.console.console_view import ConsoleView
 
+CONSOLE = "console"
 FILTER = "Python (*.py);;All files (*)"
 _KEPT = "<kept cell "
 """The start of the file name of a cell that is run again."""
@@ -40,6 +43,9 @@ class ConsolePresenter(QObject):
         view.interrupt_requested.connect(bench.link.stop_job)
         view.completion_requested.connect(self._complete)
         view.open_requested.connect(self.open_file)
+        view.output.line_chosen.connect(self._choose_line)
+        bench.selection.views[view.output] = CONSOLE
+        bench.selection.changed.connect(self._follow)
         bench.link.ended.connect(self._on_engine_ended)
         bench.files.opened.connect(self._on_opened)
 
@@ -86,12 +92,26 @@ class ConsolePresenter(QObject):
         match snapshot:
             case OutputSnapshot() | OutputTailSnapshot():
                 self._view.add_output(snapshot)
-            case CellSnapshot(ok=ok, error=error):
+            case CellSnapshot(ok=ok, error=error, file=file):
                 if ok and to_keep:
                     self._cells.keep(to_keep)
-                self._view.finish_cell(error)
+                self._view.finish_cell(error, file)
+
+    # -- selection -------------------------------------------------------------------------------
+
+    def _choose_line(self, file: str, line: int) -> None:
+        self._bench.selection.choose(Line(file, line), CONSOLE)
+
+    def _follow(self, reference: Reference | None) -> None:
+        found = lines_of(reference, self._bench.known)
+        self._view.output.lines.light([(each.file, each.line) for each in found])
+
+    def show_line(self) -> None:
+        """Bring the line of what is chosen into view."""
+        self._view.output.lines.reveal()
 
     def _on_engine_ended(self) -> None:
+        self._view.output.lines.forget()
         if self._view.busy:
             self._view.abandon("The engine has ended, and this cell with it.")
 

@@ -224,3 +224,26 @@ def test_a_parameter_that_no_gradient_reaches_leads_to_its_module_and_values(pro
     to["Model"]()
     qtbot.waitUntil(lambda: drained(program) and is_read(program), timeout=WAIT_MS)
     assert [row.name for row in structure(program).weights.chosen] == ["idle.weight"]
+
+
+def test_a_line_of_the_transcript_is_its_nodes_and_the_other_way_about(program, qtbot):
+    program.workspaces.run_python(
+        "x = torch.ones(2, requires_grad=True)\ny = x * 3\nloss = y.sum()"
+    )
+    program.bench.link.drain()
+    program.workspaces.show_graph_of("loss")
+    drawn(program, qtbot)
+    transcript = program.workspaces.tensors.page.console.output
+    transcript.line_chosen.emit("<cell 1>", 2)
+    assert [nodes(program)[number].name for number in lit(program)] == ["MulBackward0"]
+    (product,) = lit(program)
+    steps(program).graph.select(0)
+    assert [block.text() for block in transcript.lines.lit()] == ["loss = y.sum()"]
+    to = menu_of(program, "graph")
+    to["Console"]()
+    assert program.window.workspace == "tensors"
+    assert transcript.textCursor().block().text() == "loss = y.sum()"
+    steps(program).graph.select(product)
+    assert [block.text() for block in transcript.lines.lit()] == ["y = x * 3"]
+    program.bench.selection.choose(None)
+    assert transcript.lines.lit() == []
