@@ -60,6 +60,9 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
          "Write the model's state_dict as safetensors: no pickle, so it is safe to share."),
         ("file.export_py", "Export model as P&ython…", "", "language-python",
          "Write the model as an nn.Module that runs without this program."),
+        ("file.export_script", "Export training as a scr&ipt…", "", "script-text-outline",
+         "Write model and training loop as a script of plain PyTorch, with data and first weights"
+         " beside it: the same losses for the same seed."),
         SEPARATOR,
         ("file.quit", "&Quit", "Ctrl+Q", "exit-to-app",
          "Close the window. It asks about unsaved changes first."),

@@ -165,6 +165,7 @@ class Application(QObject):
             "file.export_pt": partial(self.export.ask, "pt"),
             "file.export_safetensors": partial(self.export.ask, "safetensors"),
             "file.export_py": partial(self.export.ask, "py"),
+            "file.export_script": partial(self.export.ask, "script"),
             "file.quit": self.window.close,
             "edit.undo": bench.history.stack.undo,
             "edit.redo": bench.history.stack.redo,

@@ -13,11 +13,12 @@ from engine.protocol import ExportCommand, ExportSnapshot, Snapshot
 if TYPE_CHECKING:
     from app.window.export_panel import ExportPanel
 
-Format = Literal["pt", "safetensors", "py"]
+Format = Literal["pt", "safetensors", "py", "script"]
 _FILTERS: dict[Format, str] = {
     "pt": "PyTorch state_dict (*.pt)",
     "safetensors": "Safetensors (*.safetensors)",
     "py": "Python (*.py)",
+    "script": "Training script (*.py)",
 }
 
 
@@ -38,7 +39,8 @@ class ExportPresenter(QObject):
 
     def ask(self, form: Format) -> None:
         """Ask for a file and export to it."""
-        name = f"{self._bench.project.name}.{form}"
+        name = self._bench.project.name
+        name = f"{name}_train.py" if form == "script" else f"{name}.{form}"
         path = self._bench.files.ask_save_path("Export", name, _FILTERS[form])
         if path:
             self.export(form, path)
@@ -51,6 +53,7 @@ class ExportPresenter(QObject):
             format=form,
             path=path,
             subject=project.subject,
+            fresh=form == "script",
         )
         if self._bench.send(command):
             self._bench.say(f"Exporting to {path} …")

@@ -18,6 +18,7 @@ _LOAD = {
     "pt": 'model.load_state_dict(torch.load("{name}", weights_only=True))',
     "safetensors": 'model.load_state_dict(safetensors.torch.load_file("{name}"))',
     "py": "from {stem} import Model",
+    "script": "python {name} --out weights.pt",
 }
 
 

@@ -79,6 +79,8 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
 
 def _script(command: ExportCommand, code: str, live: LiveModel, path: Path) -> Written:
     block, training = loss_block(command.model), command.training
+    if command.fresh:
+        live = LiveModel(command.model, training.seed)
     loss, params = (block.kind, block.params) if block else (training.loss, {})
     dataset = load_dataset(training.data)
     text = script_of(code, training, loss, params, dataset, path)

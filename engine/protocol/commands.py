@@ -119,7 +119,8 @@ class AdjustTrainingCommand(Command, frozen=True, kw_only=True):
 class ExportCommand(Command, frozen=True, kw_only=True):
     """Write the subject's state_dict (or the canvas's Python) to `path`, load it back, and compare
     -> ExportSnapshot. With `weights` (a path), that file's state_dict is written instead. "script"
-    is the training of the canvas's model as a script; data and first weights lie beside it."""
+    is the training of the canvas's model as a script, with data and first weights beside it: the
+    live weights, or with `fresh` those initialised from the seed."""
 
     handler = "exporting:export"
     model: Model
@@ -127,6 +128,7 @@ class ExportCommand(Command, frozen=True, kw_only=True):
     format: Literal["pt", "safetensors", "py", "script"]
     path: str
     weights: str = ""
+    fresh: bool = False
     subject: Subject = CanvasSubject()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -190,6 +192,26 @@ def test_exported_weights_fit_the_exported_code(mlp, answers, tmp_path):
     net = namespace["Model"]()
     missing = net.load_state_dict(torch.load(tmp_path / "mlp.pt", weights_only=True))
     assert missing.missing_keys == []
+
+
+def test_the_training_is_exported_as_a_script_that_begins_where_it_began(
+    mlp, answers, tmp_path, monkeypatch
+):
+    view(mlp).bar.train_requested.emit()
+    mlp.bench.link.drain()
+    answers.save = str(tmp_path / "train.py")
+    mlp.bench.actions["file.export_script"].trigger()
+    mlp.bench.link.drain()
+    assert mlp.export.panel.text("load") == "python train.py --out weights.pt"
+    answers.save = str(tmp_path / "lab.pt")
+    mlp.bench.actions["file.export_pt"].trigger()
+    mlp.bench.link.drain()
+    out = tmp_path / "script.pt"
+    monkeypatch.setattr(sys, "argv", ["train.py", "--out", str(out)])
+    with torch.random.fork_rng(devices=[]):
+        runpy.run_path(str(tmp_path / "train.py"), run_name="__main__")
+    expected, found = (torch.load(path, weights_only=True) for path in (answers.save, out))
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 def test_an_export_that_cannot_be_written_is_told(mlp, answers, tmp_path):
