@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from math import hypot, isfinite, nan, sqrt
+from math import exp, hypot, inf, isfinite, log, nan, sqrt
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..protocol import EpochRow, StepColumns
-from .objective import RMSE, Outcome
+from .objective import PERPLEXITY, RMSE, Outcome
 
 ACCURACY = "accuracy"
 """A figure of this name has the place of the accuracy that is counted from scores and labels."""
@@ -27,6 +27,8 @@ MAX_UNREDUCED_BYTES = 1 << 20
 """The tensors of steps are kept until they take this much memory, or until `flush`."""
 HISTORY_ROWS = 2000
 HISTORY_EPOCHS = 500
+MAX_EXPONENT = 709.0
+"""e to a larger power is no float."""
 
 
 class StepRow(NamedTuple):
@@ -83,9 +85,9 @@ class ReducedSteps(NamedTuple):
 
 @dataclass
 class EpochTotals:
-    """Sums over the samples of an epoch; `figure_sums` those of named figures, of RMSE its squares.
-    `correct` counts
-    right predictions where there are scores and labels (`counted`)."""
+    """Sums over the samples of an epoch; `figure_sums` those of named figures, of RMSE its squares
+    and of perplexity its logarithms. `correct` counts right predictions where there are scores and
+    labels (`counted`)."""
 
     loss_sum: float = 0.0
     correct: int = 0
@@ -102,7 +104,7 @@ class EpochTotals:
             self.correct += correct
             self.counted = True
         for name, value in figures.items():
-            term = value**2 if name == RMSE else value
+            term = _INTO[name](value) if name in _INTO else value
             self.figure_sums[name] = self.figure_sums.get(name, 0.0) + term * samples
 
     def add_outcome(self, outcome: Outcome) -> None:
@@ -119,10 +121,14 @@ class EpochTotals:
         if not self.samples:
             return nan, nan, {}
         figures = {name: total / self.samples for name, total in self.figure_sums.items()}
-        if RMSE in figures:
-            figures[RMSE] = sqrt(figures[RMSE])
+        figures.update((name, _BACK[name](figures[name])) for name in _BACK if name in figures)
         counted = self.correct / self.samples if self.counted else nan
         return self.loss_sum / self.samples, figures.pop(ACCURACY, counted), figures
+
+
+_INTO = {RMSE: lambda value: value**2, PERPLEXITY: lambda value: log(value) if value > 0 else nan}
+_BACK = {RMSE: sqrt, PERPLEXITY: lambda mean: inf if mean > MAX_EXPONENT else exp(mean)}
+"""What is summed of a figure whose mean over samples is not its mean over an epoch, and back."""
 
 
 class Diverged(Exception):

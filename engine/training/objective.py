@@ -15,6 +15,9 @@ from .components import make_loss
 
 RMSE = "RMSE"
 """A figure of this name is the root of a mean of squares, also over an epoch."""
+PERPLEXITY = "perplexity"
+"""A figure of this name is e to the power of a mean, also over an epoch."""
+_MEANS = {RMSE: (Tensor.square, Tensor.sqrt), PERPLEXITY: (Tensor.log, Tensor.exp)}
 R2 = "R2"
 
 
@@ -44,7 +47,10 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
 
     def mean_of(name: str) -> Tensor:
         figures = [outcome.figures[name] for outcome in outcomes]
-        return mean(f.square() for f in figures).sqrt() if name == RMSE else mean(figures)
+        if name not in _MEANS:
+            return mean(figures)
+        into, back = _MEANS[name]
+        return back(mean(into(figure) for figure in figures))
 
     scores = [outcome.scores for outcome in outcomes if outcome.scores is not None]
     shared = [n for n in outcomes[0].figures if all(n in each.figures for each in outcomes)]

@@ -15,6 +15,7 @@ from ..trial import on_trial
 from .batches import tensors_in
 
 _WRITE = "Write the step yourself: def step(batch): ... return loss."
+MANY_CLASSES = 10
 _TARGETS = ("labels", "label", "target", "targets", "y")
 """A batch that is a dict has its target under one of these keys."""
 
@@ -148,9 +149,10 @@ def _with_target(prediction: Any, y: Any) -> tuple[str, list[str]] | None:
         return None
     if p.ndim == y.ndim + 1 and p.shape[-1] > 1:
         if p.shape[0] == y.shape[0] and p.shape[2:] == y.shape[1:]:
-            loss = "loss = F.cross_entropy(prediction, y)"
-            task = "classification" if y.ndim == 1 else "segmentation"
-            return task, [loss, _with_accuracy("prediction.argmax(1)")]
+            loss, classes = "loss = F.cross_entropy(prediction, y)", p.shape[1]
+            if y.ndim == 1:
+                return "classification", [loss, *_ranked(classes)]
+            return "segmentation", [loss, *_overlapping(classes)]
         if p.shape[:-1] == y.shape:
             loss = "loss = F.cross_entropy(prediction.flatten(0, -2), y.flatten())"
             perplexity = 'figures = {"perplexity": loss.detach().exp()}'
@@ -183,6 +185,30 @@ def _pairs(prediction: Any, y: Tensor) -> tuple[str, list[str]] | None:
 
 def _with_accuracy(classes: str) -> str:
     return f'return {{"loss": loss, "accuracy": ({classes} == y).float().mean()}}'
+
+
+def _ranked(classes: int) -> list[str]:
+    """The accuracy of a prediction (B, classes); with many classes also whether the right one is
+    among the first five."""
+    if classes <= MANY_CLASSES:
+        return [_with_accuracy("prediction.argmax(1)")]
+    return [
+        "five = prediction.topk(5, dim=1).indices == y[:, None]",
+        'figures = {"accuracy": five[:, 0].float().mean()}',
+        'figures["top-5 accuracy"] = five.any(1).float().mean()',
+        'return {"loss": loss, **figures}',
+    ]
+
+
+def _overlapping(classes: int) -> list[str]:
+    """The accuracy of a prediction (B, classes, ...), and intersection over union, the mean over
+    the classes that a batch has."""
+    return [
+        "found = prediction.argmax(1)",
+        f"pairs = [(found == c, y == c) for c in range({classes})]",
+        "overlap = torch.stack([(a & b).sum() / (a | b).sum() for a, b in pairs]).nanmean()",
+        'return {"loss": loss, "accuracy": (found == y).float().mean(), "mean IoU": overlap}',
+    ]
 
 
 def _without_target(prediction: Any, args: tuple[Any, ...]) -> tuple[str, list[str]] | None:

@@ -140,9 +140,9 @@ def test_what_cannot_be_trained_is_told_in_place(net):
 
 def test_the_canvas_has_its_own_form(net):
     setup = net.window.page("train").form
-    assert setup.objective.isVisible() and not setup._data.isVisible()
+    assert setup.objective.isVisible() and not setup.data.isVisible()
     net.subject.choose(CanvasSubject())
-    assert setup._data.isVisible() and not setup.objective.isVisible()
+    assert setup.data.isVisible() and not setup.objective.isVisible()
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])

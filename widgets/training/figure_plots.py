@@ -35,10 +35,15 @@ _TIPS = {
 _FITS = {
     "RMSE": "RMSE: the root of the mean squared error, in the target's own unit. So far a"
     " prediction is off, by and large.",
+    "perplexity": "Perplexity: e to the power of the loss. The model is as unsure as if it chose"
+    " among so many tokens.",
+    "mean IoU": "Mean IoU: of each class, the pixels that prediction and target share over those"
+    " that either has; the mean over the classes of a batch.",
+    "top-5 accuracy": "The share of samples whose class is among the five with the highest scores.",
     "R2": "R2: the share of the targets' variance that the model explains. 1 is perfect; always"
     " guessing their mean has 0.",
 }
-"""What the figures of numbers mean."""
+"""What the figures mean that the usual steps give."""
 
 
 def place_of(figure: str) -> tuple[str, str]:

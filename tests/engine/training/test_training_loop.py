@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from math import isnan
+from math import exp, inf, isnan
 
 import msgspec
 import pytest
@@ -133,6 +133,23 @@ def test_numbers_have_r2_and_rmse_and_no_accuracy() -> None:
     weights = [64] * 5 + [len(dataset) - 5 * 64]
     mean = sum(s * w for s, w in zip(scores, weights, strict=True)) / sum(weights)
     assert row.train_figures["R2"] == pytest.approx(mean, rel=1e-5)
+
+
+def test_perplexity_of_several_batches_is_that_of_their_mean_loss() -> None:
+    losses, samples = torch.tensor([1.0, 4.0]), (3, 1)
+    parts = [
+        Outcome(loss, n, figures={"perplexity": loss.exp()})
+        for loss, n in zip(losses, samples, strict=True)
+    ]
+    assert joined(parts).figures["perplexity"].item() == pytest.approx(exp(1.75))
+    totals = EpochTotals()
+    for part in parts:
+        totals.add_outcome(part)
+    assert totals.means()[2]["perplexity"] == pytest.approx(exp(1.75))
+    totals.add(1.0, 1, None, {"perplexity": inf})
+    assert totals.means()[2]["perplexity"] == inf
+    totals.add(1.0, 1, None, {"perplexity": -1.0})  # it is the user's name for something else
+    assert isnan(totals.means()[2]["perplexity"])
 
 
 def test_rmse_of_several_batches_is_that_of_their_samples() -> None:

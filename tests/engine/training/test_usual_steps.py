@@ -78,6 +78,14 @@ def language_model() -> nn.Module:
     return nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 9))
 
 
+def mean_iou(found: Tensor, y: Tensor) -> Tensor:
+    """By counting: of the 3 classes, those that are in either."""
+    right = torch.bincount(y[found == y], minlength=3)
+    either = torch.bincount(found.flatten(), minlength=3) + torch.bincount(y.flatten(), minlength=3)
+    union = either - right
+    return (right[union > 0] / union[union > 0]).mean()
+
+
 SAME = torch.tensor([1, 0, 1, 1, 0, 0])
 
 CASES = {
@@ -91,7 +99,21 @@ CASES = {
         lambda: nn.Conv2d(3, 3, 1),
         (IMAGE, MASK),
         lambda m: F.cross_entropy(m(IMAGE), MASK),
-        lambda m: {"accuracy": (m(IMAGE).argmax(1) == MASK).float().mean()},
+        lambda m: {
+            "accuracy": (m(IMAGE).argmax(1) == MASK).float().mean(),
+            "mean IoU": mean_iou(m(IMAGE).argmax(1), MASK),
+        },
+    ),
+    "classification of 12": (
+        lambda: nn.Linear(4, 12),
+        (X, LABELS),
+        lambda m: F.cross_entropy(m(X), LABELS),
+        lambda m: {
+            "accuracy": (m(X).argmax(1) == LABELS).float().mean(),
+            "top-5 accuracy": torch.stack(
+                [(row > row[y]).sum() < 5 for row, y in zip(m(X), LABELS, strict=True)]
+            ).float().mean(),
+        },
     ),
     "language model": (
         language_model,
@@ -170,7 +192,7 @@ def test_the_step_of_a_usual_task_is_that_of_plain_torch(task: str) -> None:
     torch.manual_seed(0)
     model = make()
     written = write_step(model, batch)
-    assert written.task == task
+    assert written.task == task.removesuffix(" of 12")
     got = outcome_of(compile_step(written.source, model, {})(batch), 1)
     torch.testing.assert_close(got.loss, loss(model))
     expected = figures(model)
@@ -221,3 +243,31 @@ def test_a_batch_that_fits_no_task_is_told_with_its_shapes(model, batch, words: 
 
 def test_values_are_described_by_dtype_and_shape() -> None:
     assert described({"x": [X, (LABELS,)], "n": 3}) == "{x: (float32 (6, 4), (int64 (6,))), n: int}"
+
+
+def test_classes_that_a_batch_lacks_do_not_count_for_the_overlap() -> None:
+    model = nn.Conv2d(3, 3, 1)
+    with torch.no_grad():
+        model.bias.copy_(torch.tensor([-100.0, 0.0, 0.0]))  # class 0 is never found
+    batch = IMAGE, MASK.clamp(min=1)
+    got = compile_step(write_step(model, batch).source, model, {})(batch)
+    assert torch.equal(got["mean IoU"], mean_iou(model(IMAGE).argmax(1), batch[1]))
+
+
+def test_figures_of_torchmetrics_are_figures_of_a_step() -> None:
+    reason = "torchmetrics is optional: pip install torchmetrics"
+    metrics = pytest.importorskip("torchmetrics.functional", reason=reason)
+    source = (
+        "import torchmetrics.functional as metrics\n"
+        "def step(batch):\n"
+        "    x, y = batch\n"
+        "    prediction = model(x)\n"
+        "    f1 = metrics.f1_score(prediction, y, task='multiclass', num_classes=3)\n"
+        "    return {'loss': F.cross_entropy(prediction, y), 'F1': f1}\n"
+    )
+    model = nn.Linear(4, 3)
+    got = outcome_of(compile_step(source, model, {})((X, LABELS)), 6)
+    expected = metrics.f1_score(model(X), LABELS, task="multiclass", num_classes=3)
+    assert torch.equal(got.figures["F1"], expected)
+    overlap = metrics.jaccard_index(MASK, MASK.flip(0), task="multiclass", num_classes=3)
+    torch.testing.assert_close(mean_iou(MASK, MASK.flip(0)), overlap)
