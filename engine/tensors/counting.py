@@ -24,11 +24,11 @@ class Counts:
         self._mean = 0.0
         self._squares = 0.0  # the sum of the squared distances from the mean
 
-    def count(self, x: Tensor, times: int = 1) -> Tensor:
+    def count(self, x: Tensor, times: int = 1) -> tuple[Tensor, float, float] | None:
         """Count the numbers of a float64 vector, each as if it came `times` times. Returns the
-        finite ones."""
+        finite ones, their minimum and maximum; None if there are none."""
         if not x.numel():
-            return x
+            return None
         low, high = (float(end) for end in torch.aminmax(x))
         if not (math.isfinite(low) and math.isfinite(high)):  # one NaN makes both NaN
             self.nans += int(x.isnan().sum()) * times
@@ -39,7 +39,7 @@ class Counts:
         mean = float(x.mean())
         apart = x - mean
         self._merge(x.numel() * times, mean, float(torch.dot(apart, apart)) * times, low, high)
-        return x
+        return x, low, high
 
     def count_zeros(self, count: int) -> None:
         """Count zeros that are not stored, as those of a sparse tensor."""

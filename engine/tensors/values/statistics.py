@@ -43,7 +43,9 @@ class Statistics(Counts):
                 self.total = self.done
                 return False
             x = (dense.abs() if dense.is_complex() else dense).double().reshape(-1)
-            self._bins.add(self.count(x))
+            finite = self.count(x)
+            if finite is not None:
+                self._bins.add(*finite)
         self.done += piece.numel()
         return True
 
@@ -53,7 +55,7 @@ class Statistics(Counts):
         self.done += count
         if count:
             self.count_zeros(count)
-            self._bins.add(torch.zeros(1, dtype=torch.float64), weight=count)
+            self._bins.add(torch.zeros(1, dtype=torch.float64), 0.0, 0.0, weight=count)
 
     def histogram(self) -> Histogram | None:
         if self.minimum is None or self.maximum is None:
@@ -71,10 +73,8 @@ class _Bins:
         self._width = 0.0
         self._counts = torch.zeros(FINE_BINS, dtype=torch.int64)
 
-    def add(self, x: Tensor, weight: int = 1) -> None:
-        if not x.numel():
-            return
-        low, high = (float(end) for end in torch.aminmax(x))
+    def add(self, x: Tensor, low: float, high: float, weight: int = 1) -> None:
+        """Count numbers, of which `low` is the least and `high` the largest."""
         if not self._width:
             self._start(low, high)
         while not (self._low <= low and high < self._low + FINE_BINS * self._width):
