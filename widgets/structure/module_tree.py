@@ -30,7 +30,7 @@ from widgets.theme import GRID
 
 OPEN_WHOLE = 200
 """A tree of at most this many modules opens with all of them in sight."""
-_WIDTHS = (152, 48, 88, 160, 32, 80, 72, 80, 64, 64, 56)
+_WIDTHS = (152, 48, 104, 160, 32, 80, 72, 80, 64, 64, 56)
 _WIDEST = 240
 ROW_HEIGHT = 20
 
