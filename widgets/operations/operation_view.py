@@ -62,13 +62,19 @@ class OperationView(QWidget):
         self.line.textEdited.connect(self._on_typed)
         self.line.returnPressed.connect(self._check)
         self.check_button = make.button(
-            "operation_check", "Check against torch", "mdi6.check-all", self._check
+            "operation_check",
+            "Check",
+            "mdi6.check-all",
+            self._check,
+            accessible="Check against torch",
         )
         self.check_button.setToolTip(
             "Run the line without changing any variable, and compare the prediction with"
             " PyTorch's result. A line that writes runs on copies."
         )
-        self.run_button = make.button("operation_run", "Run in the console", "mdi6.play")
+        self.run_button = make.button(
+            "operation_run", "Run", "mdi6.play", accessible="Run in the console"
+        )
         self.run_button.setToolTip("Run this line in the console, and keep it in its history.")
         self.run_button.clicked.connect(lambda: self.run_requested.emit(self.source))
         self.problem = make.text("operation_problem", "error", wrap=True)

@@ -12,7 +12,7 @@ from widgets.operations.prediction_table import PredictionTable
 from widgets.shapes.failure_view import FailureView
 from widgets.theme import GRID, mono_font
 
-TO_COME = "Press Check against torch to read PyTorch's own message."
+TO_COME = "Press Check to read PyTorch's own message."
 
 
 class StepCard(QFrame):
