@@ -21,7 +21,6 @@ from ..autograd.backward.own_call import CallSubject, arguments_of
 from ..autograd.backward.release import free_saved
 from ..console.debugging import LineSteps, breakpoints_held, breakpoints_told
 from ..console.held import HeldCode
-from ..console.journal import Journal
 from ..console.namespace import Namespace
 from ..console.output import Output
 from ..console.variables import list_variables
@@ -168,7 +167,7 @@ class Holder:
         subject = CallSubject(held.namespace, roots, gradient, held.resumed)
         lab.backward.namespace = held.namespace
         make = debugger_maker(lab, subject.defaults)
-        stepped = BackwardPass(subject, make, journal=Journal(), create_graph=create_graph)
+        stepped = BackwardPass(subject, make, create_graph=create_graph)
         lab.backward.begin_own_call(stepped)
         for part in stepped.graph_snapshots():
             lab.emit(part)

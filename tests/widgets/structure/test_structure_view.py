@@ -386,3 +386,24 @@ def test_initialising_is_tried_first(view, qtbot):
     view.show_preview(None)
     assert view.bar.run_button.isEnabled() and view.bar.told.text() == ""
     assert table_texts(view, weights_model.MEAN)[6] == "0.1"
+
+
+def test_the_names_of_modules_have_room(view):
+    tree = view.tree.tree
+    assert tree.columnWidth(modules_model.NAME) == 152
+    named = [replace(row, path=row.path.replace("head", "h" * 24)) for row in WHOLE.modules]
+    view.show_structure(replace(WHOLE, modules=tuple(named)), "Net()")
+    assert 152 < tree.sizeHintForColumn(modules_model.NAME) < tree.columnWidth(modules_model.NAME)
+    named = [replace(row, path=row.path.replace("head", "h" * 99)) for row in WHOLE.modules]
+    view.show_structure(replace(WHOLE, modules=tuple(named)), "Net()")
+    assert tree.columnWidth(modules_model.NAME) == 240
+
+
+def test_a_preview_repaints_all_rows(qtbot):
+    model = weights_model.WeightsModel()
+    model.show_structure(WHOLE)
+    with qtbot.waitSignal(model.dataChanged) as changed:
+        model.show_preview({"head.weight": InitialValues("head.weight", 0.5, 0.02)})
+    first, last, _ = changed.args
+    assert (first.row(), first.column()) == (0, 0)
+    assert (last.row(), last.column()) == (model.rowCount() - 1, model.columnCount() - 1)
