@@ -278,14 +278,18 @@ def _watching(lab: Lab) -> Watching | None:
 
 @contextmanager
 def seen_and_held(lab: Lab, path: Path, output: Output) -> Iterator[Around]:
-    """What a file runs in: its calls are recorded, as those of a cell, its loops shown and held.
+    """What a file runs in: its calls are recorded, as those of a cell, its loops shown and held,
+    and `lab` is among its names.
     The end of its loop is told here; an error is not caught."""
     holder: Holder | None = None
 
     @contextmanager
     def around(module: ModuleType) -> Iterator[None]:
         nonlocal holder
-        namespace = lab.console.namespace.of_module(module)
+        console = lab.console.namespace
+        console.lab.begin_cell()
+        vars(module)["lab"] = console.lab  # as in a cell; a name of the file's own replaces it
+        namespace = console.of_module(module)
         with (
             shown_and_held(lab, namespace, path.name, output) as holder,
             namespace.recorded(str(path)),

@@ -129,7 +129,9 @@ class SubjectChooser(QWidget):
             "Open a Python file …",
             self.open_requested.emit,
             name="subject_open",
-            tip="Run a file as a module, and choose among the modules that it holds or defines.",
+            tip="Run a file as a module, and choose among the modules that it holds or defines. It"
+            " has `lab` without an import: lab.log(name=value) adds to the plots of its loop,"
+            " lab.hold() holds it there.",
         )
 
     def _add(self, text: str, offer: Offer) -> None:

@@ -11,7 +11,14 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedLayout, QWidget
 
 from engine.project.document import TrainingSetup
-from engine.protocol import Device, EpochRow, RunSnapshot, TrainingMemory, TrainingSnapshot
+from engine.protocol import (
+    Device,
+    EpochRow,
+    LoopSnapshot,
+    RunSnapshot,
+    TrainingMemory,
+    TrainingSnapshot,
+)
 from widgets import make
 from widgets.advice.note_list import FindingList
 from widgets.text import format_bytes, format_number, format_percent
@@ -33,7 +40,6 @@ GOING_NOTE = (
     "The optimizer's numbers apply from the next step on. All other changes apply once the run has"
     " gone to a step (Back), or to the next run."
 )
-LOOP_NOTE = "The loop in the cell has its own data, loss and optimizer: nothing here applies to it."
 COLUMNS = 2
 MAX_FIGURES = 8
 """As many figures of the user's step get a plot."""
@@ -201,7 +207,10 @@ class TrainView(QWidget):
         self._pages.setCurrentIndex(1)
         self.bar.show_progress(snapshot, self._last, self._best)
         going = snapshot.state in ("running", "paused")
-        note = GOING_NOTE if isinstance(snapshot, TrainingSnapshot) else LOOP_NOTE
+        note = GOING_NOTE
+        if isinstance(snapshot, LoopSnapshot):
+            loop = snapshot.title[:1].lower() + snapshot.title[1:]
+            note = f"The {loop} has its own data, loss and optimizer: nothing here applies to it."
         self.form.show_note(note if going else "")
         counted = any(len(track.raw) for track in self.plots["accuracy"].tracks.values())
         self._show_accuracy(counted or not len(self.plots["loss"].tracks["loss"].raw))

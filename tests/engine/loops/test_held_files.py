@@ -148,3 +148,29 @@ def test_a_loop_of_a_file_that_fails_says_why(shared_engine: EngineProcess, tmp_
     assert (last.state, last.step) == ("failed", 3)
     assert last.error is not None and last.error.line == path.read_text().count("\n")
     assert isinstance(said[-1], ErrorSnapshot)
+
+
+def test_a_file_has_lab_without_an_import(shared_engine: EngineProcess, tmp_path: Path) -> None:
+    path = tmp_path / "logs.py"
+    logs = "        history.append(loss.item())\n        lab.log(half=loss / 2)\n"
+    source = FILE.replace("        history.append(loss.item())\n", "").replace(
+        "        optimizer.step()\n", f"{logs}        optimizer.step()\n"
+    )
+    path.write_text(f"{source}lab.hold()\ntrain(3)\n")
+    held = HeldEngine(shared_engine, RunFileCommand(path=str(path)))
+    where = held.wait()
+    assert where.source.splitlines()[where.line - 1] == "lab.hold()"
+    held.ask(ContinueTrainingCommand())
+    figures = [loop.steps.figures.get("half", ()) for loop in loops_of(held.end())]
+    plain: dict = {"lab": type("Lab", (), {"log": lambda **_: None, "hold": lambda: None})}
+    exec(path.read_text(), plain)
+    told = [value for values in figures for value in values]
+    assert told == pytest.approx([loss / 2 for loss in plain["history"]])
+
+
+def test_a_name_of_the_files_own_is_not_lab(shared_engine: EngineProcess, tmp_path: Path) -> None:
+    path = tmp_path / "own_lab.py"
+    path.write_text("lab = 'mine'\nprint(lab)\n")
+    run = HeldEngine(shared_engine, RunFileCommand(path=str(path)))
+    run.end()
+    assert run.printed == "mine\n"

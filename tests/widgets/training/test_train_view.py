@@ -916,7 +916,7 @@ def test_a_loop_leaves_the_choice_of_weights_and_the_form_as_they_are(view: Trai
     assert view.bar.fresh
     view.show_training(loop())
     assert said(view, "setup_note") == (
-        "The loop in the cell has its own data, loss and optimizer: nothing here applies to it."
+        "The loop in cell 3 has its own data, loss and optimizer: nothing here applies to it."
     )
     view.show_training(loop("finished"))
     assert view.bar.fresh
