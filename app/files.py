@@ -134,6 +134,14 @@ class ProjectFiles(QObject):
         path = self._dialogs.save_path(self._window, title, suggested, name_filter)
         return path + Path(name).suffix if path and not Path(path).suffix else path
 
+    def ask_data_path(self, what: str) -> str:
+        """Ask for a "file" or a "folder" of data; "" if the user cancels."""
+        if what == "folder":
+            return self._dialogs.open_folder(self._window, "Choose the data", self._folder())
+        return self._dialogs.open_path(
+            self._window, "Choose the data", self._folder(), "All files (*)"
+        )
+
     def may_leave(self) -> bool:
         """Ask whether a run may be stopped, and what to do with unsaved changes. False: stay."""
         if not self._may_stop():

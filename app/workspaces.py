@@ -263,6 +263,7 @@ class Workspaces(QObject):
 
     @cached_property
     def train(self) -> TrainPresenter:
+        from app.presenters.data import DataPresenter
         from app.presenters.objective import ObjectivePresenter
         from app.presenters.parameters import ParametersPresenter
         from app.presenters.train import TrainPresenter
@@ -272,6 +273,7 @@ class Workspaces(QObject):
         view.findings.muted.connect(self.advice_muted)
         presenter = TrainPresenter(self._bench, view, self)
         ObjectivePresenter(self._bench, view.form, self)
+        DataPresenter(self._bench, view.form.data, self)
         self.parameters = ParametersPresenter(self._bench, view, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
         self._connect_switch(view.bar.own_backward)

@@ -30,6 +30,11 @@ class Dialogs:
             parent, title, start, name_filter, options=self._options()
         )[0]
 
+    def open_folder(self, parent: QWidget, title: str, start: str) -> str:
+        """The chosen folder; empty if the user cancels."""
+        options = self._options() | QtWidgets.QFileDialog.Option.ShowDirsOnly
+        return QtWidgets.QFileDialog.getExistingDirectory(parent, title, start, options=options)
+
     def save_path(self, parent: QWidget, title: str, start: str, name_filter: str) -> str:
         """The chosen file, which the user may have agreed to overwrite; empty if the user
         cancels."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
+from ..datasets.facts import facts_of
 from ..datasets.load import load_dataset
+from ..datasets.samples import DataProblem
 from ..errors import LabError
 from ..lab import Lab
 from ..models.check import check, require_runnable
@@ -29,6 +32,8 @@ CHECK_S = 10.0
 def check_model(lab: Lab, command: CheckModelCommand) -> Iterator[Snapshot]:
     """Answer with a ModelSnapshot; the live model is not changed. Raises LabError after CHECK_S."""
     lab.canvas.show(command.model, command.training)
+    with suppress(DataProblem):  # the check tells it
+        facts_of(command.training.data)  # a file may take longer to read than a check may
     try:
         with lab.control.time_limit(CHECK_S):
             snapshot = check(command.model, command.training)

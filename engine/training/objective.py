@@ -19,6 +19,8 @@ PERPLEXITY = "perplexity"
 """A figure of this name is e to the power of a mean, also over an epoch."""
 _MEANS = {RMSE: (Tensor.square, Tensor.sqrt), PERPLEXITY: (Tensor.log, Tensor.exp)}
 R2 = "R2"
+SHUFFLED_BYTES = 1 << 26
+"""The samples of a larger set are not copied for an epoch."""
 
 
 class Outcome(NamedTuple):
@@ -125,10 +127,13 @@ class CatalogueObjective:
     def batches(self, epoch: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
         """As `Dataset.train_batch` has them; the order is not drawn from the global generator.
 
-        The whole epoch is shuffled once, so that each batch is a slice without a copy.
+        A small set is shuffled once an epoch, so that each batch is a slice without a copy. Of a
+        large one, each batch is picked, so that there is no second copy of the whole.
         """
         dataset = self.dataset
         order = epoch_order(len(dataset), self._seed, epoch).to(dataset.x_train.device)
+        if dataset.x_train.nbytes > SHUFFLED_BYTES:
+            return self._picked(dataset.x_train, dataset.y_train, order, first)
         return self._slices(dataset.x_train[order], dataset.y_train[order], first)
 
     def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -151,6 +156,14 @@ class CatalogueObjective:
         r2 = torch.where(variance > 0, 1 - squared / variance, squared == 0)
         mean = (squared * self.dataset.target_scale**2).mean()
         return {RMSE: mean.sqrt(), R2: r2.mean()}
+
+    def _picked(
+        self, x: Tensor, y: Tensor, order: Tensor, first: int
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        variance = y.var(0, correction=0) if y.is_floating_point() else None
+        for rows in order.split(self._size)[first:]:
+            self._variance = variance
+            yield x[rows], y[rows]
 
     def _slices(self, x: Tensor, y: Tensor, first: int) -> Iterator[tuple[Tensor, Tensor]]:
         variance = y.var(0, correction=0) if y.is_floating_point() else None

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
+import os
+from functools import partial
+from pathlib import PurePath
+
+from PySide6.QtCore import QMimeData, Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
 
 from engine.project.catalogue import DatasetKind, Param, datasets
-from engine.project.document import DataSetup, ParamValue, replace
+from engine.project.document import Column, DataSetup, ParamValue, replace
 from engine.project.limits import MAX_SEED
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.choices import Choice, set_text, show_choice, with_value
+from widgets.training.data_report import DataReport
 
+_PREVIEW_TIP = "What is in the data: samples, classes, columns, first rows, what was skipped."
 _DEFAULT = DataSetup()
 _SPLIT = (
     Param(
@@ -46,6 +53,10 @@ class DataForm(QWidget):
 
     edited = Signal(object, str)
     """(the new DataSetup, what was done: "Set noise to 0.2")"""
+    path_wanted = Signal(str)
+    """The reader wants to choose a "file" or a "folder"."""
+    report_wanted = Signal()
+    """The reader has opened the preview."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,11 +67,31 @@ class DataForm(QWidget):
         rows = ((kind.title, key, kind.summary) for key, kind in datasets().items())
         make.add_choices(self._kind, rows)
         self._words = make.label("", "muted", "setup_data_words", wrap=True)
+        self._path = make.label("", name="setup_data_path", wrap=True)
+        self._buttons = {
+            what: make.button(
+                f"setup_choose_{what}",
+                f"{what.capitalize()}…",
+                slot=partial(self.path_wanted.emit, what),
+                tip=f"Choose the {what} of the data; it can be dropped here, too.",
+            )
+            for what in ("file", "folder")
+        }
+        self._source = make.page(self._path, make.row(*self._buttons.values(), make.STRETCH))
         self._params, self._split = ParamForm(), ParamForm()
         self._params.setObjectName("setup_data_form")
         self._split.setObjectName("setup_split_form")
-        for widget in (self._kind, self._words, self._params, self._split):
+        self._preview = make.tool_button(
+            "setup_preview", text="Preview", tip=_PREVIEW_TIP, toggled=self._unfold
+        )
+        self.report = DataReport()
+        self.report.hide()
+        for widget in (self._kind, self._words, self._source, self._params, self._split):
             layout.addWidget(widget)
+        layout.addWidget(self._preview)
+        layout.addWidget(self.report)
+        self.setAcceptDrops(True)
+        self.report.column_edited.connect(self._edit_column)
         self._kind.activated.connect(lambda: self._choose(self._kind.currentData()))
         self._params.value_edited.connect(self._edit_param)
         self._split.value_edited.connect(self._edit_split)
@@ -73,14 +104,61 @@ class DataForm(QWidget):
         params = kind.params if kind else ()
         self._params.show_params(params, setup.params)
         self._params.setVisible(bool(params))
+        source = kind.source if kind else ""
+        self._source.setVisible(bool(source))
+        self._path.setText(setup.path or f"Choose a {source}, or drop it here.")
+        for what, button in self._buttons.items():
+            button.setVisible(what in source)
         self._split.show_params(
             _SPLIT, {param.name: getattr(setup, param.name) for param in _SPLIT}
         )
 
     def _choose(self, key: str) -> None:
         if key != self._setup.kind:
-            setup = replace(self._setup, kind=key, params={})
+            setup = replace(self._setup, kind=key, params={}, path="", columns={})
             self.edited.emit(setup, f"Use the data set {datasets()[key].title}")
+
+    @property
+    def previews(self) -> bool:
+        """Whether the reader wants to see what is in the data."""
+        return self._preview.isChecked()
+
+    def set_path(self, path: str) -> None:
+        """Use a file or a folder: with the kind that is shown if it is read from one, else with
+        the one that its name tells."""
+        kind = kind_for(path, self._setup.kind)
+        params = self._setup.params if kind == self._setup.kind else {}
+        setup = replace(self._setup, kind=kind, params=params, path=path, columns={})
+        self.edited.emit(setup, f"Use the data of {PurePath(path).name}")
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if _dropped(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self.set_path(_dropped(event.mimeData()))
+        event.acceptProposedAction()
+
+    def show_report(self, always: bool) -> None:
+        """Show what is in the data: `always` for data of a file, else in the preview."""
+        self._preview.setVisible(not always)
+        self.report.setVisible(always or self.previews)
+
+    def _unfold(self, shown: bool) -> None:
+        self.report.setVisible(shown)
+        if shown:
+            self.report_wanted.emit()
+
+    def _edit_column(self, name: str, column: Column) -> None:
+        columns = {**self._setup.columns, name: column}
+        if column.role == "target":  # there is one; another that had the role is a feature again
+            columns |= {
+                n: replace(c, role="feature")
+                for n, c in columns.items()
+                if n != name and c.role == "target"
+            }
+        setup = replace(self._setup, columns=columns)
+        self.edited.emit(setup, f"Use the column {name} as {column.role}, {column.type}")
 
     def _edit_param(self, name: str, value: ParamValue) -> None:
         schema = datasets()[self._setup.kind].params
@@ -91,8 +169,29 @@ class DataForm(QWidget):
         self.edited.emit(replace(self._setup, **{name: value}), set_text(name, value))
 
 
+def kind_for(path: str, kind: str) -> str:
+    """The kind of data set for a file or folder, where `kind` is chosen now."""
+    what, name = ("folder" if os.path.isdir(path) else "file"), PurePath(path).name.lower()
+    known = datasets().get(kind)
+    if known is not None and what in known.source:
+        return kind
+    if what == "folder":
+        return "images"
+    plain = name.removesuffix(".gz")
+    found = (key for key, each in datasets().items() if plain.endswith(each.suffixes))
+    return "idx" if "idx" in name else next(found, "csv")
+
+
+def _dropped(data: QMimeData) -> str:
+    """The one file or folder that is dragged; empty for anything else."""
+    urls = data.urls()
+    return urls[0].toLocalFile() if len(urls) == 1 and urls[0].isLocalFile() else ""
+
+
 def _words_of(kind: DatasetKind | None) -> str:
     if kind is None:
         return "This version does not know this data set."
+    if kind.source:
+        return kind.summary
     targets = f"{kind.classes} classes" if kind.classes else "Targets are numbers"
     return f"{kind.summary} Shape of a sample: {kind.sample_shape}. {targets}."

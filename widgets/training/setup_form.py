@@ -263,9 +263,11 @@ class SetupForm(QScrollArea):
 
 def _loss_for(data: DataSetup, setup: TrainingSetup) -> str:
     """The loss of a set-up that goes to another data set: another one where one of the two has
-    numbers as targets, and the other classes."""
+    numbers as targets, and the other classes. Of a file, it is not known before it is read."""
     kinds = (datasets().get(data.kind), datasets().get(setup.data.kind))
-    to_numbers, from_numbers = (kind is not None and not kind.classes for kind in kinds)
+    to_numbers, from_numbers = (
+        kind is not None and not kind.classes and not kind.source for kind in kinds
+    )
     if to_numbers == from_numbers:
         return setup.loss
     return "nn.MSELoss" if to_numbers else _DEFAULT.loss

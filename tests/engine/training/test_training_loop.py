@@ -15,9 +15,10 @@ from torch.nn.functional import mse_loss
 from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
+from engine.training import objective as training_objective
 from engine.training.loop import TrainingLoop
 from engine.training.metrics import Diverged, EpochTotals
-from engine.training.objective import Outcome, joined
+from engine.training.objective import CatalogueObjective, Outcome, joined
 
 OPTIMIZERS = {
     "optim.SGD": ({"lr": 0.1, "momentum": 0.9, "nesterov": True}, torch.optim.SGD),
@@ -150,6 +151,18 @@ def test_perplexity_of_several_batches_is_that_of_their_mean_loss() -> None:
     assert totals.means()[2]["perplexity"] == inf
     totals.add(1.0, 1, None, {"perplexity": -1.0})  # it is the user's name for something else
     assert isnan(totals.means()[2]["perplexity"])
+
+
+def test_the_batches_of_a_large_set_are_those_of_a_small_one(
+    moons: TrainingSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objective = CatalogueObjective(nn.Linear(2, 2), moons)
+    expected = list(objective.batches(epoch=2, first=1))
+    monkeypatch.setattr(training_objective, "SHUFFLED_BYTES", 0)
+    found = list(objective.batches(epoch=2, first=1))
+    assert [len(y) for _, y in found] == [32, 16]
+    for pair, pair_expected in zip(found, expected, strict=True):
+        assert all(map(torch.equal, pair, pair_expected))
 
 
 def test_rmse_of_several_batches_is_that_of_their_samples() -> None:

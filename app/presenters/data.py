@@ -1,0 +1,61 @@
+"""What is in the data set under Train: asked of the engine when the reader looks."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from app.presenters.questions import Questions, in_words
+from app.workbench import Workbench
+from engine.project.catalogue import datasets
+from engine.project.document import Project
+from engine.project.subject import CanvasSubject
+from engine.protocol import DataSnapshot, DescribeDataCommand, ErrorReport
+from widgets.training.data_form import DataForm
+
+
+class DataPresenter(QObject):
+    """A bundled set is described while its preview is open; data of a file always, since its
+    faults are shown in place."""
+
+    def __init__(self, bench: Workbench, form: DataForm, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._form = bench, form
+        self._questions = Questions(bench, self)
+        form.report_wanted.connect(self._ask)
+        form.path_wanted.connect(self._choose_path)
+        bench.store.project_changed.connect(self._on_project_changed)
+        bench.link.became_ready.connect(self._ask)
+        self._ask()
+
+    def _choose_path(self, what: str) -> None:
+        path = self._bench.files.ask_data_path(what)
+        if path:
+            self._form.set_path(path)
+
+    def _on_project_changed(self, old: Project, new: Project) -> None:
+        if old.training.data != new.training.data or old.subject != new.subject:
+            self._ask()
+
+    def _ask(self) -> None:
+        project = self._bench.project
+        setup = project.training.data
+        kind = datasets().get(setup.kind)
+        source = kind.source if kind else ""
+        self._questions.drop()
+        self._form.show_report(bool(source))
+        wanted = self._form.previews or source
+        if kind is None or not isinstance(project.subject, CanvasSubject) or not wanted:
+            return
+        if source and not setup.path:
+            self._form.report.clear()
+            return
+        self._form.report.show_words("Reading the data…")
+        command = DescribeDataCommand(data=setup)
+        if not self._questions.ask(command, self._show, self._show_error):
+            self._form.report.show_words(self._bench.link.unsent)
+
+    def _show(self, snapshot: DataSnapshot) -> None:
+        self._form.report.show_data(snapshot)
+
+    def _show_error(self, error: ErrorReport) -> None:
+        self._form.report.show_problem(in_words(error))

@@ -1,0 +1,52 @@
+"""The data set's presenter: when the engine is asked, and what its answers become."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.presenters.data import DataPresenter
+from engine.project import edits
+from engine.project.document import DataSetup, replace
+from engine.protocol import DataSnapshot, DescribeDataCommand, ErrorReport, ErrorSnapshot
+from tests.labels import said
+from widgets.training.data_form import DataForm
+
+
+@pytest.fixture
+def form(bench, link, qtbot) -> DataForm:
+    link.get_ready()
+    form = DataForm()
+    qtbot.addWidget(form)
+    form.presenter = DataPresenter(bench, form, bench.window)
+    return form
+
+
+def use(bench, setup: DataSetup) -> None:
+    training = replace(bench.project.training, data=setup)
+    bench.store.set_project(edits.set_training(bench.project, training))
+
+
+def test_a_bundled_set_is_asked_for_in_its_preview_only(form, bench, link):
+    use(bench, DataSetup("wine"))
+    assert link.sent == []
+    form._preview.click()
+    (command,) = link.sent
+    assert isinstance(command, DescribeDataCommand) and command.data == DataSetup("wine")
+
+
+def test_data_of_a_file_is_asked_for_at_once_and_its_faults_are_told(form, bench, link):
+    use(bench, DataSetup("csv"))
+    assert link.sent == [] and said(form, "data_facts") == ""
+    use(bench, DataSetup("csv", path="/a.csv"))
+    (command,) = link.sent
+    assert said(form, "data_facts") == "Reading the data…"
+    error = ErrorReport("LabError", "Row 3 has 1 cell; there are 2 columns.", "Correct it.")
+    link.snapshot.emit(ErrorSnapshot(reply_to=command.id, error=error, command="X"))
+    assert "Row 3 has 1 cell" in said(form, "data_problem")
+    use(bench, DataSetup("csv", {"faults": "skip"}, path="/a.csv"))
+    found = DataSnapshot(
+        reply_to=link.sent[-1].id, title="CSV table", training=8, validation=2, sample_shape=(1,),
+        dtype="float32", targets="numbers",
+    )  # fmt: skip
+    link.snapshot.emit(found)
+    assert said(form, "data_problem") == "" and "Targets are numbers." in said(form, "data_facts")
