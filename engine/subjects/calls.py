@@ -40,10 +40,11 @@ def calls_in(module: nn.Module, run: Callable[[], object]) -> dict[str, Calls]:
     """The calls of each module while `run()` runs, by path.
 
     `run()` runs twice with the same random numbers: once to count, and once, without what it
-    prints, to measure the time of each call. The step runs as it would in training, but changes
-    nothing: buffers, gradients of no parameter and torch's random state on the CPU are as before.
-    (What the user's own code changes besides cannot be undone.) Raises whatever `run` raises, and
-    LabError for TorchScript, whose calls no hook sees.
+    prints, to measure the time of each call: counting would take most of the time of small calls.
+    A module that the second run calls another number of times has no times. The step runs as it
+    would in training, but changes nothing: buffers, gradients of no parameter and torch's random
+    state on the CPU are as before. (What the user's own code changes besides cannot be undone.)
+    Raises whatever `run` raises, and LabError for TorchScript, whose calls no hook sees.
     """
     if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
         raise LabError("TorchScript runs its modules without Python, so no call can be looked at.")
@@ -56,8 +57,10 @@ def calls_in(module: nn.Module, run: Callable[[], object]) -> dict[str, Calls]:
     with contextlib.redirect_stdout(io.StringIO()):
         times = _times(module, run)
     for path, of_module in counted.items():
-        pairs = zip(of_module.calls, times[path], strict=True)
-        of_module.calls = [replace(call, ms=ms) for call, ms in pairs]
+        measured = times.get(path, [])
+        if len(measured) == len(of_module.calls):  # else the step's own chance chose other calls
+            pairs = zip(of_module.calls, measured, strict=True)
+            of_module.calls = [replace(call, ms=ms) for call, ms in pairs]
     return counted
 
 

@@ -248,6 +248,14 @@ class Forgiving(nn.Module):
             return self.right(x)
 
 
+def test_a_step_of_chance_that_calls_other_modules_the_next_time_is_told():
+    module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    turns = iter((0, 1))  # as random.choice could draw them
+    calls = calls_in(module, lambda: module[next(turns)](torch.ones(1, 2)))
+    assert list(calls) == ["0"]
+    assert calls["0"].calls[0].outputs == ((1, 2),) and calls["0"].calls[0].ms == 0
+
+
 def test_a_call_that_raises_is_not_counted():
     module = Forgiving()
     calls = calls_in(module, lambda: module(torch.ones(4, 3)).sum())
