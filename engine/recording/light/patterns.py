@@ -12,6 +12,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from ..argument_values import TinyValues
+from ..gradient_cuts import GradientCuts
 from ..recording import Call, GradientCut, Place, Slot
 from ..writes import MadeBy, Written
 
@@ -30,14 +31,15 @@ class Result(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """What one call ran. `given` says why its arguments require no grad, `kinds` has the names of
+    """What one call ran. `given` says why the tensors among its arguments require no grad, if they
+    do not; `kinds` has the names of
     its nodes by their place in it, `written` what it wrote to and keeps."""
 
     first: int
     end: int
     module: str
     noted: list[Noted]
-    given: tuple[GradientCut, ...]
+    given: tuple[GradientCut | None, ...]
     kinds: dict[int, str]
     results: tuple[Result, ...]
     written: list[Written]
@@ -62,18 +64,23 @@ class Alike:
     pattern: Pattern | None = None
 
 
-@dataclass(eq=False, slots=True)
 class Repeat:
-    """A call that was not looked into. Its nodes have the numbers from `first` to before `end`;
-    `known_to`: what was made from this number on is not known."""
+    """A call that was not looked into, with these tensors among its arguments. Its nodes have the
+    numbers from `first` to before `end`; what was made from number `known_to` on is not known."""
 
-    alike: Alike
-    pattern: Pattern
-    given: tuple[GradientCut, ...]
-    first: int
-    end: int = sys.maxsize
-    known_to: int = sys.maxsize
-    tiny: tuple[tuple[int, TinyValues], ...] = ()
+    __slots__ = ("_cuts", "_given", "alike", "end", "first", "known_to", "pattern", "tiny")
+
+    def __init__(
+        self,
+        alike: Alike,
+        pattern: Pattern,
+        given: tuple[weakref.ref[Tensor], ...],
+        first: int,
+        cuts: GradientCuts,
+    ) -> None:
+        self.alike, self.pattern, self._given, self._cuts = alike, pattern, given, cuts
+        self.first, self.end, self.known_to = first, sys.maxsize, sys.maxsize
+        self.tiny: tuple[tuple[int, TinyValues], ...] = ()
 
     @property
     def is_as_expected(self) -> bool:
@@ -104,9 +111,12 @@ class Repeat:
     def _now(self, slot: Slot) -> Slot:
         """What the slot of the pattern is in this call."""
         if isinstance(slot, GradientCut):
-            for before, now in zip(self.pattern.given, self.given, strict=True):
-                if slot.tensor is before.tensor and slot.reason == before.reason:
-                    return now
+            for before, given in zip(self.pattern.given, self._given, strict=True):
+                t = given()
+                if before is not None and slot.tensor is before.tensor:
+                    if t is None or t.requires_grad:
+                        return slot._replace(tensor=given)
+                    return self._cuts.why(t)
         return slot
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.profiler import record_function
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
@@ -85,6 +86,7 @@ def training_unseen(
             replaced(Optimizer, "zero_grad", unseen),
             replaced(nn.Module, "zero_grad", unseen),
             replaced(Tensor, "backward", unseen),
+            replaced(record_function, "__enter__", unseen),  # what each step begins with
         ):
             yield
     finally:

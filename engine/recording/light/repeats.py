@@ -5,12 +5,12 @@ is told from a call that was looked into.
 
 from __future__ import annotations
 
-import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import Tensor, nn
@@ -103,8 +103,8 @@ class Repeats:
             return False
         if self._looks() if self._looks is not None else alike.calls % EVERY == 0:
             return False
-        cuts = tuple([self._cuts.why(t) for t in given if not t.requires_grad])
-        self.noted.append(Repeat(alike, pattern, cuts, next_sequence()))
+        references = tuple(map(ref, given))
+        self.noted.append(Repeat(alike, pattern, references, next_sequence(), self._cuts))
         self.is_running = True
         return True
 
@@ -116,8 +116,9 @@ class Repeats:
         """The noted call has returned `result`."""
         repeat = self.noted[-1]
         alike, pattern = repeat.alike, repeat.pattern
-        results = _tensors(result)
-        if not repeat.is_as_expected or len(results) != len(pattern.results):
+        results = [result] if type(result) is Tensor else _tensors(result)
+        nodes = pattern.end - pattern.first
+        if repeat.end - repeat.first != nodes or len(results) != len(pattern.results):
             alike.calls, alike.pattern, alike.misses = 0, None, alike.misses + 1
             alike.is_unfit = alike.misses >= MAX_MISSES
             return
@@ -127,7 +128,7 @@ class Repeats:
             cut = known.cut
             if cut is not None:
                 if known.is_cut_here:
-                    cut = cut._replace(tensor=weakref.ref(t))
+                    cut = cut._replace(tensor=ref(t))
                 self._cuts.know(t, cut)
             if known.made and self._watch is not None:
                 self._watch.made_again(t, known.made, [*given, *results])
@@ -158,7 +159,7 @@ class Repeats:
         if noted is None or (known is not None and known.is_of(end - first, noted)):
             return
         results = _tensors(result)
-        before, alike.state = alike.state, tuple(map(weakref.ref, _held(module)))
+        before, alike.state = alike.state, tuple(map(ref, _held(module)))
         is_steady = before is None or (
             len(before) == len(alike.state)
             and all(old() is new() for old, new in zip(before, alike.state, strict=True))
@@ -181,7 +182,7 @@ class Repeats:
             end,
             path,
             sorted(noted, key=itemgetter(0)),
-            tuple(self._cuts.why(t) for t in given if not t.requires_grad),
+            tuple(None if t.requires_grad else self._cuts.why(t) for t in given),
             _kinds(results, first, end),
             tuple(self._result(t, given, results) for t in results),
             [each for each in whole.written if each.tensor() is not None],
