@@ -1,14 +1,16 @@
 """A training loop in a cell of the console against the same loop in plain Python.
 
-All run in one process with one torch thread, in turns, so that whatever else is busy meets all. A
-step's time is CPU time, the mean over the steps after a warm-up (some steps are looked into, and
-count as they come); each pair of turns gives one ratio, and the median of the ratios is printed.
+All run in one process with one torch thread, in turns, so that whatever else is busy meets all.
+Times are CPU time. Of each step after a warm-up the median over the rounds is taken, and of these
+the mean over the steps: so the steps in which a cell is looked into count as they come.
 
-`cell` is recorded. `watched` is the plain loop while torch's optimizer hooks read its figures.
-`lab` is a cell as the program runs it: recorded, with figures and advice. `without_advice` is the
-same without advice, and `advice` what the advice adds to a step, over the plain step.
+`cell` is recorded; `advised` is recorded and looked over by the advice, as the program does it;
+`unadvised` has the hooks of the advice, which the figures of a loop need too, and nothing in them.
+`watched` is the plain loop while torch's optimizer hooks read its figures. Which of its steps are
+measured differs from round to round: of these rounds the mean is taken, and of their ratios the
+median.
 
-    python -m tests.bench.bench_console_loop
+    python -m tests.bench.bench_console_loop [MODEL ...]
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported
 
 import json
 import statistics
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from collections.abc import Callable
 from functools import partial
 from time import process_time
 
@@ -28,13 +31,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from engine.advice.adviser import Adviser
 from engine.console.namespace import Namespace
 from engine.console.output import Output
 from engine.control import Control
-from engine.handlers import holding
-from engine.lab import Lab
 from engine.loops.hooks import steps_shown
 from engine.loops.own_loop import OwnLoop
+from engine.recording.light.light_recorder import LightRecorder
 
 WARM_UP = 50
 STEPS = 60
@@ -164,52 +167,40 @@ for step in range({WARM_UP + STEPS}):
 MODELS = {"MLP": MLP, "GPT": GPT, "LSTM": LSTM, "ResNet-18 shaped": RESNET}
 
 
-def plain_step_ms(names: dict) -> float:
+def plain(names: dict) -> list[float]:
+    """The times of the steps, in s."""
     exec(compile(TURN, "<plain>", "exec"), names)
-    return mean_ms(names)
+    return names["times"][WARM_UP:]
 
 
-def watched_step_ms(names: dict) -> float:
+def watched(names: dict) -> list[float]:
     with steps_shown(OwnLoop("bench", Control(), lambda told: None)):
-        return plain_step_ms(names)
+        return plain(names)
 
 
-def cell_step_ms(namespace: Namespace, around: AbstractContextManager | None = None) -> float:
-    with around or nullcontext():
-        run(namespace, TURN)
-    return mean_ms(namespace.variables)
+def cell(namespace: Namespace) -> list[float]:
+    run(namespace, TURN)
+    return namespace.variables["times"][WARM_UP:]
 
 
-def lab_step_ms(lab: Lab, advice: bool) -> float:
-    namespace, output = lab.console.namespace, Output(lambda told: None)
-    adviser = holding.Adviser
-    holding.Adviser = adviser if advice else Silent
-    try:
-        return cell_step_ms(namespace, holding.shown_and_held(lab, namespace, "bench", output))
-    finally:
-        holding.Adviser = adviser
+class Nothing:
+    """Takes what the hooks show, and does nothing."""
+
+    def before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None: ...
+    def after_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None: ...
+    def saw_loss(self, loss: torch.Tensor, root: torch.Tensor) -> None: ...
 
 
-class Silent(holding.Adviser):
-    """An adviser that looks at nothing."""
-
-    def __init__(self, *given: object) -> None:
-        super().__init__(lambda told: None)
-        self.told = {}
-
-    def looks(self) -> bool:
-        return self._notes.steps % 16 == 0
-
-    def before_step(self, *given: object) -> None:
-        self._notes.steps += 1
-
-    def saw_loss(self, *given: object) -> None: ...
-    def after_step(self, *given: object) -> None: ...
-    def end(self) -> None: ...
+def unadvised(namespace: Namespace) -> list[float]:
+    with steps_shown(Nothing()):
+        return cell(namespace)
 
 
-def mean_ms(names: dict) -> float:
-    return statistics.mean(names["times"][WARM_UP:]) * 1e3
+def advised(namespace: Namespace) -> list[float]:
+    adviser = Adviser(lambda told: None, namespace.variables)
+    recorder = partial(LightRecorder, told=adviser.told, looks=adviser.looks)
+    with namespace.recorded_by(recorder), steps_shown(adviser):
+        return cell(namespace)
 
 
 def run(namespace: Namespace, source: str) -> None:
@@ -221,34 +212,39 @@ def run(namespace: Namespace, source: str) -> None:
 def measure(name: str) -> dict[str, float | str]:
     names = {"torch": torch, "nn": nn, "F": F, "np": np, "clock": process_time, "__name__": "x"}
     exec(compile(MODELS[name] + LOOP, "<plain>", "exec"), names)
-    namespace, lab = Namespace(), Lab(emit=lambda told: None)
-    for each in (namespace, lab.console.namespace):
-        each.variables["clock"] = process_time
-        run(each, MODELS[name] + LOOP)
-    ways = {
-        "plain": partial(plain_step_ms, names),
-        "cell": partial(cell_step_ms, namespace),
-        "watched": partial(watched_step_ms, names),
-        "lab": partial(lab_step_ms, lab, advice=True),
-        "without_advice": partial(lab_step_ms, lab, advice=False),
+    namespace = Namespace()
+    namespace.variables["clock"] = process_time
+    run(namespace, MODELS[name] + LOOP)
+    ways: dict[str, Callable[[], list[float]]] = {
+        "plain": partial(plain, names),
+        "cell": partial(cell, namespace),
+        "unadvised": partial(unadvised, namespace),
+        "advised": partial(advised, namespace),
+        "watched": partial(watched, names),
     }
-    rounds = [{way: step_ms() for way, step_ms in ways.items()} for _ in range(ROUNDS + 1)][1:]
-    middle = statistics.median
+    rounds = [{way: times() for way, times in ways.items()} for _ in range(ROUNDS + 1)][1:]
+    step_ms = {
+        way: statistics.mean(map(statistics.median, zip(*(r[way] for r in rounds), strict=True)))
+        * 1e3
+        for way in ways
+    }
     return {
         "bench": "console loop",
         "model": name,
-        "plain_ms": middle(each["plain"] for each in rounds),
-        **{
-            f"{way}_over_plain": middle(each[way] / each["plain"] for each in rounds)
-            for way in list(ways)[1:]
-        },
-        "advice": middle((r["lab"] - r["without_advice"]) / r["plain"] for r in rounds),
+        "plain_ms": step_ms["plain"],
+        "cell_ms": step_ms["cell"],
+        "cell_over_plain": step_ms["cell"] / step_ms["plain"],
+        "advised_over_plain": step_ms["advised"] / step_ms["plain"],
+        "advice": (step_ms["advised"] - step_ms["unadvised"]) / step_ms["plain"],
+        "watched_over_plain": statistics.median(
+            statistics.mean(r["watched"]) / statistics.mean(r["plain"]) for r in rounds
+        ),
     }
 
 
 def main() -> None:
     torch.set_num_threads(1)
-    for name in MODELS:
+    for name in sys.argv[1:] or MODELS:
         print(json.dumps(measure(name)), flush=True)
 
 
