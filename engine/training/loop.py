@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
-from functools import partial
 from itertools import islice
 from math import ceil, isfinite
 from time import perf_counter
@@ -12,20 +11,18 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ..errors import LabError
 from ..modes import modes_kept
-from ..project.document import ParamValue, TrainingSetup, replace
+from ..project.document import ParamValue, TrainingSetup
 from ..randomness import RandomStream
-from .autocast import Autocast
-from .checkpoint_fields import Checkpoint, FieldProblem
+from .checkpoint_fields import Checkpoint
 from .checkpoint_match import check_change, check_match
-from .components import check_length, find_device, make_optimizer, make_scheduler
+from .components import find_device
 from .memory import cuda_bytes, rss_bytes
 from .metrics import Diverged, EpochTotals, Measured, Metrics
 from .objective import CatalogueObjective, Objective, Outcome, joined
-from .optimizer_state import check_optimizer_state, restore_scheduler, scheduler_state
+from .optimization import Optimization
 from .pace import Sampling
 
 
@@ -67,9 +64,7 @@ class TrainingLoop:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = find_device(setup.device)
         self.objective = objective or CatalogueObjective(model, setup)
-        self.optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, self.parameters)
-        self.scheduler = make_scheduler(setup.schedule, self.optimizer, self._scheduler_steps)
-        self.autocast = Autocast(setup.precision, self.device, self.optimizer)
+        self._optimization = Optimization(setup, self.parameters, self.device, self.total_steps)
         self.objective.to(self.device)
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
         self.watch = watch
@@ -91,62 +86,25 @@ class TrainingLoop:
         return self.setup.epochs * ceil(per_epoch / self.setup.accumulate)
 
     @property
-    def _scheduler_steps(self) -> int | None:
-        return self.setup.epochs if self.setup.schedule.each == "epoch" else self.total_steps
+    def optimizer(self) -> torch.optim.Optimizer:
+        return self._optimization.optimizer
 
     @property
     def learning_rate(self) -> float:
-        return float(self.optimizer.param_groups[0]["lr"])
+        return self._optimization.learning_rate
 
     def adjust(self, optimizer_params: Mapping[str, ParamValue]) -> None:
         """Give the optimizer other parameters; its state stays. Raises LabError, and changes
         nothing, if they are invalid, or need a state that this run's optimizer does not have."""
-        make = partial(make_optimizer, self.setup.optimizer, optimizer_params)
-        try:
-            check_optimizer_state(self.optimizer.state_dict()["state"], self.parameters, make)
-        except FieldProblem as problem:
-            raise LabError(
-                f"The run's optimizer cannot change this between two steps. {problem}.",
-                hint="The next run will use it.",
-            ) from problem
-        self._change_options(self.setup.optimizer_params, optimizer_params)
-        self.setup = replace(self.setup, optimizer_params=dict(optimizer_params))
-
-    def _change_options(
-        self, then: Mapping[str, ParamValue], now: Mapping[str, ParamValue]
-    ) -> None:
-        """Give the optimizer the options that differ. A rate that a scheduler has changed keeps its
-        share of the rate it began with."""
-        old, new = (
-            make_optimizer(self.setup.optimizer, params, self.parameters).param_groups[0]
-            for params in (then, now)
-        )
-        changed = {n: v for n, v in new.items() if n != "params" and v != old[n]}
-        for group in self.optimizer.param_groups:
-            share = group["lr"] / old["lr"] if self.scheduler is not None and old["lr"] else 1.0
-            group.update(changed)
-            if "lr" in changed and self.scheduler is not None:
-                group.update(lr=new["lr"] * share, initial_lr=new["lr"])
-                if hasattr(self.scheduler, "base_lrs"):
-                    self.scheduler.base_lrs = [new["lr"]]
+        self._optimization.adjust(optimizer_params)
+        self.setup = self._optimization.setup
 
     def become(self, setup: TrainingSetup, objective: Objective) -> None:
         """Go on with another set-up and objective of the same data. An optimizer of the same class
         keeps its state. Raises LabError for what a run cannot change (see `check_change`)."""
         check_change(self.setup, setup)
-        state = self.optimizer.state_dict()["state"]
-        same = setup.optimizer == self.setup.optimizer
-        if same and setup.schedule == self.setup.schedule:
-            self.adjust(setup.optimizer_params)
-        else:
-            optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, self.parameters)
-            if same:
-                groups = optimizer.state_dict()["param_groups"]
-                optimizer.load_state_dict({"state": state, "param_groups": groups})
-            self.optimizer = self.autocast.optimizer = optimizer
-            self.setup = setup
-            self.scheduler = make_scheduler(setup.schedule, optimizer, self._scheduler_steps)
         self.setup = setup
+        self._optimization.become(setup, self.total_steps)
         if objective is not self.objective:
             objective.to(self.device)
             self.objective = objective
@@ -182,13 +140,7 @@ class TrainingLoop:
             done.append(self._backward(batches, measured))
             return done[-1][0].loss
 
-        if isinstance(self.optimizer, torch.optim.LBFGS):  # it asks for the gradients several times
-            self.optimizer.step(closure)
-        else:
-            closure()
-            self.autocast.step()
-        if self.scheduler is not None and self.setup.schedule.each == "step":
-            self.scheduler.step()
+        self._optimization.step(closure)
         timing = (start, self._now()) if measured else None
         self.step += 1
         self.batch += len(batches)
@@ -201,36 +153,19 @@ class TrainingLoop:
         before clipping."""
         self.optimizer.zero_grad()
         outcomes = []
+        autocast = self._optimization.autocast
         for batch in batches:
-            with self.autocast:
+            with autocast:
                 outcome = self.objective.outcome(batch)
             self._check(outcome.loss)
             loss = outcome.loss
             if self.setup.accumulate > 1:
                 loss = loss / self.setup.accumulate
-            self.autocast.scaled(loss).backward()
+            autocast.scaled(loss).backward()
             outcomes.append(outcome)
         if self.step == 0:
             self._check_gradients()
-        setup, outcome = self.setup, joined(outcomes)
-        if not setup.clip_norm and not setup.clip_value:
-            if measured:
-                self.autocast.unscale()
-            return outcome, self._gradients() if measured else []
-        self.autocast.unscale()
-        gradients = self._gradients()
-        norm = torch.nn.utils.get_total_norm(gradients)
-        if setup.clip_norm:
-            torch.nn.utils.clip_grads_with_norm_(self.parameters, setup.clip_norm, norm)
-        if setup.clip_value:
-            torch.nn.utils.clip_grad_value_(self.parameters, setup.clip_value)
-        return outcome, [norm]
-
-    def _gradients(self) -> list[Tensor]:
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
-        if any(gradient.is_sparse for gradient in gradients):
-            gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
-        return gradients
+        return joined(outcomes), self._optimization.clip(measured)
 
     def _end_epoch(self) -> Iterator[None]:
         """Validate under eval() and no_grad, then begin the next epoch."""
@@ -240,11 +175,8 @@ class TrainingLoop:
         self.epoch += 1
         self.batch = 0
         row = self.metrics.end_epoch(self.epoch, self.step, totals)
-        if self.scheduler is not None and self.setup.schedule.each == "epoch":
-            if isinstance(self.scheduler, ReduceLROnPlateau):
-                self.scheduler.step(row.validation_loss if totals.samples else row.train_loss)
-            else:
-                self.scheduler.step()
+        loss = row.validation_loss if totals.samples else row.train_loss
+        self._optimization.end_epoch(loss)
         if self.epoch < self.setup.epochs:
             yield
 
@@ -258,7 +190,7 @@ class TrainingLoop:
         while True:
             if self.model.training:
                 self.model.eval()
-            with random, torch.no_grad(), self.autocast:
+            with random, torch.no_grad(), self._optimization.autocast:
                 batch = next(batches, None)
                 if batch is None:
                     return totals
@@ -341,7 +273,6 @@ class TrainingLoop:
             run=run,
             setup=self.setup,
             model=self.model.state_dict(),
-            optimizer=self.optimizer.state_dict(),
             rng=self.random.state(),
             epoch_rng=self.epoch_rng,
             epoch=self.epoch,
@@ -350,8 +281,7 @@ class TrainingLoop:
             totals=self.metrics.totals,
             history=tuple(self.metrics.history),
             epoch_rows=tuple(self.metrics.epochs),
-            scheduler=scheduler_state(self.scheduler),
-            scaler=self.autocast.state(),
+            **self._optimization.state(),
         )
 
     def restore(self, saved: Checkpoint) -> None:
@@ -361,21 +291,7 @@ class TrainingLoop:
         Raises LabError if the checkpoint is of another model or set-up; the model is not changed.
         """
         check_match(saved, self.setup, self.model)
-        make = partial(make_optimizer, self.setup.optimizer, self.setup.optimizer_params)
-        try:
-            check_optimizer_state(saved.optimizer["state"], self.parameters, make)
-            restore_scheduler(self.scheduler, saved.scheduler, saved.optimizer.get("param_groups"))
-            self.autocast.restore(saved.scaler)
-        except FieldProblem as problem:
-            raise LabError(
-                f"The checkpoint does not fit the optimizer. {problem}.",
-                hint="Set the optimizer's options back to go on from it, or train again.",
-            ) from problem
-        if self.scheduler is not None:
-            check_length(self.scheduler, self._scheduler_steps)
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": saved.optimizer["state"], "param_groups": groups})
-        self._change_options(saved.setup.optimizer_params, self.setup.optimizer_params)
+        self._optimization.restore(saved, self.total_steps)
         self.model.load_state_dict(saved.model)
         self.random.restore(saved.rng)
         self.epoch, self.batch, self.step = saved.epoch, saved.batch, saved.step

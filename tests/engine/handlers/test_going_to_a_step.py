@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.project.document import DataSetup, Schedule, TrainingSetup, replace
 from engine.protocol import (
@@ -18,7 +19,7 @@ from engine.protocol import (
     StepTrainingCommand,
     TrainCommand,
 )
-from engine.training import data, kept_states, run
+from engine.training import kept_states, run
 from engine.training.kept_states import KeptStates
 from engine.training.loop import TrainingLoop
 
@@ -144,7 +145,7 @@ def plain_fork(start: dict[str, torch.Tensor], at: int) -> dict[str, torch.Tenso
     model.load_state_dict({new + k: start[old + k] for new, old in names.items()
                            for k in ("weight", "bias")})  # fmt: skip
     torch.manual_seed(SETUP.seed)
-    dataset = data.load(SETUP.data)
+    dataset = load_dataset(SETUP.data)
     optimizer: torch.optim.Optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for step in range(STEPS):
         if step == at:
