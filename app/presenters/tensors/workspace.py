@@ -7,6 +7,7 @@ import re
 from PySide6.QtCore import QObject
 
 from app.presenters.tensors.console import ConsolePresenter
+from app.presenters.tensors.running import RunningPresenter
 from app.presenters.tensors.tabs import (
     AliasTab,
     Index,
@@ -71,6 +72,7 @@ class TensorsPresenter(QObject):
         bench.selection.views[page.variables] = VARIABLES
         bench.selection.views[page.values] = VALUES
         bench.selection.views[page.storage] = STORAGE
+        RunningPresenter(bench, page.variables, self)
         self._show_devices()
         if bench.link.state == "ready":
             bench.send(ReadVariablesCommand())

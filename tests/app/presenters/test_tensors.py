@@ -6,6 +6,7 @@ import pytest
 
 from app.presenters.cells import CellsPresenter
 from app.presenters.tensors.console import ConsolePresenter
+from app.presenters.tensors.running import RunningPresenter
 from app.presenters.tensors.workspace import TensorsPresenter
 from app.window.tensors_page import TensorsPage
 from engine.project.document import Project
@@ -124,3 +125,24 @@ def test_what_leads_to_a_panel_shows_it(desk):
         dock.hide()
         lead()
         assert not dock.isHidden()
+
+
+def test_variables_in_sight_are_read_again_while_a_cell_runs(desk, link, qtbot):
+    running = desk.presenter.findChild(RunningPresenter)
+    assert not desk.page.isVisible()
+    link.answer(VariablesSnapshot(variables=()))
+    link.finish()
+    assert not running.timer.isActive()
+    desk.page.console.submit("while True: pass")
+    assert running.timer.isActive()
+    sent = len(link.sent)
+    running.timer.timeout.emit()
+    assert len(link.sent) == sent  # nobody sees them
+    with qtbot.waitExposed(desk.page):
+        desk.page.show()
+    running.timer.timeout.emit()
+    running.timer.timeout.emit()  # the answer is awaited
+    assert link.sent[sent:] == [ReadVariablesCommand(id=sent + 1, revision=1)]
+    link.answer(VariablesSnapshot(variables=(tensor("x", 2),)))
+    running.timer.timeout.emit()
+    assert [type(command) for command in link.sent[sent:]].count(ReadVariablesCommand) == 2
