@@ -35,6 +35,9 @@ bench: .venv/bench-installed
 SEED ?= 1
 fuzz: .venv/test-installed
 	$(BIN)/python tests/fuzz/run.py --seed $(SEED)
+	TENSORLAB_EXAMPLES=2000 $(BIN)/python -m pytest tests/engine/tensors/explain/test_explain_chains.py \
+	    tests/engine/tensors/explain/test_explain_products.py \
+	    tests/engine/autograd/backward/test_random_graphs.py --timeout 1200
 
 wheel: .venv/test-installed
 	$(BIN)/python -m hatchling build -t wheel -d dist

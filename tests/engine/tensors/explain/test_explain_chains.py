@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from engine.tensors.explain import check, read
 
-EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "100"))
 LARGE = 600
 """Elements from which on an operation that makes more of them is not drawn."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.tensors.explain import NoRule, check, read
 
-EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "100"))
 DTYPES = [torch.float32, torch.float32, torch.float64, torch.int64, torch.bool, torch.complex64]
 
 pytestmark = pytest.mark.timeout(max(180, EXAMPLES // 2))
