@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 import torch
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -13,6 +14,8 @@ from engine.project import files
 from engine.project.document import Wire, replace
 from engine.protocol import CheckModelCommand, ModelSnapshot
 from widgets.model.code_view import COLUMNS
+
+pytestmark = pytest.mark.one_program
 
 MLP = ("Input", "nn.Flatten", "nn.Linear", "nn.ReLU", "nn.Linear", "Output")
 

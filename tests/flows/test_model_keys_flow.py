@@ -9,6 +9,8 @@ from PySide6.QtWidgets import QApplication
 
 from engine.project import edits
 
+pytestmark = pytest.mark.one_program
+
 CONTROL = Qt.KeyboardModifier.ControlModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 

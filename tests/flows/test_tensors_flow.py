@@ -12,6 +12,8 @@ from app.window.tensors_page import TensorsPage
 from engine.protocol import LocationSnapshot, StorageSnapshot, VariablesSnapshot
 from widgets.operations.step_card import TO_COME
 
+pytestmark = pytest.mark.one_program
+
 
 class Desk:
     """The workspace and a person at it; every gesture is let through to its end."""
@@ -367,6 +369,7 @@ def test_the_cell_in_hand_of_another_project_is_not_heard_of_any_more(desk):
     assert desk.names() == ["z"]
 
 
+@pytest.mark.own_program
 def test_cells_that_run_again_are_not_remembered_twice(desk):
     desk.type("x = 1", "y = 2")
     desk.program.bench.link.restart()

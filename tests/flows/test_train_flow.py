@@ -19,6 +19,8 @@ from app.settings import Settings
 from engine.project.document import replace
 from engine.protocol import EpochRow, ExportSnapshot, TrainingSnapshot
 
+pytestmark = pytest.mark.one_program
+
 
 @pytest.fixture
 def mlp(program):

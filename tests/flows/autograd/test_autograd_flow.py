@@ -15,6 +15,8 @@ from engine.protocol import (
     ValueSnapshot,
 )
 
+pytestmark = pytest.mark.one_program
+
 
 def view(program):
     return program.window.page("autograd").steps

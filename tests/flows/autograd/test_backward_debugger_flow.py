@@ -13,6 +13,8 @@ from tests.engine.autograd.script.script_runs import run_here
 from tests.labels import said
 from widgets.backward.next_node import as_expression
 
+pytestmark = pytest.mark.one_program
+
 
 @pytest.fixture
 def mlp(mlp):
@@ -53,6 +55,7 @@ def parameters(program) -> dict[str, torch.Tensor]:
     return {name: p.grad for name, p in lab.models.forward.module.named_parameters()}
 
 
+@pytest.mark.own_program
 def test_running_to_breakpoints_set_in_the_list_and_on_the_graph(qtbot, mlp):
     press(qtbot, mlp, "backward_start")
     graph = mlp.bench.store.newest(GraphSnapshot)

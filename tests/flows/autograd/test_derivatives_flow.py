@@ -15,6 +15,8 @@ from engine.protocol import InterruptSignal, StopSignal
 from widgets.derivatives.form import split_inputs
 from widgets.derivatives.view import DerivativeView
 
+pytestmark = pytest.mark.one_program
+
 CELL = """
 x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
 def f(x):

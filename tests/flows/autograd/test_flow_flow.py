@@ -14,6 +14,8 @@ from engine.protocol import FlowHistogramsSnapshot, FlowSnapshot
 from widgets import theme
 from widgets.derivatives.flow_view import FlowView
 
+pytestmark = pytest.mark.one_program
+
 
 @pytest.fixture
 def view(program) -> FlowView:

@@ -9,6 +9,8 @@ from PySide6.QtWidgets import QLabel, QToolButton
 from engine.project.examples import GraphExample, graph_examples
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 
+pytestmark = pytest.mark.one_program
+
 PROMISED = {
     "Chain rule: x → ·2 → +3 → squared": {"x": [20.0]},
     "Chain rule with three factors: 75 · 1 · 4 = 300": {"x": [300.0]},

@@ -12,6 +12,8 @@ from app.presenters.autograd import graph_picture
 from engine.protocol import GraphSnapshot
 from widgets.graph.files import save_graph
 
+pytestmark = pytest.mark.one_program
+
 
 @pytest.fixture
 def drawn(mlp, qtbot):

@@ -15,6 +15,8 @@ from engine.protocol import BackwardSnapshot, GraphSnapshot
 from tests.flows.autograd.drawn import drawn
 from widgets.boxes.facts import stale_words
 
+pytestmark = pytest.mark.one_program
+
 CELL = """
 x = torch.tensor(3.0, requires_grad=True)
 y = x ** 3
@@ -199,6 +201,7 @@ def test_why_looks_where_the_graph_on_screen_came_from(qtbot, program, page):
     assert label(page, "why_answer").startswith("The graph has a path from ")
 
 
+@pytest.mark.own_program
 def test_what_is_to_be_seen_goes_with_its_graph(qtbot, program, page):
     page.setCurrentWidget(page.mistakes)
     press(page, "mistake_code_run")
@@ -253,6 +256,7 @@ def test_why_wants_a_name(program, page):
     assert label(page, "why_answer") == "Name the tensor whose gradient is missing."
 
 
+@pytest.mark.own_program
 def test_nothing_is_left_of_it_when_the_engine_has_gone(program, page):
     page.setCurrentWidget(page.mistakes)
     press(page, "mistake_code_run")

@@ -12,6 +12,8 @@ from engine.protocol import BackwardSnapshot, ComparisonSnapshot, ForwardSnapsho
 from tests.flows.autograd.test_graph_examples_flow import choose
 from widgets import theme
 
+pytestmark = pytest.mark.one_program
+
 
 def bar_of(program):
     program.window.show_workspace("autograd")

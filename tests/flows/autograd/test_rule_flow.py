@@ -10,6 +10,8 @@ from app import templates
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 from widgets.rules.rule_card import RuleCard
 
+pytestmark = pytest.mark.one_program
+
 
 @pytest.fixture
 def lab(program, qtbot):
@@ -134,6 +136,7 @@ loss = Triple.apply(w).square().sum()
 """
 
 
+@pytest.mark.own_program
 @pytest.mark.parametrize("by", ["button", "key"])
 def test_a_rule_is_stepped_into_line_by_line(program, qtbot, by):
     program.window.show_workspace("autograd")
@@ -189,6 +192,7 @@ def test_another_model_clears_the_card(lab):
     assert card(lab).node is None and card(lab).formula.text() == ""
 
 
+@pytest.mark.own_program
 def test_a_rule_of_the_console_is_checked_once_its_code_is_traced(program, qtbot):
     """A cell is recorded without its values: they are taken when the check asks for a trace."""
     program.window.show_workspace("autograd")

@@ -14,6 +14,8 @@ from app import templates
 from app.actions import TRACE_ACTIONS
 from engine.protocol import BackwardSnapshot, ForwardSnapshot
 
+pytestmark = pytest.mark.one_program
+
 F10, F11, F12 = Qt.Key.Key_F10, Qt.Key.Key_F11, Qt.Key.Key_F12
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 CODE = "import torch\nx = torch.ones(2, requires_grad=True)\ny = torch.relu(x) * 2\nz = y.sum()\n"

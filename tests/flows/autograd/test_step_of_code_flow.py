@@ -11,6 +11,8 @@ from engine.project import edits
 from engine.project.subject import CanvasSubject, ConsoleSubject, Objective
 from engine.protocol import BackwardSnapshot, ComparisonSnapshot, ForwardSnapshot, GraphSnapshot
 
+pytestmark = pytest.mark.one_program
+
 CODE = """
 torch.manual_seed(3)
 model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))

@@ -19,6 +19,8 @@ from engine.protocol import ForwardSnapshot, InterruptSignal, StopSignal
 from tests.flows.autograd.drawn import drawn
 from widgets.trace.view import TraceView
 
+pytestmark = pytest.mark.one_program
+
 LOOP, GELU, NAN, IN_PLACE, DESCENT = (example.code for example in trace_examples().values())
 
 

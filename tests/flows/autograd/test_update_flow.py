@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from PySide6.QtWidgets import QLabel
 
 from engine.project.document import replace
 from engine.protocol import GraphSnapshot
 from widgets.text import format_number
+
+pytestmark = pytest.mark.one_program
 
 
 def use(program, optimizer: str, **params) -> None:
@@ -79,6 +82,7 @@ def test_another_optimizer_has_another_rule(mlp):
     assert " − 0.25 · " in about(mlp)[2] and "1e-08)" in about(mlp)[2]
 
 
+@pytest.mark.own_program
 def test_a_tensor_of_the_console(mlp):
     use(mlp, "optim.SGD", lr=0.1)
     mlp.workspaces.run_python("w = torch.tensor(3.0, requires_grad=True)\ny = w ** 2")

@@ -29,6 +29,8 @@ from tests.flows.selection.lit import (
     structure,
 )
 
+pytestmark = pytest.mark.one_program
+
 # -- blocks --------------------------------------------------------------------------------------
 
 
@@ -168,6 +170,7 @@ def console(program, qtbot):
     return program
 
 
+@pytest.mark.own_program
 def test_a_line_lights_the_nodes_that_it_made_and_a_node_its_line(console):
     view, selection = steps(console), console.bench.selection
     assert view.code.isVisible()

@@ -31,6 +31,8 @@ from tests.flows.selection.lit import (
     structure,
 )
 
+pytestmark = pytest.mark.one_program
+
 
 def menu_of(program, view: str) -> dict:
     """The ways from a view to the others, by their titles."""
@@ -114,6 +116,7 @@ def test_back_goes_to_the_view_of_the_choice(blocks):
     assert blocks.window.workspace == "autograd" and lit(blocks) == {0}
 
 
+@pytest.mark.own_program
 def test_a_context_menu_ends_with_the_ways_and_a_key_opens_them(blocks, qtbot):
     choose_gradient(blocks, "linear2.weight")
     table = steps(blocks).backward.table
@@ -197,6 +200,7 @@ def test_to_be_lit_moves_no_focus_no_tab_and_not_the_view_that_is_used(gpt, qtbo
     assert table.hasFocus()
 
 
+@pytest.mark.own_program
 def test_a_parameter_that_no_gradient_reaches_leads_to_its_module_and_values(program, qtbot):
     program.workspaces.run_python(
         "model = nn.ModuleDict({'used': nn.Linear(2, 1), 'idle': nn.Linear(2, 1)})\n"
