@@ -6,7 +6,7 @@ import os
 from functools import partial
 from pathlib import PurePath
 
-from PySide6.QtCore import QMimeData, Signal
+from PySide6.QtCore import QMimeData, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
 
@@ -84,6 +84,8 @@ class DataForm(QWidget):
         self._preview = make.tool_button(
             "setup_preview", text="Preview", tip=_PREVIEW_TIP, toggled=self._unfold
         )
+        self._preview.setArrowType(Qt.ArrowType.RightArrow)
+        self._preview.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.report = DataReport()
         self.report.hide()
         for widget in (self._kind, self._words, self._source, self._params, self._split):
@@ -145,6 +147,8 @@ class DataForm(QWidget):
         self.report.setVisible(always or self.previews)
 
     def _unfold(self, shown: bool) -> None:
+        arrow = Qt.ArrowType.DownArrow if shown else Qt.ArrowType.RightArrow
+        self._preview.setArrowType(arrow)
         self.report.setVisible(shown)
         if shown:
             self.report_wanted.emit()
