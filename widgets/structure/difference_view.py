@@ -56,6 +56,8 @@ class DifferenceView(QWidget):
         )
         for column, width in enumerate(_WIDTHS):
             self.table.setColumnWidth(column, width)
+        # Beside the names: Before and After are often the same, and a window may show no more.
+        self.table.header().moveSection(len(_HEADINGS) - 1, 1)
         self.table.currentItemChanged.connect(self._on_current)
         theme.notifier.changed.connect(self._paint)
         head = make.row((self.title, 1), self.close_button)

@@ -182,3 +182,9 @@ def test_the_menu_keeps_and_compares(qtbot):
     actions["other"].trigger()
     actions["net.py: Net()"].trigger()
     assert asked == [None, *others]
+
+
+def test_the_difference_stands_beside_the_name(view):
+    header = view.table.header()
+    shown = [view.table.headerItem().text(header.logicalIndex(place)) for place in range(4)]
+    assert shown == ["", "Max |difference|", "Before", "After"]
