@@ -21,7 +21,7 @@ from widgets.structure.difference_words import (
 from widgets.theme import GRID
 
 _HEADINGS = ("", "Before", "After", "Max |difference|")
-_WIDTHS = (176, 144, 144, 104)
+_WIDTHS = (176, 144, 144, 112)
 _WIDEST = 288
 _INDENTATION = 6 * GRID
 _PATH = Qt.ItemDataRole.UserRole
@@ -128,7 +128,6 @@ class DifferenceView(QWidget):
             item = QTreeWidgetItem(part, texts)
             item.setData(0, _PATH, path)
             item.setFont(0, theme.mono_font(9))
-            item.setTextAlignment(3, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             for column, text in enumerate(texts):
                 item.setToolTip(column, text)
             items.append(item)
