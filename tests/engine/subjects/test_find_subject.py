@@ -119,7 +119,7 @@ def test_fresh_weights_are_those_after_the_seed(lab, ask, module):
         ("missing", "no variable named `missing`"),
         ("Net(", "is not a Python expression"),
         ("Deep", r"`Deep` needs arguments: width, depth\."),
-        ("Other", "is a class, but of no nn.Module"),
+        ("Other", "`Other` is a class, but of no nn.Module"),
         ("number", "is of type int"),
         ("make", r"`make\(\)` returned an object of type int"),
         ("Net('x')", "cannot be computed: TypeError"),

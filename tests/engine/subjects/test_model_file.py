@@ -133,6 +133,12 @@ def test_it_is_opened_again_when_the_file_is_another(lab, files, tmp_path):
     assert find() is not module and find().weight.shape == (2, 2)
 
 
+def test_a_model_file_that_is_gone_is_told(ask, tmp_path):
+    subject = FileSubject(str(tmp_path / "gone.pt2"), MODEL)
+    with pytest.raises(LabError, match=r"gone\.pt2 cannot be read: No such file"):
+        ask(ReadStructureCommand(subject=subject))
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
