@@ -12,6 +12,8 @@ from ..recording import Call, Place
 from .patterns import Noted, Repeat, call_noted
 
 FIRST_TURNS = 2
+MAX_REPEATS = 2_000
+"""Calls that were not looked into: so many of the newest are remembered."""
 
 
 class LightRecording:
@@ -30,7 +32,7 @@ class LightRecording:
         self.noted: list[Noted] = []
         self.dropped = 0
         """So many of `noted` are there no longer."""
-        self.repeats: deque[Repeat] = deque(maxlen=max_calls)
+        self.repeats: deque[Repeat] = deque(maxlen=MAX_REPEATS)
         self.max_calls = max_calls
         self._first: list[Noted] = []  # of what was folded
         self._turns: dict[tuple[str, str, Place | None], int] = {}

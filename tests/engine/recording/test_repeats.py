@@ -24,7 +24,7 @@ from engine.protocol import (
     RunCellCommand,
     StartBackwardCommand,
 )
-from engine.recording.light import repeats
+from engine.recording.light import light_recording, repeats
 from engine.recording.light.light_recording import LightRecording
 from engine.recording.recording import GradientCut
 from engine.recording.writes import Making
@@ -229,6 +229,13 @@ def test_a_call_with_other_shapes_or_modes_is_looked_into() -> None:
     cell = SMALL.format(forward="return self.layer(x)", before="", call="net(x)", after="")
     run(namespace, cell + source)
     assert len(recording(namespace).repeats) == before == 11
+
+
+def test_the_newest_calls_are_remembered(monkeypatch) -> None:
+    monkeypatch.setattr(light_recording, "MAX_REPEATS", 5)
+    namespace = Namespace()
+    run(namespace, SMALL.format(forward="return self.layer(x)", before="", call="net(x)", after=""))
+    assert len(recording(namespace).repeats) == 5 and like(namespace) > 0
 
 
 def test_an_error_inside_is_raised_once_and_recording_goes_on() -> None:
