@@ -164,6 +164,7 @@ def test_picture_of_notes_beside_a_run(qtbot, qapp):
     view = make.page(beside, (QWidget(), 1), margins=0)
     qtbot.addWidget(view)
     view.resize(480, 200)
+    view.move(600, 400)  # the pointer lies at the screen's corner: no button is under it
     view.show()
     qapp.processEvents()
     fix = beside.notes()[-1].findChild(QLabel, "finding_fix")
