@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..datasets.dataset import Dataset
 from ..project.document import ParamValue, TrainingSetup
+from ..training.components import scheduler_arguments
 from .code_export import proved
 from .weights import Written, write
 
@@ -95,14 +96,14 @@ def script_of(
 ) -> str:
     """The text of the script that lies at `path`. `code` is the model's Python, with a class
     `Model`."""
-    steps_per_epoch = ceil(dataset.batches(setup.batch_size) / setup.accumulate)
+    steps = setup.epochs * ceil(dataset.batches(setup.batch_size) / setup.accumulate)
     scaled = setup.precision == "float16"
     mixed = setup.precision != "float32"
     head, _, _ = code.partition("\nif __name__")
     head = head[head.index("import torch") :]
     made = ["    scaler = torch.amp.GradScaler(device.type)\n"] if scaled else []
     if setup.schedule.kind:
-        made.append(f"    scheduler = {_scheduler(setup, steps_per_epoch)}\n")
+        made.append(f"    scheduler = {_scheduler(setup, steps)}\n")
     loop = _LOOP.format(
         seed=setup.seed,
         batch_size=setup.batch_size,
@@ -145,15 +146,10 @@ def _call(name: str, first: str, params: Mapping[str, ParamValue]) -> str:
     return f"{name}({', '.join([first, *(f'{n}={v!r}' for n, v in params.items())])})"
 
 
-def _scheduler(setup: TrainingSetup, steps_per_epoch: int) -> str:
-    params = dict(setup.schedule.params)
+def _scheduler(setup: TrainingSetup, steps: int) -> str:
     name = setup.schedule.kind.removeprefix("lr_scheduler.")
-    if name == "OneCycleLR" and params.get("total_steps") is None:
-        each = 1 if setup.schedule.each == "epoch" else steps_per_epoch
-        params["total_steps"] = setup.epochs * each
-    if isinstance(milestones := params.get("milestones"), int):
-        params["milestones"] = (milestones,)
-    return _call(f"torch.optim.lr_scheduler.{name}", "optimizer", params)
+    arguments = scheduler_arguments(setup, steps)
+    return _call(f"torch.optim.lr_scheduler.{name}", "optimizer", arguments)
 
 
 def _loss(loss: str, params: Mapping[str, ParamValue]) -> str:
@@ -182,10 +178,7 @@ def _steps(setup: TrainingSetup, scaled: bool) -> str:
     ]
     if scaled:
         lines.append("    scaler.unscale_(optimizer)")
-    if setup.clip_norm:
-        lines.append(f"    nn.utils.clip_grad_norm_(parameters, {setup.clip_norm!r})")
-    if setup.clip_value:
-        lines.append(f"    nn.utils.clip_grad_value_(parameters, {setup.clip_value!r})")
+    lines += _clipping(setup, 4)
     lines += ["    scaler.step(optimizer)", "    scaler.update()"] if scaled else [
         "    optimizer.step()"
     ]  # fmt: skip
@@ -206,10 +199,7 @@ def _lbfgs(setup: TrainingSetup) -> str:
         f"            (loss / {setup.accumulate}).backward()",
         "            losses.append((loss.detach(), len(y)))",
     ]
-    if setup.clip_norm:
-        lines.append(f"        nn.utils.clip_grad_norm_(parameters, {setup.clip_norm!r})")
-    if setup.clip_value:
-        lines.append(f"        nn.utils.clip_grad_value_(parameters, {setup.clip_value!r})")
+    lines += _clipping(setup, 8)
     lines += [
         "        samples = sum(n for _, n in losses)",
         "        evaluated.append(losses)",
@@ -227,6 +217,15 @@ def _forward(setup: TrainingSetup, spaces: int) -> list[str]:
     return [
         f"{' ' * spaces}with torch.autocast(device.type, torch.{setup.precision}):",
         f"{' ' * spaces}    loss = loss_of(model(x), y)",
+    ]
+
+
+def _clipping(setup: TrainingSetup, spaces: int) -> list[str]:
+    settings = {"norm": setup.clip_norm, "value": setup.clip_value}
+    return [
+        f"{' ' * spaces}nn.utils.clip_grad_{what}_(parameters, {limit!r})"
+        for what, limit in settings.items()
+        if limit
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from ..errors import LabError
 from ..project import catalogue
-from ..project.document import ParamValue, Schedule
+from ..project.document import ParamValue, TrainingSetup
 
 
 class OneHotMSELoss(nn.MSELoss):
@@ -72,17 +73,29 @@ def make_optimizer(
 
 
 def make_scheduler(
-    schedule: Schedule, optimizer: torch.optim.Optimizer, steps: int | None
+    setup: TrainingSetup, optimizer: torch.optim.Optimizer, steps: int | None
 ) -> LRScheduler | None:
-    """Return the scheduler of a schedule; None if it names none. `steps` is how often the run will
-    step it, None if that is not known.
+    """Return the scheduler of a set-up; None if it names none. `steps` counts the optimizer steps
+    of the run; None if the data does not say.
 
     Raises LabError for an unknown scheduler, or bad parameters.
     """
-    kind = schedule.kind
+    kind = setup.schedule.kind
     if not kind:
         return None
-    kinds = catalogue.schedulers()
+    arguments = scheduler_arguments(setup, steps)
+    try:
+        made = getattr(lr_scheduler, kind.removeprefix("lr_scheduler."))(optimizer, **arguments)
+    except (TypeError, ValueError) as error:  # torch itself checks combinations of values
+        raise LabError(f"{kind}: {error}", hint="Change the scheduler's parameters.") from error
+    check_length(made, setup, steps)
+    return made
+
+
+def scheduler_arguments(setup: TrainingSetup, steps: int | None) -> dict[str, Any]:
+    """The arguments of the scheduler's class, besides the optimizer. Raises as `make_scheduler`."""
+    schedule = setup.schedule
+    kind, kinds = schedule.kind, catalogue.schedulers()
     if kind not in kinds:
         raise LabError(
             f"There is no scheduler {kind!r}.", hint=f"Choose one of {', '.join(kinds)}."
@@ -94,31 +107,31 @@ def make_scheduler(
             hint="Let it step after each epoch.",
         )
     if kind == "lr_scheduler.OneCycleLR" and arguments.get("total_steps") is None:
-        if steps is None:
+        if (times := _times(setup, steps)) is None:
             raise LabError(
                 "OneCycleLR needs the number of its steps, and the data does not say how many"
                 " batches it has.",
                 hint="Set total_steps.",
             )
-        arguments["total_steps"] = steps
+        arguments["total_steps"] = times
     if isinstance(milestones := arguments.get("milestones"), int):
         arguments["milestones"] = (milestones,)
-    try:
-        made = getattr(lr_scheduler, kind.removeprefix("lr_scheduler."))(optimizer, **arguments)
-    except (TypeError, ValueError) as error:  # torch itself checks combinations of values
-        raise LabError(f"{kind}: {error}", hint="Change the scheduler's parameters.") from error
-    check_length(made, steps)
-    return made
+    return arguments
 
 
-def check_length(scheduler: LRScheduler, steps: int | None) -> None:
-    """Raise LabError if the scheduler ends before the run has stepped it `steps` times."""
-    ends = getattr(scheduler, "total_steps", None)
-    if ends is not None and steps is not None and steps > ends:
+def check_length(scheduler: LRScheduler, setup: TrainingSetup, steps: int | None) -> None:
+    """Raise LabError if the scheduler ends before a run of so many optimizer steps."""
+    ends, times = getattr(scheduler, "total_steps", None), _times(setup, steps)
+    if ends is not None and times is not None and times > ends:
         raise LabError(
-            f"{type(scheduler).__name__} ends after {ends:,} steps, and the run takes {steps:,}.",
+            f"{type(scheduler).__name__} ends after {ends:,} steps, and the run takes {times:,}.",
             hint="Set its total_steps to at least that, or leave it empty.",
         )
+
+
+def _times(setup: TrainingSetup, steps: int | None) -> int | None:
+    """How often the scheduler steps in a run of so many optimizer steps."""
+    return setup.epochs if setup.schedule.each == "epoch" else steps
 
 
 def find_device(name: str) -> torch.device:

@@ -25,12 +25,12 @@ class KeptStates:
 
     def add(self, state: Checkpoint) -> None:
         """Keep a copy of a state, on the CPU. One of the same step is replaced, later ones go."""
+        size = _bytes([state.model, state.optimizer])
+        self._states = [kept for kept in self._states if kept.step < state.step]
+        if 2 * size > MAX_BYTES:  # before it is copied
+            return
         copies = {name: _copied(getattr(state, name)) for name in ("model", "optimizer", "rng")}
         copy = msgspec.structs.replace(state, **copies, epoch_rng=_copied(state.epoch_rng))
-        self._states = [kept for kept in self._states if kept.step < state.step]
-        size = _bytes(copy)
-        if 2 * size > MAX_BYTES:
-            return
         self._states.append(copy)
         while len(self._states) > max(2, min(MAX_STATES, MAX_BYTES // max(1, size))):
             steps = [kept.step for kept in self._states]
@@ -63,8 +63,6 @@ def _copied(value: Any) -> Any:
 def _bytes(value: Any) -> int:
     if isinstance(value, Tensor):
         return value.nbytes
-    if isinstance(value, Checkpoint):
-        return _bytes([value.model, value.optimizer])
     if isinstance(value, dict):
         value = list(value.values())
     return sum(map(_bytes, value)) if isinstance(value, list) else 0

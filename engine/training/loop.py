@@ -130,8 +130,7 @@ class TrainingLoop:
         if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
         measured = self._sampling.takes(self.step)
-        start = self._now() if measured else None
-        rate = self.learning_rate
+        start, rate = (self._now(), self.learning_rate) if measured else (None, 0.0)
         if self.watch is not None:
             self.watch.begin(measured)
         done: list[tuple[Outcome, list[Tensor]]] = []

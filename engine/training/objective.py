@@ -35,11 +35,10 @@ class Outcome(NamedTuple):
 
 
 def joined(outcomes: Sequence[Outcome]) -> Outcome:
-    """One outcome, without a graph, for the batches of one optimizer step: means over the samples,
-    scores and labels one after the other."""
+    """One outcome for the batches of one optimizer step: means over the samples, scores and labels
+    one after the other. That of several batches has no graph."""
     if len(outcomes) == 1:
-        (outcome,) = outcomes
-        return outcome._replace(loss=outcome.loss.detach())
+        return outcomes[0]
     samples = sum(outcome.samples for outcome in outcomes)
 
     def mean(values: Iterable[Tensor]) -> Tensor:

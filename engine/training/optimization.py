@@ -36,7 +36,7 @@ class Optimization:
         self.setup = setup
         self.parameters = parameters
         self.optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, parameters)
-        self.scheduler = make_scheduler(setup.schedule, self.optimizer, _times(setup, steps))
+        self.scheduler = make_scheduler(setup, self.optimizer, steps)
         self.autocast = Autocast(setup.precision, device, self.optimizer)
 
     @property
@@ -111,7 +111,7 @@ class Optimization:
                 groups = optimizer.state_dict()["param_groups"]
                 state = self.optimizer.state_dict()["state"]
                 optimizer.load_state_dict({"state": state, "param_groups": groups})
-            self.scheduler = make_scheduler(setup.schedule, optimizer, _times(setup, steps))
+            self.scheduler = make_scheduler(setup, optimizer, steps)
             self.optimizer = self.autocast.optimizer = optimizer
         self.setup = setup
 
@@ -157,12 +157,7 @@ class Optimization:
                 hint="Set the optimizer's options back to go on from it, or train again.",
             ) from problem
         if self.scheduler is not None:
-            check_length(self.scheduler, _times(self.setup, steps))
+            check_length(self.scheduler, self.setup, steps)
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": saved.optimizer["state"], "param_groups": groups})
         self._change_options(saved.setup.optimizer_params, self.setup.optimizer_params)
-
-
-def _times(setup: TrainingSetup, steps: int | None) -> int | None:
-    """How often the scheduler steps in a run of so many optimizer steps."""
-    return setup.epochs if setup.schedule.each == "epoch" else steps

@@ -140,8 +140,8 @@ class TrainingRun:
     def close(self) -> None:
         """Move the model back to the CPU. The run cannot go on afterwards."""
         self._flush()  # figures are computed from gradients, which `close` moves
-        self._keep()
         try:
+            self._keep()
             self.loop.close()
         except RuntimeError as error:  # a failed CUDA device gives nothing back
             self._fail(error)

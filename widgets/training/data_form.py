@@ -108,7 +108,8 @@ class DataForm(QWidget):
         self._params.setVisible(bool(params))
         source = kind.source if kind else ""
         self._source.setVisible(bool(source))
-        self._path.setText(setup.path or f"Choose a {source}, or drop it here.")
+        empty = f"Choose a {source}, or drop it here." if source else ""
+        self._path.setText(setup.path or empty)
         for what, button in self._buttons.items():
             button.setVisible(what in source)
         self._split.show_params(

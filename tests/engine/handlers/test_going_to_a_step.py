@@ -256,6 +256,18 @@ def test_states_thin_out_but_for_the_first_and_the_last(monkeypatch) -> None:
     loop.close()
 
 
+def test_a_state_that_is_too_large_is_not_even_copied(monkeypatch) -> None:
+    loop = TrainingLoop(nn.Linear(2, 2), replace(SETUP, data=DataSetup("moons", {"samples": 50})))
+    states = KeptStates()
+    states.add(loop.checkpoint("run"))
+    loop.step = 1
+    monkeypatch.setattr(kept_states, "MAX_BYTES", 47)  # 24 bytes twice are more
+    monkeypatch.setattr(kept_states, "_copied", lambda value: pytest.fail("it was copied"))
+    states.add(loop.checkpoint("run"))
+    assert states.newest(1).step == 0  # pyright: ignore
+    loop.close()
+
+
 def test_a_state_is_a_copy(client: Client) -> None:
     model = nn.Linear(2, 2)
     loop = TrainingLoop(model, replace(SETUP, data=DataSetup("moons", {"samples": 50})))
