@@ -20,6 +20,7 @@ from engine.protocol import (
 
 _CHECKPOINT = "The run's weights are in its last checkpoint."
 _UNFINISHED = ("running", "paused", "failed")
+_TRAINING = {"running": "training…", "paused": "training is paused"}
 
 
 class EnginePresenter(QObject):
@@ -60,8 +61,10 @@ class EnginePresenter(QObject):
             self._show_error(snapshot)
         elif isinstance(snapshot, HeldSnapshot):
             self._show_state()
-        elif isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
-            self._bench.window.banners.dismiss("engine")  # the user has resumed, or trains again
+        elif isinstance(snapshot, TrainingSnapshot):
+            if snapshot.state == "running":
+                self._bench.window.banners.dismiss("engine")  # resumed, or training again
+            self._show_state()
 
     def _on_opened(self) -> None:
         """Close the errors about the model of the project before."""
@@ -72,7 +75,10 @@ class EnginePresenter(QObject):
         link, ready = self._bench.link, self._bench.newest(ReadySnapshot)
         if ready is not None:
             self._was_ready = True
-            busy = "your cell is running…" if link.runs_code else "engine busy…"
+            run = self._bench.newest(TrainingSnapshot)
+            busy = _TRAINING.get(run.state, "engine busy…") if run else "engine busy…"
+            if link.runs_code:
+                busy = "your cell is running…"
             if self._bench.store.held is not None:
                 busy = "your code is held"
             text = busy if link.busy else f"ready · {_versions(ready)}"

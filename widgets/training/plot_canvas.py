@@ -46,7 +46,7 @@ class PlotCanvas(pg.GraphicsView):
         self.box.disableAutoRange()
         self.axes = {side: _Axis(side) for side in ("left", "bottom")}
         panes = pg.GraphicsLayout()
-        panes.setContentsMargins(0, 0, GRID, 0)
+        panes.setContentsMargins(0, 0, 2 * GRID, 0)  # half of a last tick's number stands there
         panes.setSpacing(0)
         panes.addItem(self.axes["left"], 0, 0)
         panes.addItem(self.box, 0, 1)

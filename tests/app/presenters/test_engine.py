@@ -57,6 +57,27 @@ def test_the_state_is_shown_and_only_a_busy_engine_can_be_interrupted(engine, be
     assert bench.window.engine == ("lost", "engine lost")
 
 
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("running", "training…"),
+        ("paused", "training is paused"),
+        ("finished", "engine busy…"),
+        ("failed", "engine busy…"),
+    ],
+)
+def test_a_run_says_what_the_engine_is_busy_with(
+    engine, bench, link, training_snapshot, state, words
+):
+    link.start()
+    link.get_ready()
+    link.send(HelloCommand())
+    bench.store.take(training_snapshot(state=state))
+    assert bench.window.engine == ("busy", words)
+    link.finish()
+    assert bench.window.engine[0] == "ready"
+
+
 def test_an_engine_that_could_start_is_started_again(engine, bench, link):
     link.get_ready()
     link.close()
