@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..datasets.dataset import Dataset
 from ..project.document import ParamValue, TrainingSetup
-from ..training.components import scheduler_arguments
+from ..training.components.schedulers import scheduler_arguments
 from .code_export import proved
 from .weights import Written, write
 

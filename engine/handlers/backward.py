@@ -39,7 +39,7 @@ from ..recording.recorder import Recorder
 from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
 from ..tensors.summary import shown_values
-from ..training.first_update import first_update
+from ..training.optimization.first_update import first_update
 from ..trial import on_trial
 from .backward_edits import debugger_maker, namespace_of
 from .subjects import find_subject, first_batch, objective_of, running

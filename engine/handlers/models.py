@@ -23,7 +23,7 @@ from ..protocol import (
     StartForwardCommand,
     WeightsSnapshot,
 )
-from ..training.components import make_loss
+from ..training.components.losses import make_loss
 
 CHECK_S = 10.0
 """The longest check of a model: it follows each edit, and other commands wait for it."""

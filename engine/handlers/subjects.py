@@ -60,11 +60,11 @@ from ..subjects.structure import (
 )
 from ..subjects.subject import CanvasModel, CodeModel
 from ..subjects.written import run_line as run_written_line
-from ..training.batches import batches_of, generators_of
-from ..training.code_objective import CodeObjective, Step, compile_step
-from ..training.objective import CatalogueObjective
-from ..training.objective import Objective as RunObjective
-from ..training.usual_steps import described, write_step
+from ..training.objectives.batches import batches_of, generators_of
+from ..training.objectives.code_objective import CodeObjective, Step, compile_step
+from ..training.objectives.objective import CatalogueObjective
+from ..training.objectives.objective import Objective as RunObjective
+from ..training.objectives.usual_steps import described, write_step
 from .console import output_of
 from .holding import seen_and_held
 

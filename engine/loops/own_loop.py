@@ -15,11 +15,11 @@ from torch.optim import Optimizer
 
 from ..control import Control
 from ..protocol import ErrorReport, LoopSnapshot, TrainingState
+from ..training.figures.memory import cuda_bytes, rss_bytes
+from ..training.figures.metrics import Measured, Metrics
+from ..training.figures.pace import SNAPSHOT_INTERVAL_S, Budget, Speed
 from ..training.loop import Watch
-from ..training.memory import cuda_bytes, rss_bytes
-from ..training.metrics import Measured, Metrics
-from ..training.objective import Outcome
-from ..training.pace import SNAPSHOT_INTERVAL_S, Budget, Speed
+from ..training.objectives.objective import Outcome
 from .hooks import gradient_norms, quiet
 
 MAX_NAMED = 4

@@ -15,7 +15,7 @@ from ..compiled import own_modules
 from ..errors import LabError
 from ..project.subject import Subject
 from ..protocol import MAX_WATCHED, WATCHED_FIGURES, WHOLE_SUBJECT
-from ..training.batches import tensors_in
+from ..training.objectives.batches import tensors_in
 from .hooks import quiet
 
 

@@ -21,6 +21,8 @@ from .structures.commands import *  # noqa: F403
 from .subject_commands import *  # noqa: F403
 from .tensor_commands import *  # noqa: F403
 from .trace_snapshots import *  # noqa: F403
+from .training.commands import *  # noqa: F403
+from .training.snapshots import *  # noqa: F403
 from .value_snapshots import *  # noqa: F403
 from .values import *  # noqa: F403
 

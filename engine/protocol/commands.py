@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from ..project.document import Model, TrainingSetup
-from ..project.subject import CanvasSubject, Objective, Subject
+from ..project.subject import CanvasSubject, Subject
 
 ExampleTab = Literal["", "steps", "trace", "derivatives", "mistakes"]
 """A tab of the window whose examples have a namespace of their own; "" means the console."""
@@ -56,60 +56,6 @@ class InitialiseCommand(Command, frozen=True, kw_only=True):
 
     handler = "models:initialise"
     model: Model
-    training: TrainingSetup
-
-
-# -- training ------------------------------------------------------------------------------------
-
-
-class TrainCommand(Command, frozen=True, kw_only=True):
-    """Train a subject: answered with TrainingSnapshots, at most 30 a second, until the run has
-    finished, failed or been stopped. A subject that is code is trained for `objective`; the canvas
-    has its own in `model` and `training`.
-
-    The run begins with the live weights; with `fresh`, they are initialised from `training.seed`
-    first. With `checkpoint` (a path), it goes on from that file instead. With `paused`, it waits
-    before the first step for `StepTrainingCommand` or `ContinueTrainingCommand`.
-
-    With `to_step`, the last run goes to that step, back or on, and pauses there: it begins at the
-    newest state in memory that is not after it, and repeats the steps between. From there on it has
-    this set-up and objective. A step back gives the run a new id.
-    """
-
-    handler = "training:train"
-    model: Model
-    training: TrainingSetup
-    checkpoint: str = ""
-    paused: bool = False
-    fresh: bool = False
-    to_step: int | None = None
-    subject: Subject = CanvasSubject()
-    objective: Objective = Objective()
-
-
-class StepTrainingCommand(Command, frozen=True, kw_only=True):
-    """Run one optimizer step of the paused run, or of the loop that is held."""
-
-
-class ContinueTrainingCommand(Command, frozen=True, kw_only=True):
-    """Let the paused run, or the loop that is held, go on."""
-
-
-class FindCheckpointCommand(Command, frozen=True, kw_only=True):
-    """Look for the newest checkpoint, of an earlier start of the program too, from which a run of
-    this subject with this set-up can go on -> CheckpointSnapshot."""
-
-    handler = "training:find_checkpoint"
-    model: Model
-    training: TrainingSetup
-    subject: Subject = CanvasSubject()
-
-
-class AdjustTrainingCommand(Command, frozen=True, kw_only=True):
-    """Give the run under way the optimizer's parameters of `training` from its next step on. The
-    run keeps everything else. Without a run of this optimizer nothing happens."""
-
-    handler = "training:adjust"
     training: TrainingSetup
 
 

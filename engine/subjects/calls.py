@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ..compiled import uncompiled
 from ..errors import LabError
 from ..protocol import ModuleCall
-from ..training.batches import tensors_in
+from ..training.objectives.batches import tensors_in
 from ..trial import on_trial
 
 MAX_SHAPES = 8

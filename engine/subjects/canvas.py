@@ -16,7 +16,7 @@ from ..models.state import ModelState
 from ..project.document import Model, TrainingSetup
 from ..project.edits import loss_block
 from ..protocol import WeightsSnapshot
-from ..training.components import make_loss
+from ..training.components.losses import make_loss
 
 _Print = list[tuple[int, int, str]]
 """Of each weight: its identity, its version, and its norm, which also tells writes to `.data`."""

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_map_only
 from ..compiled import own_modules, own_path, uncompiled
 from ..protocol import ModuleDifference, OutputDifference, WeightDifference
 from ..tensors.readable import dtype_name
-from ..training.batches import tensors_in
+from ..training.objectives.batches import tensors_in
 from ..trial import on_trial
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]

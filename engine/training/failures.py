@@ -10,7 +10,7 @@ from ..project.document import TrainingSetup
 from ..protocol import ErrorReport
 from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
-from .metrics import Diverged
+from .figures.metrics import Diverged
 
 HIGH_LEARNING_RATE = 0.1
 """Few models can be trained with a higher one, so no higher one is proposed."""

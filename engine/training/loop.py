@@ -16,14 +16,14 @@ from ..errors import LabError
 from ..modes import modes_kept
 from ..project.document import ParamValue, TrainingSetup
 from ..randomness import RandomStream
-from .checkpoint_fields import Checkpoint
-from .checkpoint_match import check_change, check_match
-from .components import find_device
-from .memory import cuda_bytes, rss_bytes
-from .metrics import Diverged, EpochTotals, Measured, Metrics
-from .objective import CatalogueObjective, Objective, Outcome, joined
-from .optimization import Optimization
-from .pace import Sampling
+from .checkpoints.checkpoint_fields import Checkpoint
+from .checkpoints.checkpoint_match import check_change, check_match
+from .components.devices import find_device
+from .figures.memory import cuda_bytes, rss_bytes
+from .figures.metrics import Diverged, EpochTotals, Measured, Metrics
+from .figures.pace import Sampling
+from .objectives.objective import CatalogueObjective, Objective, Outcome, joined
+from .optimization.optimization import Optimization
 
 
 class Watch(Protocol):

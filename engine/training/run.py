@@ -14,15 +14,15 @@ import msgspec
 from ..errors import LabError
 from ..project.document import ParamValue, TrainingSetup
 from ..protocol import ErrorReport, TrainingMemory, TrainingSnapshot, TrainingState
-from . import checkpoints
-from .checkpoints import Checkpoint
+from .checkpoints import checkpoint_files
+from .checkpoints.checkpoint_files import Checkpoint
+from .checkpoints.kept_states import KeptStates
 from .failures import explain
-from .kept_states import KeptStates
+from .figures.memory import training_memory
+from .figures.metrics import Diverged
+from .figures.pace import SNAPSHOT_INTERVAL_S, Speed
 from .loop import TrainingLoop
-from .memory import training_memory
-from .metrics import Diverged
-from .objective import Objective
-from .pace import SNAPSHOT_INTERVAL_S, Speed
+from .objectives.objective import Objective
 
 CHECKPOINT_INTERVAL_S = 2.0
 CHECKPOINT_SHARE = 0.05
@@ -265,7 +265,7 @@ class TrainingRun:
         checkpoint = self.loop.checkpoint(self.id)
         started = perf_counter()
         try:
-            self.checkpoint_path = str(checkpoints.save(checkpoint))
+            self.checkpoint_path = str(checkpoint_files.save(checkpoint))
             self.checkpoint_step = self.step
         except LabError as error:
             self.warning = explain(error, self.loop.setup, self.loop.learning_rate)

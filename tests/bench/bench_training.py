@@ -28,8 +28,8 @@ from engine.datasets.dataset import epoch_order
 from engine.datasets.load import load_dataset
 from engine.project.document import DataSetup, TrainingSetup
 from engine.protocol import encode_snapshot
+from engine.training.figures.pace import ALWAYS_MEASURED_STEPS
 from engine.training.loop import TrainingLoop
-from engine.training.pace import ALWAYS_MEASURED_STEPS
 from engine.training.run import TrainingRun
 
 ROUNDS = 11

@@ -17,8 +17,8 @@ from engine.exporting import check_fits, load_weights
 from engine.project.document import DataSetup, TrainingSetup
 from engine.protocol import TrainingSnapshot, decode_snapshot, encode_snapshot
 from engine.tensors.plain import tensor_problem
-from engine.training import checkpoints
-from engine.training.checkpoint_fields import encode
+from engine.training.checkpoints import checkpoint_files
+from engine.training.checkpoints.checkpoint_fields import encode
 from engine.training.loop import TrainingLoop
 from engine.training.run import TrainingRun
 from tests.fuzz.mutate import CANARY, broken_bytes, damaged, nasty
@@ -125,7 +125,7 @@ class Weights:
         if path.suffix == ".safetensors":
             return outcome
         try:
-            saved = checkpoints.load(path)
+            saved = checkpoint_files.load(path)
             run = TrainingRun(TrainingLoop(make_model(), SETUP), saved, str(path))
         except LabError as error:
             _require_words(error, path)

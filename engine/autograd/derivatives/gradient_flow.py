@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from ...compiled import own_modules
 from ...project.document import TrainingSetup
+from ...training.figures.metrics import Diverged
 from ...training.loop import TrainingLoop
-from ...training.metrics import Diverged
-from ...training.objective import Objective, Outcome
+from ...training.objectives.objective import Objective, Outcome
 
 VANISHING = 1e-3
 """At this fraction of the largest layer's gradient (root mean square) or less, gradients vanish."""

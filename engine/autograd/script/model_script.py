@@ -12,7 +12,7 @@ from torch.nn import functional
 from ...errors import LabError
 from ...models.code import write
 from ...models.forward import ForwardPass
-from ...training.components import OneHotMSELoss
+from ...training.components.losses import OneHotMSELoss
 
 _MAIN = 'if __name__ == "__main__":'
 

@@ -1,2 +1,2 @@
 """Answers about data sets.
-Not here: the forward pass of a batch (`handlers/models.py`), training (`handlers/training.py`)."""
+Not here: the forward pass of a batch (`handlers/models.py`), training (`handlers/training`)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.handlers import training as training_handlers
+from engine.handlers.training import train as training_handlers
 from engine.lab import Lab
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, Objective

@@ -20,7 +20,7 @@ from engine.models.live import LiveModel
 from engine.project.document import DataSetup, Project, Schedule, TrainingSetup, replace
 from engine.project.edits import loss_block
 from engine.training.loop import TrainingLoop
-from engine.training.objective import CatalogueObjective
+from engine.training.objectives.objective import CatalogueObjective
 
 TEMPLATES = ["mlp", "lenet", "residual_mlp", "lstm", "attention"]
 

@@ -19,8 +19,9 @@ from engine.protocol import (
     StepTrainingCommand,
     TrainCommand,
 )
-from engine.training import kept_states, run
-from engine.training.kept_states import KeptStates
+from engine.training import run
+from engine.training.checkpoints import kept_states
+from engine.training.checkpoints.kept_states import KeptStates
 from engine.training.loop import TrainingLoop
 
 from .test_training_handlers import MLP, Client, assert_equal

@@ -23,7 +23,7 @@ from engine.protocol import (
     encode_snapshot,
 )
 from engine.session import Session
-from engine.training.pace import FREE_STEPS, Budget
+from engine.training.figures.pace import FREE_STEPS, Budget
 from tests.engine.handlers.test_training_handlers import MLP, SETUP
 
 BEGIN = """
@@ -387,8 +387,8 @@ def test_while_train_has_a_run_a_cells_loop_is_not_shown(desk: Desk) -> None:
 
 
 def test_a_long_loop_takes_no_more_memory(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.training.pace.FREE_STEPS", 10**9)
-    monkeypatch.setattr("engine.training.metrics.HISTORY_ROWS", 100)
+    monkeypatch.setattr("engine.training.figures.pace.FREE_STEPS", 10**9)
+    monkeypatch.setattr("engine.training.figures.metrics.HISTORY_ROWS", 100)
     made: list[OwnLoop] = []
 
     def loop_made(*args: Any) -> OwnLoop:
@@ -419,7 +419,7 @@ for i in range(3000):
 
 def test_measuring_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("engine.training.pace.perf_counter", lambda: now)
+    monkeypatch.setattr("engine.training.figures.pace.perf_counter", lambda: now)
     budget = Budget()
     for step in range(FREE_STEPS):
         assert budget.takes(step)

@@ -27,7 +27,7 @@ from engine.protocol import (
     TrainingSnapshot,
 )
 from engine.session import handler_of
-from engine.training.batches import tensors_in
+from engine.training.objectives.batches import tensors_in
 
 from .conftest import Ask
 from .eight import CASES, SEED, SETUP, Case, imported, plain_epoch

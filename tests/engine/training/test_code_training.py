@@ -13,8 +13,10 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from engine.errors import LabError
 from engine.project.document import TrainingSetup, replace
-from engine.training import checkpoints
-from engine.training.batches import (
+from engine.training.checkpoints import checkpoint_files
+from engine.training.figures.metrics import StepRow
+from engine.training.loop import TrainingLoop
+from engine.training.objectives.batches import (
     batches_of,
     generators_of,
     in_order,
@@ -23,9 +25,7 @@ from engine.training.batches import (
     samples_in,
     tensors_in,
 )
-from engine.training.code_objective import CodeObjective, compile_step, outcome_of
-from engine.training.loop import TrainingLoop
-from engine.training.metrics import StepRow
+from engine.training.objectives.code_objective import CodeObjective, compile_step, outcome_of
 
 SETUP = TrainingSetup(optimizer_params={"lr": 0.01}, batch_size=16, epochs=3, seed=5)
 
@@ -125,10 +125,10 @@ def test_a_run_resumed_within_an_epoch_goes_on_bit_for_bit(
     while first.step < 8:  # three batches into the second epoch
         next(steps)
     steps.close()
-    path = checkpoints.save(first.checkpoint("run"))
+    path = checkpoint_files.save(first.checkpoint("run"))
     resumed_model = noisy()
     resumed = loop_of(resumed_model, samples(), samples(20))
-    resumed.restore(checkpoints.load(path))
+    resumed.restore(checkpoint_files.load(path))
     for _ in resumed.steps():
         pass
     for a, b in zip(
@@ -321,10 +321,10 @@ def test_a_loader_with_a_generator_of_its_own_is_resumed_and_left_as_it_was(
     while first.step < 8:  # three batches into the second epoch
         next(running)
     running.close()
-    path = checkpoints.save(first.checkpoint("run"))
+    path = checkpoint_files.save(first.checkpoint("run"))
     assert torch.equal(own.get_state(), at_first)
     resumed = loop_of(noisy(), loader)
-    resumed.restore(checkpoints.load(path))
+    resumed.restore(checkpoint_files.load(path))
     for _ in resumed.steps():
         pass
     resumed.flush()

@@ -12,7 +12,7 @@ import torch
 from engine.errors import LabError
 from engine.project.catalogue import optimizers
 from engine.project.updates import options_of, update_rule
-from engine.training.first_update import first_update
+from engine.training.optimization.first_update import first_update
 
 CHOICES = {
     "optim.SGD": {

@@ -16,9 +16,9 @@ from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.project import catalogue
 from engine.project.document import DataSetup, Schedule, TrainingSetup, replace
-from engine.training import checkpoints
+from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop
-from engine.training.objective import Outcome, joined
+from engine.training.objectives.objective import Outcome, joined
 from engine.training.run import TrainingRun
 
 MOONS = TrainingSetup(data=DataSetup("moons", {"samples": 100}), batch_size=32, epochs=3, seed=7)
@@ -226,9 +226,9 @@ def check_resumed(setup: TrainingSetup, pieces: int, bias: bool = True) -> None:
     for _ in range(pieces):
         next(steps)
     steps.close()
-    path = checkpoints.save(killed.checkpoint("run"))
+    path = checkpoint_files.save(killed.checkpoint("run"))
     resumed = TrainingLoop(mlp(bias), setup)
-    resumed.restore(checkpoints.load(path))
+    resumed.restore(checkpoint_files.load(path))
     finish(resumed)
     assert resumed.step == straight.step
     for found, wanted in zip(resumed.model.parameters(), straight.model.parameters(), strict=True):
@@ -394,13 +394,13 @@ def test_a_damaged_state_is_named_and_the_model_stays(
     loop = TrainingLoop(mlp(), setup)
     next(steps := loop.steps())
     steps.close()
-    path = checkpoints.save(loop.checkpoint("run"))
+    path = checkpoint_files.save(loop.checkpoint("run"))
     fields = torch.load(path, weights_only=True)
     change(fields)
     torch.save(fields, path)
     model = mlp()
     with pytest.raises(LabError, match=words):
-        TrainingRun(TrainingLoop(model, setup), checkpoints.load(path))
+        TrainingRun(TrainingLoop(model, setup), checkpoint_files.load(path))
     assert torch.equal(model.get_parameter("0.weight"), mlp().get_parameter("0.weight"))
 
 

@@ -14,8 +14,8 @@ from torch import nn
 
 from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
-from engine.training import checkpoints
-from engine.training.checkpoints import Checkpoint
+from engine.training.checkpoints import checkpoint_files
+from engine.training.checkpoints.checkpoint_files import Checkpoint
 from engine.training.loop import TrainingLoop
 from engine.training.run import TrainingRun
 
@@ -29,7 +29,7 @@ def train_until(loop: TrainingLoop, pieces: int) -> None:
 
 
 def saved(loop: TrainingLoop, run: str = "run") -> Path:
-    return checkpoints.save(loop.checkpoint(run))
+    return checkpoint_files.save(loop.checkpoint(run))
 
 
 def untimed(rows: list) -> list[tuple]:
@@ -59,7 +59,7 @@ def test_a_resumed_run_equals_a_straight_one_bit_for_bit(
     nn.init.zeros_(model.get_parameter("0.weight"))
     torch.manual_seed(1234)  # another process has other weights and random numbers
     resumed = TrainingLoop(model, setup)
-    resumed.restore(checkpoints.load(path))
+    resumed.restore(checkpoint_files.load(path))
     assert resumed.step == killed.step
     for _ in resumed.steps():
         pass
@@ -77,20 +77,20 @@ def test_a_checkpoint_comes_back_as_it_was(
     loop = TrainingLoop(make_mlp(), moons)
     train_until(loop, 7)
     written = loop.checkpoint("run")
-    path = checkpoints.save(written)
+    path = checkpoint_files.save(written)
     assert path == data_folder / "runs" / "run" / "step-00000005.pt"
-    read = checkpoints.load(path)
+    read = checkpoint_files.load(path)
     for field in Checkpoint.__struct_fields__:
         if field not in ("model", "optimizer", "rng", "epoch_rng"):
             assert getattr(read, field) == getattr(written, field), field
-    assert checkpoints.load(path).model.keys() == loop.model.state_dict().keys()
+    assert checkpoint_files.load(path).model.keys() == loop.model.state_dict().keys()
     assert torch.load(path, weights_only=True)["run"] == "run"
 
 
 def test_the_last_checkpoints_and_runs_are_kept(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "KEPT_RUNS", 2)
+    monkeypatch.setattr(checkpoint_files, "KEPT_RUNS", 2)
     loop = TrainingLoop(make_mlp(), moons)
     for _ in loop.steps():
         path = saved(loop)
@@ -101,7 +101,7 @@ def test_the_last_checkpoints_and_runs_are_kept(
     for age, run in enumerate(("run", "second", "third")):
         path = saved(loop, run)
         os.utime(path.parent, (age, age))
-    runs = sorted(folder.name for folder in checkpoints.runs_folder().iterdir())
+    runs = sorted(folder.name for folder in checkpoint_files.runs_folder().iterdir())
     assert runs == ["second", "third"]
 
 
@@ -124,7 +124,7 @@ def test_a_run_can_be_resumed_for_more_epochs_and_with_another_learning_rate(
         pass
     setup = replace(moons, epochs=5, optimizer_params={"lr": 0.5})
     longer = TrainingLoop(make_mlp(), setup)
-    longer.restore(checkpoints.load(saved(loop)))
+    longer.restore(checkpoint_files.load(saved(loop)))
     for _ in longer.steps():
         pass
     assert [row.epoch for row in longer.metrics.epochs] == [1, 2, 3, 4, 5]
@@ -143,7 +143,7 @@ def test_a_run_can_be_resumed_for_more_epochs_and_with_another_learning_rate(
 def test_a_checkpoint_of_another_set_up_is_refused(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], change: dict, words: str
 ) -> None:
-    saved_run = checkpoints.load(saved(TrainingLoop(make_mlp(), moons)))
+    saved_run = checkpoint_files.load(saved(TrainingLoop(make_mlp(), moons)))
     with pytest.raises(LabError, match=words):
         TrainingRun(TrainingLoop(make_mlp(), replace(moons, **change)), saved_run)
 
@@ -151,7 +151,7 @@ def test_a_checkpoint_of_another_set_up_is_refused(
 def test_a_checkpoint_of_another_model_is_refused_and_nothing_changes(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
-    saved_run = checkpoints.load(saved(TrainingLoop(make_mlp(), moons)))
+    saved_run = checkpoint_files.load(saved(TrainingLoop(make_mlp(), moons)))
     other = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
     weight = other.get_parameter("0.weight")
     before = weight.clone()
@@ -162,7 +162,7 @@ def test_a_checkpoint_of_another_model_is_refused_and_nothing_changes(
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"There is no checkpoint .*gone\.pt"):
-        checkpoints.load(tmp_path / "gone.pt")
+        checkpoint_files.load(tmp_path / "gone.pt")
 
 
 @pytest.mark.parametrize("kept", [0, 10, 1000, -1])
@@ -172,7 +172,7 @@ def test_a_half_written_file_is_told(
     path = saved(TrainingLoop(make_mlp(), moons))
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(LabError, match="damaged or of another kind") as caught:
-        checkpoints.load(path)
+        checkpoint_files.load(path)
     assert "weights_only" not in str(caught.value) + caught.value.hint
 
 
@@ -196,7 +196,7 @@ def test_a_foreign_file_is_told_and_not_executed(
     monkeypatch.chdir(tmp_path)
     torch.save(content, "foreign.pt")
     with pytest.raises(LabError, match=words):
-        checkpoints.load("foreign.pt")
+        checkpoint_files.load("foreign.pt")
     assert not Path("ran").exists()
 
 
@@ -207,7 +207,7 @@ def test_a_run_name_that_leaves_the_folder_is_refused(
     fields = torch.load(path, weights_only=True)
     torch.save({**fields, "run": "../elsewhere"}, tmp_path / "bad.pt")
     with pytest.raises(LabError, match="is not a name of a folder"):
-        checkpoints.load(tmp_path / "bad.pt")
+        checkpoint_files.load(tmp_path / "bad.pt")
 
 
 def changed(path: Path, **changes: object) -> Path:
@@ -279,7 +279,7 @@ def test_a_field_of_a_wrong_type_is_named_with_its_file(
 ) -> None:
     path = changed(saved(TrainingLoop(make_mlp(), moons)), **{field: value})
     with pytest.raises(LabError, match=words) as caught:
-        checkpoints.load(path)
+        checkpoint_files.load(path)
     assert str(caught.value).startswith(f"{path} is not a checkpoint of a training run. ")
 
 
@@ -288,7 +288,7 @@ def test_the_generator_of_another_device_is_read_without_that_device(
 ) -> None:
     loop = TrainingLoop(make_mlp(), moons)
     states = {**loop.checkpoint("run").rng, "cuda": torch.zeros(16, dtype=torch.uint8)}
-    read = checkpoints.load(changed(saved(loop), rng=states))
+    read = checkpoint_files.load(changed(saved(loop), rng=states))
     assert {name: len(state) for name, state in read.rng.items()} == {
         "cpu": len(states["cpu"]), "cuda": 16}  # fmt: skip
     TrainingRun(TrainingLoop(make_mlp(), moons), read)
@@ -312,7 +312,7 @@ def test_an_optimizer_state_that_does_not_fit_is_named_and_nothing_changes(
     path = saved(loop)
     optimizer = torch.load(path, weights_only=True)["optimizer"]
     optimizer["state"][0][entry] = value
-    checkpoint = checkpoints.load(changed(path, optimizer=optimizer))
+    checkpoint = checkpoint_files.load(changed(path, optimizer=optimizer))
     other = make_mlp()
     before = {name: tensor.clone() for name, tensor in other.state_dict().items()}
     with pytest.raises(
@@ -335,13 +335,13 @@ def test_an_optimizer_state_without_an_entry_or_of_no_parameter_is_told(
     loop = TrainingLoop(make_mlp(), moons)
     path = changed(saved(loop), optimizer={"state": state, "param_groups": []})
     with pytest.raises(LabError, match=words):
-        TrainingRun(TrainingLoop(make_mlp(), moons), checkpoints.load(path))
+        TrainingRun(TrainingLoop(make_mlp(), moons), checkpoint_files.load(path))
 
 
 def test_a_pipe_is_no_checkpoint_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.pt")
     with pytest.raises(LabError, match="damaged or of another kind"):
-        checkpoints.load(tmp_path / "pipe.pt")
+        checkpoint_files.load(tmp_path / "pipe.pt")
 
 
 def test_checkpoints_are_for_this_user_only(
@@ -350,7 +350,7 @@ def test_checkpoints_are_for_this_user_only(
     path = saved(TrainingLoop(make_mlp(), moons))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert stat.S_IMODE(checkpoints.runs_folder().stat().st_mode) == 0o700
+    assert stat.S_IMODE(checkpoint_files.runs_folder().stat().st_mode) == 0o700
 
 
 def test_a_folder_that_cannot_be_written_is_told(

@@ -9,7 +9,9 @@ from torch import nn
 
 from engine.errors import LabError
 from engine.project import catalogue
-from engine.training.components import find_device, make_loss, make_optimizer
+from engine.training.components.devices import find_device
+from engine.training.components.losses import make_loss
+from engine.training.components.optimizers import make_optimizer
 
 
 def predictions() -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from engine.project.document import TrainingSetup, replace
-from engine.training import checkpoints
+from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop
 from engine.training.run import TrainingRun
 
@@ -78,11 +78,11 @@ def test_a_resumed_run_goes_on_with_the_same_random_numbers(
     steps = loop.steps()
     for _ in range(4):
         next(steps)
-    path = checkpoints.save(loop.checkpoint("run"))
+    path = checkpoint_files.save(loop.checkpoint("run"))
     steps.close()
     torch.cuda.manual_seed(99)
     resumed = TrainingLoop(make_mlp(), on_cuda)
-    resumed.restore(checkpoints.load(path))
+    resumed.restore(checkpoint_files.load(path))
     for _ in resumed.steps():
         pass
     expected = straight.state_dict()

@@ -15,10 +15,10 @@ from torch.nn.functional import mse_loss
 from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
-from engine.training import objective as training_objective
+from engine.training.figures.metrics import Diverged, EpochTotals
 from engine.training.loop import TrainingLoop
-from engine.training.metrics import Diverged, EpochTotals
-from engine.training.objective import CatalogueObjective, Outcome, joined
+from engine.training.objectives import objective as training_objective
+from engine.training.objectives.objective import CatalogueObjective, Outcome, joined
 
 OPTIMIZERS = {
     "optim.SGD": ({"lr": 0.1, "momentum": 0.9, "nesterov": True}, torch.optim.SGD),
@@ -281,8 +281,8 @@ def test_a_set_up_that_cannot_be_trained_is_refused_in_words(
 def test_after_the_first_thousand_steps_fast_ones_get_no_row_but_count(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.training.pace.ALWAYS_MEASURED_STEPS", 2)
-    monkeypatch.setattr("engine.training.pace.MEASURE_INTERVAL_S", 1e9)
+    monkeypatch.setattr("engine.training.figures.pace.ALWAYS_MEASURED_STEPS", 2)
+    monkeypatch.setattr("engine.training.figures.pace.MEASURE_INTERVAL_S", 1e9)
     setup = replace(moons, epochs=1)
     loop = finish(TrainingLoop(make_mlp(), setup))
     assert [row.step for row in loop.metrics.history] == [1, 2]

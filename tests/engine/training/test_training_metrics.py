@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from engine.protocol import MAX_SNAPSHOT_BYTES, EpochRow, TrainingSnapshot, encode_snapshot
-from engine.training import metrics as module
-from engine.training.metrics import (
+from engine.training.figures import metrics as module
+from engine.training.figures.metrics import (
     HISTORY_EPOCHS,
     HISTORY_ROWS,
     ROWS_PER_SNAPSHOT,
@@ -23,7 +23,7 @@ from engine.training.metrics import (
     spread,
     thin,
 )
-from engine.training.objective import Outcome
+from engine.training.objectives.objective import Outcome
 
 
 def row(step: int, loss: float) -> StepRow:
@@ -64,7 +64,7 @@ def test_many_steps_held_give_the_same_figures_as_few(monkeypatch: pytest.Monkey
     for step in range(1, 6):
         add(together, step, loss=step)
     together.flush(0)
-    monkeypatch.setattr("engine.training.metrics.MAX_UNREDUCED_BYTES", 0)
+    monkeypatch.setattr("engine.training.figures.metrics.MAX_UNREDUCED_BYTES", 0)
     for step in range(1, 6):
         add(apart, step, loss=step)
     apart.flush(0)

@@ -11,9 +11,9 @@ from torch import nn
 
 from engine.project.document import TrainingSetup, replace
 from engine.protocol import TrainingSnapshot
-from engine.training import checkpoints
+from engine.training.checkpoints import checkpoint_files
+from engine.training.figures.memory import training_memory
 from engine.training.loop import TrainingLoop
-from engine.training.memory import training_memory
 from engine.training.run import TrainingRun
 
 
@@ -22,7 +22,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        for module in ("run", "pace"):
+        for module in ("run", "figures.pace"):
             monkeypatch.setattr(f"engine.training.{module}.perf_counter", lambda: self.now)
 
 
@@ -51,7 +51,7 @@ def test_the_last_snapshot_says_how_it_went(
     assert (last.epoch, last.epochs, last.device, last.error) == (3, 3, "cpu", None)
     assert last.epoch_rows[-1].epoch == 3
     assert (last.remaining_s, last.checkpoint_step) == (0.0, 9)
-    assert checkpoints.load(last.checkpoint).step == 9
+    assert checkpoint_files.load(last.checkpoint).step == 9
 
 
 def test_snapshots_are_due_thirty_times_a_second(
@@ -123,13 +123,13 @@ def test_writing_checkpoints_takes_a_twentieth_of_the_time_at_most(
 ) -> None:
     clock = Clock(monkeypatch)
     run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=100)))
-    save = checkpoints.save
+    save = checkpoint_files.save
 
-    def slow_save(checkpoint: checkpoints.Checkpoint) -> Path:
+    def slow_save(checkpoint: checkpoint_files.Checkpoint) -> Path:
         clock.now += 1.0
         return save(checkpoint)
 
-    monkeypatch.setattr(checkpoints, "save", slow_save)
+    monkeypatch.setattr(checkpoint_files, "save", slow_save)
     steps = run.steps()
     clock.now += 2.0
     next(steps)
@@ -153,7 +153,7 @@ def test_pausing_and_stopping_write_a_checkpoint_of_that_step(
     next(steps)
     snapshot = run.snapshot(state)
     assert (snapshot.state, snapshot.checkpoint_step) == (state, 1)
-    weights = checkpoints.load(snapshot.checkpoint).model
+    weights = checkpoint_files.load(snapshot.checkpoint).model
     assert torch.equal(weights["0.weight"], run.loop.model.state_dict()["0.weight"])
     steps.close()
 
@@ -168,7 +168,7 @@ def test_a_resumed_run_shows_its_whole_history_first(
     stopped = run.snapshot("stopped")
     steps.close()
 
-    again = TrainingRun(TrainingLoop(make_mlp(), moons), checkpoints.load(stopped.checkpoint))
+    again = TrainingRun(TrainingLoop(make_mlp(), moons), checkpoint_files.load(stopped.checkpoint))
     first = again.snapshot("running")
     assert (first.run, first.step) == (stopped.run, 5)
     assert first.steps.step == (1, 2, 3, 4, 5)

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.errors import LabError
-from engine.training.code_objective import compile_step, outcome_of
-from engine.training.usual_steps import described, write_step
+from engine.training.objectives.code_objective import compile_step, outcome_of
+from engine.training.objectives.usual_steps import described, write_step
 
 G = torch.Generator().manual_seed(3)
 X, IMAGE = torch.randn(6, 4, generator=G), torch.randn(2, 3, 5, 5, generator=G)

@@ -32,7 +32,8 @@ from engine.protocol import (
     ReadFlowCommand,
 )
 from engine.session import Session
-from engine.training.components import make_loss, make_optimizer
+from engine.training.components.losses import make_loss
+from engine.training.components.optimizers import make_optimizer
 
 TEMPLATES = Path(__file__).parents[4] / "assets" / "templates"
 MLP = load(TEMPLATES / "mlp.tlab")

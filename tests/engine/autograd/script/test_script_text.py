@@ -28,7 +28,7 @@ from engine.protocol import (
     ZeroGradientsCommand,
 )
 from engine.session import handler_of
-from engine.training.components import OneHotMSELoss
+from engine.training.components.losses import OneHotMSELoss
 from tests.engine.autograd.backward.test_roots import ask, console, run
 from tests.engine.autograd.script.script_runs import exported, run_here, same
 

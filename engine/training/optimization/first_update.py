@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from ..project.catalogue import optimizers
-from ..project.document import ParamValue
-from ..project.updates import options_of, update_rule
-from ..protocol import ParameterUpdate
-from .components import make_optimizer
+from ...project.catalogue import optimizers
+from ...project.document import ParamValue
+from ...project.updates import options_of, update_rule
+from ...protocol import ParameterUpdate
+from ..components.optimizers import make_optimizer
 
 
 def first_update(

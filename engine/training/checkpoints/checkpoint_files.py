@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from ..data_folder import data_folder
-from ..errors import LabError
-from ..project.atomic import private_folder, regular_target, write_atomically
+from ...data_folder import data_folder
+from ...errors import LabError
+from ...project.atomic import private_folder, regular_target, write_atomically
 from .checkpoint_fields import FORMAT, Checkpoint, FieldProblem, decode, encode
 
 __all__ = ["Checkpoint", "load", "newest_of_each_run", "runs_folder", "save"]

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from ..datasets.dataset import epoch_order
-from ..datasets.load import load_dataset
-from ..project.document import ParamValue, TrainingSetup
-from .components import make_loss
+from ...datasets.dataset import epoch_order
+from ...datasets.load import load_dataset
+from ...project.document import ParamValue, TrainingSetup
+from ..components.losses import make_loss
 
 RMSE = "RMSE"
 """A figure of this name is the root of a mean of squares, also over an epoch."""

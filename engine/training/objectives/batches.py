@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from ..errors import LabError
+from ...errors import LabError
 
 KINDS = "Data is a Dataset, a DataLoader, a tuple of tensors, or a function that returns batches."
 

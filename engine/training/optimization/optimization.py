@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from torch.nn import utils
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from ..errors import LabError
-from ..project.document import ParamValue, TrainingSetup, replace
+from ...errors import LabError
+from ...project.document import ParamValue, TrainingSetup, replace
+from ..checkpoints.checkpoint_fields import Checkpoint, FieldProblem
+from ..components.optimizers import make_optimizer
+from ..components.schedulers import check_length, make_scheduler
 from .autocast import Autocast
-from .checkpoint_fields import Checkpoint, FieldProblem
-from .components import check_length, make_optimizer, make_scheduler
 from .optimizer_state import check_optimizer_state, restore_scheduler, scheduler_state
 
 

@@ -8,13 +8,13 @@ from contextlib import closing, nullcontext
 
 from torch import nn
 
-from ..advice.first_steps import FirstSteps
-from ..errors import LabError
-from ..lab import Lab
-from ..loops.hooks import steps_shown
-from ..models.check import require_runnable
-from ..project.subject import CanvasSubject
-from ..protocol import (
+from ...advice.first_steps import FirstSteps
+from ...errors import LabError
+from ...lab import Lab
+from ...loops.hooks import steps_shown
+from ...models.check import require_runnable
+from ...project.subject import CanvasSubject
+from ...protocol import (
     AdjustTrainingCommand,
     CheckpointSnapshot,
     FindCheckpointCommand,
@@ -23,23 +23,23 @@ from ..protocol import (
     Snapshot,
     TrainCommand,
 )
-from ..subjects.subject import CodeModel
-from ..training import checkpoints
-from ..training.checkpoint_match import check_change, check_match
-from ..training.loop import TrainingLoop
-from ..training.objective import Objective
-from ..training.run import TrainingRun, Way
-from .console import output_of
-from .holding import steps_held
-from .subjects import find_subject, forget_weights, objective_of
+from ...subjects.subject import CodeModel
+from ...training.checkpoints import checkpoint_files
+from ...training.checkpoints.checkpoint_match import check_change, check_match
+from ...training.loop import TrainingLoop
+from ...training.objectives.objective import Objective
+from ...training.run import TrainingRun, Way
+from ..console import output_of
+from ..holding import steps_held
+from ..subjects import find_subject, forget_weights, objective_of
 
 
 def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
     """Answer with a CheckpointSnapshot. Raises LabError if the model is not complete."""
     model = find_subject(lab, command.subject, command.model, command.training).module
-    for path in checkpoints.newest_of_each_run():
+    for path in checkpoint_files.newest_of_each_run():
         try:
-            saved = checkpoints.load(path)
+            saved = checkpoint_files.load(path)
             check_match(saved, command.training, model)
             written_s = path.stat().st_mtime
         except (LabError, OSError):  # it is damaged, of another model, or gone by now
@@ -59,7 +59,7 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     """
     if isinstance(command.subject, CanvasSubject):
         require_runnable(command.model, command.training)
-    resume = checkpoints.load(command.checkpoint) if command.checkpoint else None
+    resume = checkpoint_files.load(command.checkpoint) if command.checkpoint else None
     if command.fresh and command.to_step is None:
         forget_weights(lab, command.subject, command.model, command.training)
     subject = find_subject(lab, command.subject, command.model, command.training)

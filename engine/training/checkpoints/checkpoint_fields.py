@@ -11,10 +11,10 @@ import msgspec
 import torch
 from torch import Tensor
 
-from ..project.document import TrainingSetup
-from ..protocol import EpochRow
-from ..tensors.plain import described, is_name, tensor_problem
-from .metrics import EpochTotals, StepRow
+from ...project.document import TrainingSetup
+from ...protocol import EpochRow
+from ...tensors.plain import described, is_name, tensor_problem
+from ..figures.metrics import EpochTotals, StepRow
 
 FORMAT = 3
 Number = int | float

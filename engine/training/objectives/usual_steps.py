@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import LabError
-from ..signatures import required_parameters
-from ..trial import on_trial
+from ...errors import LabError
+from ...signatures import required_parameters
+from ...trial import on_trial
 from .batches import tensors_in
 
 _WRITE = "Write the step yourself: def step(batch): ... return loss."

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import LabError
+from ...errors import LabError
 from .batches import batches_of, generators_of, in_order, length_of, moved, samples_in, skipped
 from .objective import Outcome
 

@@ -8,7 +8,7 @@ import psutil
 import torch
 from torch import Tensor, nn
 
-from ..protocol import TrainingMemory
+from ...protocol import TrainingMemory
 
 _process = psutil.Process()
 

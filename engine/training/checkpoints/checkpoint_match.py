@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from ..errors import LabError
-from ..project.document import TrainingSetup
+from ...errors import LabError
+from ...project.document import TrainingSetup
 from .checkpoint_fields import Checkpoint
 
 _OF_DATA = {"data": "data set", "batch_size": "batch size", "seed": "seed"}

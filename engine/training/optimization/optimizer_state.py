@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from ..tensors.plain import described
-from .checkpoint_fields import FieldProblem, Number
+from ...tensors.plain import described
+from ..checkpoints.checkpoint_fields import FieldProblem, Number
 
 
 def check_optimizer_state(

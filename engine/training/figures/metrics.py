@@ -16,8 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..protocol import EpochRow, StepColumns
-from .objective import PERPLEXITY, RMSE, Outcome
+from ...protocol import EpochRow, StepColumns
+from ..objectives.objective import PERPLEXITY, RMSE, Outcome
 
 ACCURACY = "accuracy"
 """A figure of this name has the place of the accuracy that is counted from scores and labels."""

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import LabError
-from ..project.document import Precision
-from .checkpoint_fields import FieldProblem, Number
+from ...errors import LabError
+from ...project.document import Precision
+from ..checkpoints.checkpoint_fields import FieldProblem, Number
 
 
 class Autocast(AbstractContextManager[None]):

@@ -1,0 +1,4 @@
+"""The state of a run at a step: fields, file, states kept in memory, and whether it fits.
+
+Not here: the optimizer's own state (`training/optimization`).
+"""
