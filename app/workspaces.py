@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from app.presenters.autograd.trace import TracePresenter
     from app.presenters.model.structure import StructurePresenter
     from app.presenters.model.workspace import ModelPresenter
-    from app.presenters.parameters import ParametersPresenter
     from app.presenters.start import StartPresenter
     from app.presenters.tensors.workspace import TensorsPresenter
-    from app.presenters.train import TrainPresenter
+    from app.presenters.train.parameters import ParametersPresenter
+    from app.presenters.train.train import TrainPresenter
 
 
 class Workspaces(QObject):
@@ -263,10 +263,10 @@ class Workspaces(QObject):
 
     @cached_property
     def train(self) -> TrainPresenter:
-        from app.presenters.data import DataPresenter
-        from app.presenters.objective import ObjectivePresenter
-        from app.presenters.parameters import ParametersPresenter
-        from app.presenters.train import TrainPresenter
+        from app.presenters.train.data import DataPresenter
+        from app.presenters.train.objective import ObjectivePresenter
+        from app.presenters.train.parameters import ParametersPresenter
+        from app.presenters.train.train import TrainPresenter
         from widgets.training.train_view import TrainView
 
         view = TrainView()

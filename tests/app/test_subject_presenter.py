@@ -7,7 +7,7 @@ import pytest
 from app.presenters.export import ExportPresenter
 from app.presenters.python_files import PythonFiles
 from app.presenters.subject import SubjectPresenter
-from app.presenters.train import TrainPresenter
+from app.presenters.train.train import TrainPresenter
 from engine.project import edits
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import (

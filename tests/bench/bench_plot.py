@@ -19,8 +19,8 @@ import pyqtgraph as pg
 from PySide6.QtWidgets import QApplication
 
 from widgets import theme
-from widgets.training.plots import LivePlot
-from widgets.training.series import Series, Track
+from widgets.training.plots.plots import LivePlot
+from widgets.training.plots.series import Series, Track
 
 ROUNDS, MORE = 30, 10
 SIZE = (800, 300)

@@ -23,12 +23,12 @@ from widgets import make
 from widgets.advice.note_list import FindingList
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
-from widgets.training.figure_plots import figure_plot, is_watched, place_of
 from widgets.training.parameter_pane import ParameterPane
-from widgets.training.plots import LivePlot
+from widgets.training.plots.figure_plots import figure_plot, is_watched, place_of
+from widgets.training.plots.plots import LivePlot
+from widgets.training.plots.series import Series
 from widgets.training.run_bar import DIVERGED, EngineState, RunBar
-from widgets.training.series import Series
-from widgets.training.setup_form import SetupForm
+from widgets.training.settings.setup_form import SetupForm
 from widgets.vertical_scroll import VerticalScroll
 
 FRAME_MS = 16

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.presenters.objective import ObjectivePresenter
-from app.presenters.train import TrainPresenter
+from app.presenters.train.objective import ObjectivePresenter
+from app.presenters.train.train import TrainPresenter
 from engine.project import edits
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import FileObject, FileSnapshot, Variable, VariablesSnapshot

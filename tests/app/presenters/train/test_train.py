@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.presenters.train import TrainPresenter
+from app.presenters.train.train import TrainPresenter
 from app.selection.references import Module
 from engine.project import edits
 from engine.project.document import replace

@@ -9,7 +9,7 @@ from engine.project.document import Column, replace
 from engine.protocol import ColumnFigures, DataSnapshot
 from widgets import make
 from widgets.text import format_number
-from widgets.training.choices import Choice, show_choice
+from widgets.training.settings.choices import Choice, show_choice
 
 _ROLES = (
     ("feature", "feature", "The model gets it"),

@@ -38,7 +38,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
-from widgets.training.figure_plots import watched_module
+from widgets.training.plots.figure_plots import watched_module
 from widgets.training.train_view import TrainView
 
 TRAIN = "train"

@@ -11,7 +11,7 @@ from engine.project.catalogue import schedulers
 from engine.project.document import Project, Schedule, TrainingSetup, replace
 from widgets.fields import TextField
 from widgets.forms import ParamForm
-from widgets.training.step_form import StepForm
+from widgets.training.settings.step_form import StepForm
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from engine.protocol import (
     VariablesSnapshot,
     WriteStepCommand,
 )
-from widgets.training.setup_form import SetupForm
+from widgets.training.settings.setup_form import SetupForm
 
 _NO_DATA = ("module", "optimizer", "number", "function")
 """Kinds of variables that are no data."""

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton
 from engine.project.document import Column, DataSetup
 from engine.protocol import ClassCount, ColumnFigures, DataSnapshot, NamedColumn
 from tests.labels import said
-from widgets.training.data_form import DataForm, kind_for
+from widgets.training.settings.data_form import DataForm, kind_for
 
 CSV = DataSetup("csv", path="/data/a.csv")
 TABLE = DataSnapshot(

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 
 from engine.project.subject import Objective
 from engine.protocol import StepSnapshot
-from widgets.training.objective_form import ObjectiveForm
+from widgets.training.settings.objective_form import ObjectiveForm
 
 USUAL = StepSnapshot(
     task="regression", source="def step(batch):\n    return 1\n", batch="float32 (4,)"

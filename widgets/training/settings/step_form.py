@@ -19,7 +19,7 @@ from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
-from widgets.training.choices import Choice, set_text, show_choice, with_value
+from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
 
 _DEFAULT = TrainingSetup()
 _EACH = Param(

@@ -10,7 +10,7 @@ from engine.project.catalogue import datasets
 from engine.project.document import Project
 from engine.project.subject import CanvasSubject
 from engine.protocol import DataSnapshot, DescribeDataCommand, ErrorReport
-from widgets.training.data_form import DataForm
+from widgets.training.settings.data_form import DataForm
 
 
 class DataPresenter(QObject):

@@ -10,8 +10,8 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel
 
 from widgets import make
-from widgets.training.plot_canvas import series_color
-from widgets.training.series import Series
+from widgets.training.plots.plot_canvas import series_color
+from widgets.training.plots.series import Series
 
 _NAMES: tuple[Callable[[Series], str], ...] = (
     lambda line: line.title,

@@ -16,10 +16,10 @@ from widgets import make
 from widgets.forms import ParamForm
 from widgets.text import format_bytes
 from widgets.theme import GRID
-from widgets.training.choices import Choice, set_text, show_choice, with_value
-from widgets.training.data_form import DataForm
-from widgets.training.objective_form import ObjectiveForm
-from widgets.training.step_form import StepForm
+from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
+from widgets.training.settings.data_form import DataForm
+from widgets.training.settings.objective_form import ObjectiveForm
+from widgets.training.settings.step_form import StepForm
 
 _DEFAULT = TrainingSetup()
 _RUN = (

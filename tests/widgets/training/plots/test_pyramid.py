@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from widgets.training.pyramid import FACTOR, Pyramid
+from widgets.training.plots.pyramid import FACTOR, Pyramid
 
 series = hnp.arrays(
     np.float64,

@@ -20,8 +20,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QMessage
 
 from widgets import theme
 from widgets.save_picture import image_of, save_picture
-from widgets.training.plots import MARGIN, LivePlot
-from widgets.training.series import CAPACITY, SMOOTHING, Series, Track
+from widgets.training.plots.plots import MARGIN, LivePlot
+from widgets.training.plots.series import CAPACITY, SMOOTHING, Series, Track
 
 
 @pytest.fixture

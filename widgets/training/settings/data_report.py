@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 from engine.protocol import DataSnapshot
 from widgets import make
 from widgets.theme import GRID
-from widgets.training.column_table import ColumnTable
+from widgets.training.settings.column_table import ColumnTable
 
 _SHOWN_CLASSES = 12
 _SHOWN_SKIPPED = 5

@@ -10,7 +10,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from widgets.training.pyramid import Floats, Pyramid, check_rising
+from widgets.training.plots.pyramid import Floats, Pyramid, check_rising
 
 SMOOTHING = 0.9
 """Weight of the past in the exponential moving average."""

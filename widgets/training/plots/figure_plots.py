@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from engine.protocol import WATCHED_FIGURES, WHOLE_SUBJECT
-from widgets.training.plots import LivePlot
-from widgets.training.series import Series
+from widgets.training.plots.plots import LivePlot
+from widgets.training.plots.series import Series
 
 _MEAN, _STD, _ZEROS, _NORM, _GRADIENT, _PARAMETERS = WATCHED_FIGURES
 _WATCHED = {

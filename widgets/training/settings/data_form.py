@@ -16,8 +16,8 @@ from engine.project.limits import MAX_SEED
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
-from widgets.training.choices import Choice, set_text, show_choice, with_value
-from widgets.training.data_report import DataReport
+from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
+from widgets.training.settings.data_report import DataReport
 
 _PREVIEW_TIP = "What is in the data: samples, classes, columns, first rows, what was skipped."
 _DEFAULT = DataSetup()

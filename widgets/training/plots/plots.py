@@ -24,9 +24,9 @@ from widgets import make, theme
 from widgets.save_picture import add_picture_actions
 from widgets.text import format_number
 from widgets.theme import GRID
-from widgets.training.legend import Legend, WrappedWords
-from widgets.training.plot_canvas import PlotCanvas
-from widgets.training.series import Series, Track, write_csv
+from widgets.training.plots.legend import Legend, WrappedWords
+from widgets.training.plots.plot_canvas import PlotCanvas
+from widgets.training.plots.series import Series, Track, write_csv
 
 WHEEL_STEP = 1.25
 """The zoom of one notch of the wheel."""

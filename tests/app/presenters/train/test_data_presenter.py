@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from app.presenters.data import DataPresenter
+from app.presenters.train.data import DataPresenter
 from engine.project import edits
 from engine.project.document import DataSetup, replace
 from engine.protocol import DataSnapshot, DescribeDataCommand, ErrorReport, ErrorSnapshot
 from tests.labels import said
-from widgets.training.data_form import DataForm
+from widgets.training.settings.data_form import DataForm
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFont, QPainter
 from widgets import theme
 from widgets.text import format_number
 from widgets.theme import GRID
-from widgets.training.series import Series
+from widgets.training.plots.series import Series
 
 FAINT = 0.35
 """The share of its colour that the raw line keeps under the smoothed one."""
