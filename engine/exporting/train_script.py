@@ -73,6 +73,7 @@ def main():
     options = argparse.ArgumentParser(description="Train the model.")
     options.add_argument("--out", help="write the trained state_dict here (.pt)")
     out = options.parse_args().out
+    torch.set_num_threads({threads})  # as in the lab: it decides the last bits of sums
     data = torch.load(Path(__file__).with_name({beside!r}), weights_only=True)
     model = Model()
     model.load_state_dict(data["weights"])
@@ -116,6 +117,7 @@ def script_of(
         steps=_lbfgs(setup) if setup.optimizer == "optim.LBFGS" else _steps(setup, scaled),
         autocast=f", torch.autocast(device.type, torch.{setup.precision})" if mixed else "",
         after_epoch=_after_epoch(setup),
+        threads=torch.get_num_threads(),
     )
     return _HEAD.format(beside=_beside(path).name, name=path.name) + head.rstrip() + "\n\n" + loop
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from app.commands import conversation, doctor
 from engine.project import files
 from engine.project.document import Project
 from tests import forking
+from tests.scripts import run_script
 
 ROOT = Path(__file__).parents[2]
 MLP = ROOT / "assets" / "templates" / "mlp.tlab"
@@ -231,13 +231,11 @@ def test_train_writes_weights_that_plain_torch_loads_and_export_converts_them(tm
 
 
 @pytest.mark.skipif(not forking.POSSIBLE, reason="forks the program")
-def test_train_writes_a_script_that_gives_the_same_weights(tmp_path, capsys, monkeypatch):
+def test_train_writes_a_script_that_gives_the_same_weights(tmp_path, capsys):
     out, script = tmp_path / "lab.pt", tmp_path / "train.py"
     assert run("train", MLP, "--epochs", 1, "--out", out, "--script", script) == 0
     again = tmp_path / "script.pt"
-    monkeypatch.setattr(sys, "argv", [str(script), "--out", str(again)])
-    with torch.random.fork_rng(devices=[]):
-        runpy.run_path(str(script), run_name="__main__")
+    run_script(script, "--out", str(again))
     expected, found = (torch.load(path, weights_only=True) for path in (out, again))
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], expected[name]) for name in expected)

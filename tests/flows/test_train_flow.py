@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import runpy
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from app.processes.inline_link import InlineLink
 from app.settings import Settings
 from engine.project.document import replace
 from engine.protocol import EpochRow, ExportSnapshot, TrainingSnapshot
+from tests.scripts import run_script
 
 pytestmark = pytest.mark.one_program
 
@@ -196,9 +195,7 @@ def test_exported_weights_fit_the_exported_code(mlp, answers, tmp_path):
     assert missing.missing_keys == []
 
 
-def test_the_training_is_exported_as_a_script_that_begins_where_it_began(
-    mlp, answers, tmp_path, monkeypatch
-):
+def test_the_training_is_exported_as_a_script_that_begins_where_it_began(mlp, answers, tmp_path):
     view(mlp).bar.train_requested.emit()
     mlp.bench.link.drain()
     answers.save = str(tmp_path / "train.py")
@@ -209,9 +206,7 @@ def test_the_training_is_exported_as_a_script_that_begins_where_it_began(
     mlp.bench.actions["file.export_pt"].trigger()
     mlp.bench.link.drain()
     out = tmp_path / "script.pt"
-    monkeypatch.setattr(sys, "argv", ["train.py", "--out", str(out)])
-    with torch.random.fork_rng(devices=[]):
-        runpy.run_path(str(tmp_path / "train.py"), run_name="__main__")
+    run_script(tmp_path / "train.py", "--out", str(out))
     expected, found = (torch.load(path, weights_only=True) for path in (answers.save, out))
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 

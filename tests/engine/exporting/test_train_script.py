@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from engine.project.document import DataSetup, Project, Schedule, TrainingSetup,
 from engine.project.edits import loss_block
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import CatalogueObjective
+from tests.scripts import run_script
 
 TEMPLATES = ["mlp", "lenet", "residual_mlp", "lstm", "attention"]
 
@@ -38,21 +37,19 @@ def written(project: Project, path: Path) -> LiveModel:
     return live
 
 
-def run(path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> tuple[dict, list[list[float]]]:
+def run(path: Path, capsys) -> tuple[dict, list[list[float]]]:
     """The weights that the script wrote, and the losses that it printed, by epoch."""
     out = path.with_name("weights.pt")
-    monkeypatch.setattr(sys, "argv", [str(path), "--out", str(out)])
-    with torch.random.fork_rng(devices=[]):
-        runpy.run_path(str(path), run_name="__main__")
+    run_script(path, "--out", str(out))
     printed = capsys.readouterr().out
     losses = [[float(n) for n in re.findall(r"\d+\.\d{6}", line)] for line in printed.splitlines()]
     return torch.load(out, weights_only=True), losses
 
 
-def check_same(project: Project, tmp_path: Path, monkeypatch, capsys) -> str:
+def check_same(project: Project, tmp_path: Path, capsys) -> str:
     path = tmp_path / "train.py"
     live = written(project, path)
-    state, losses = run(path, monkeypatch, capsys)
+    state, losses = run(path, capsys)
     block = loss_block(project.model)
     kind, params = (block.kind, block.params) if block else ("", None)
     objective = CatalogueObjective(live.module, project.training, kind, params)
@@ -74,10 +71,10 @@ def check_same(project: Project, tmp_path: Path, monkeypatch, capsys) -> str:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_each_template(name: str, tmp_path: Path, monkeypatch, capsys) -> None:
+def test_each_template(name: str, tmp_path: Path, capsys) -> None:
     project = templates.load_template(name)
     short = replace(project.training, epochs=2, batch_size=256)
-    check_same(replace(project, training=short), tmp_path, monkeypatch, capsys)
+    check_same(replace(project, training=short), tmp_path, capsys)
 
 
 def test_the_templates_are_all_tried() -> None:
@@ -111,9 +108,9 @@ MOONS = replace(
         ({"data": DataSetup("digits", {}, 0.5)}, ""),
     ],
 )  # fmt: skip
-def test_each_setting(changes: dict, words: str, tmp_path: Path, monkeypatch, capsys) -> None:
+def test_each_setting(changes: dict, words: str, tmp_path: Path, capsys) -> None:
     project = replace(MOONS, training=replace(MOONS.training, **changes))
-    assert words in check_same(project, tmp_path, monkeypatch, capsys)
+    assert words in check_same(project, tmp_path, capsys)
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
