@@ -31,12 +31,10 @@ from ..protocol import (
     MAX_SNAPSHOT_BYTES,
     FileSnapshot,
     InitPreviewSnapshot,
-    LineSnapshot,
     ModuleRow,
     PreviewInitCommand,
     ReadStructureCommand,
     RunFileCommand,
-    RunLineCommand,
     ShowSubjectCommand,
     Snapshot,
     StepSnapshot,
@@ -59,7 +57,6 @@ from ..subjects.structure import (
     weight_rows,
 )
 from ..subjects.subject import CanvasModel, CodeModel
-from ..subjects.written import run_line as run_written_line
 from ..training.objectives.batches import batches_of, generators_of
 from ..training.objectives.code_objective import CodeObjective, Step, compile_step
 from ..training.objectives.objective import CatalogueObjective
@@ -152,20 +149,6 @@ def watch(lab: Lab, command: WatchCommand) -> Iterator[Snapshot]:
     watching = lab.subjects.watching
     watching.watch(command.subject, module, command.paths)
     yield WatchedSnapshot(paths=watching.paths)
-
-
-def run_line(lab: Lab, command: RunLineCommand) -> Iterator[Snapshot]:
-    """Raises LabError if there is no such subject, or if the line raises."""
-    model = code_model(lab, command.subject, command.training)
-    run_written_line(
-        command.source,
-        command.subject.expression,
-        model.module,
-        model.variables,
-        output_of(lab),
-        lab.control,
-    )
-    yield LineSnapshot(source=command.source)
 
 
 def preview_init(lab: Lab, command: PreviewInitCommand) -> Iterator[Snapshot]:

@@ -67,23 +67,6 @@ class ReadStructureCommand(Command, frozen=True, kw_only=True):
     training: TrainingSetup = TrainingSetup()
 
 
-class RunLineCommand(Command, frozen=True, kw_only=True):
-    """Run a line of Python among the names around a subject of code -> its output, then a
-    LineSnapshot. In `source`, the subject's expression stands for its module, also if the
-    expression would make another one."""
-
-    handler = "subjects:run_line"
-    subject: ConsoleSubject | FileSubject
-    source: str
-    training: TrainingSetup = TrainingSetup()
-
-
-class LineSnapshot(Snapshot, frozen=True, kw_only=True):
-    """A line has run."""
-
-    source: str
-
-
 class PreviewInitCommand(Command, frozen=True, kw_only=True):
     """Try `torch.nn.init.FUNCTION(tensor, ARGUMENTS)` on copies of parameters or buffers -> an
     InitPreviewSnapshot. `arguments` are constants as Python writes them: `0.0, std=0.02`."""

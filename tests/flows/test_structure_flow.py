@@ -154,12 +154,12 @@ def test_a_file_runs_on_a_click_and_lines_act_on_the_module_made_of_it(lab, qtbo
     assert view.remedy.text() == "Run net.py"
     view.remedy.click()
     wait_shown(lab, qtbot)
-    assert view.bar.source == "net().requires_grad_(False)"
+    assert view.bar.source == "lab.subject.requires_grad_(False)"
     view.bar.run_button.click()
     lab.bench.link.drain()
     wait_shown(lab, qtbot)
     assert column(view, weights_model.TRAINABLE) == ["frozen", "frozen"]
-    assert not [cell for cell in lab.bench.project.cells if "net()" in cell.source]
+    assert lab.bench.project.cells[-1].source == "lab.subject.requires_grad_(False)"
 
 
 def test_a_forward_is_drawn_a_layer_watched_and_the_subject_compared(lab, qtbot):

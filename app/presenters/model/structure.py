@@ -19,10 +19,8 @@ from engine.protocol import (
     ExampleSnapshot,
     FileSnapshot,
     InitPreviewSnapshot,
-    LineSnapshot,
     PreviewInitCommand,
     ReadStructureCommand,
-    RunLineCommand,
     Snapshot,
     StructureSnapshot,
     TrainingSnapshot,
@@ -38,6 +36,8 @@ DELAY_MS = 150
 """Several changes in this time cost one reading, several typed letters one preview."""
 _OVER = ("finished", "stopped", "failed")
 _CELL = "Run the line in the console: it stands in its history, and in the project's cells."
+_SUBJECT = "lab.subject"
+_LAB_SUBJECT = f"{_CELL} {_SUBJECT} is the module that is shown here, while it is the subject."
 
 
 class StructurePresenter(QObject):
@@ -57,7 +57,7 @@ class StructurePresenter(QObject):
         super().__init__(parent)
         self._bench, self.view = bench, view
         self._questions = Questions(bench, self)
-        self._is_stale, self._runs_cells = True, False
+        self._is_stale = True
         self._parts: StructureSnapshot | None = None
         self._sent_cells: list[str] = []
         self._preview: tuple[tuple[str, ...], str, str] | None = None
@@ -163,24 +163,15 @@ class StructurePresenter(QObject):
         self._parts = part if self._parts is None else join_structure((self._parts, part))
         part = self._parts
         if part.left == 0:
-            self._runs_cells = isinstance(self._subject, ConsoleSubject) and not part.made
+            is_named = isinstance(self._subject, ConsoleSubject) and not part.made
             expression = self._subject.expression.strip()
-            self.view.bar.show_subject(expression, self._where(expression))
+            # A name of a file is none in the console, and a class or call would make another module
+            written, where = (expression, _CELL) if is_named else (_SUBJECT, _LAB_SUBJECT)
+            self.view.bar.show_subject(written, where)
             self.view.show_structure(part, expression)
             self.comparing.compare_again()
             self.calls.show_structure(part)
             self._follow()
-
-    def _where(self, expression: str) -> str:
-        if self._runs_cells:
-            return _CELL
-        around = "of the console"
-        if isinstance(self._subject, FileSubject):
-            around = f"of {Path(self._subject.path).name}"
-        return (
-            f"Run the line among the names {around}. In it, {expression} stands for the module"
-            " that is shown here, also where Python would make another one."
-        )
 
     def _fail(self, error: ErrorReport) -> None:
         self.view.show_trouble(_raised(error), *self._remedy())
@@ -203,25 +194,8 @@ class StructurePresenter(QObject):
             self.cells_requested.emit()
 
     def _run(self, source: str) -> None:
-        if self._subject is None:
-            return
-        if self._runs_cells:
-            self._sent_cells.append(source)
-            self.cell_requested.emit(source)
-            return
-        command = RunLineCommand(
-            subject=self._subject, source=source, training=self._bench.project.training
-        )
-        if not self._questions.ask(command, self._ran, self._line_failed):
-            self.view.bar.tell(self._bench.link.unsent, "error")
-
-    def _ran(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, LineSnapshot):
-            self._let_read()
-
-    def _line_failed(self, error: ErrorReport) -> None:
-        self.view.bar.tell(_raised(error), "error")
-        self._let_read()
+        self._sent_cells.append(source)
+        self.cell_requested.emit(source)
 
     # -- selection -------------------------------------------------------------------------------
 

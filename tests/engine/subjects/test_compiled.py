@@ -16,7 +16,6 @@ from engine.protocol import (
     PreviewInitCommand,
     ReadStructureCommand,
     RunCellCommand,
-    RunLineCommand,
     StartBackwardCommand,
     WatchCommand,
 )
@@ -75,12 +74,12 @@ def test_structure_is_that_of_the_plain_module(ask, name):
     assert (modules, weights) == read("plain")[:2]
     row = next(row for row in answer.weights if row.name == "enc.0.weight")
     source = f"{name}{row.code}.requires_grad_(False)"
-    ask(RunLineCommand(subject=ConsoleSubject(name), source=source))
+    ask(RunCellCommand(source=source))
     _, _, answer = read(name)
     assert [
         row.name for row in answer.weights if row.kind == "parameter" and not row.trainable
     ] == ["enc.0.weight"]
-    ask(RunLineCommand(subject=ConsoleSubject(name), source=source.replace("False", "True")))
+    ask(RunCellCommand(source=source.replace("False", "True")))
 
 
 def test_the_graph_and_marks_have_the_users_names(ask):

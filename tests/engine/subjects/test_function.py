@@ -20,7 +20,7 @@ from engine.protocol import (
     ReadVariablesCommand,
     RunCellCommand,
     RunFileCommand,
-    RunLineCommand,
+    ShowSubjectCommand,
     StartBackwardCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -102,7 +102,8 @@ def test_structure_shows_it_and_lines_reach_its_tensors(lab, ask, found):
     assert set(rows) == NAMES and answer.totals.parameters == 6 + 3 + 3
     calls = {row.path: row.calls for row in answer.modules}
     assert calls[""][0].inputs == ((4, 3),) and calls["net"][0].outputs == ((4, 1),)
-    ask(RunLineCommand(subject=F, source=f"f{rows['inner.w'].code}.requires_grad_(False)"))
+    ask(ShowSubjectCommand(subject=F))
+    ask(RunCellCommand(source=f"lab.subject{rows['inner.w'].code}.requires_grad_(False)"))
     assert not lab.console.namespace.variables["w"].requires_grad
 
 

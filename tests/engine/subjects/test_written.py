@@ -11,15 +11,18 @@ from torch import nn
 from engine.errors import LabError
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
+    CellSnapshot,
+    ErrorReport,
     PreviewInitCommand,
     ReadStructureCommand,
     RunCellCommand,
     RunFileCommand,
-    RunLineCommand,
+    ShowSubjectCommand,
 )
 from engine.subjects.initial_values import preview
 from engine.subjects.structure import module_rows, optimizers_among, unregistered, weight_rows
 from engine.subjects.written import written
+from tests.engine.subjects.conftest import Ask
 
 
 class Odd(nn.Module):
@@ -35,6 +38,12 @@ class Odd(nn.Module):
         self.register_buffer("1", torch.ones(1))
         self.gap = nn.Sequential()
         self.gap.add_module("7", nn.ReLU())
+
+
+def run(ask: Ask, source: str) -> ErrorReport | None:
+    """Run a cell. Returns its error."""
+    (done,) = [a for a in ask(RunCellCommand(source=source)) if isinstance(a, CellSnapshot)]
+    return done.error
 
 
 def test_every_part_is_reached_by_its_code():
@@ -99,7 +108,7 @@ def test_modules_and_parameters_in_plain_lists_are_found(ask):
 # -- lines -----------------------------------------------------------------------------------------
 
 
-def test_in_a_line_the_expression_stands_for_the_module_that_was_made(lab, ask, write):
+def test_a_line_on_lab_subject_reaches_a_module_that_a_file_made(lab, ask, write):
     path = write(
         "net.py",
         """
@@ -112,18 +121,17 @@ def test_in_a_line_the_expression_stands_for_the_module_that_was_made(lab, ask, 
     )
     ask(RunFileCommand(path=str(path)))
     subject = FileSubject(str(path), "Net(width=3)")
+    ask(ShowSubjectCommand(subject=subject))
     (before,) = ask(ReadStructureCommand(subject=subject))
     assert before.made and all(row.trainable for row in before.weights)
-    line = "Net( width = 3 ).layer.weight.requires_grad_(False)\n"
-    line += "torch.nn.init.ones_(Net(width=3).layer.bias)"
-    (done,) = ask(RunLineCommand(subject=subject, source=line))
-    assert done.source == line
+    line = "lab.subject.layer.weight.requires_grad_(False)\n"
+    line += "torch.nn.init.ones_(lab.subject.layer.bias)"
+    assert run(ask, line) is None
     (after,) = ask(ReadStructureCommand(subject=subject))
     rows = {row.name: row for row in after.weights}
     assert not rows["layer.weight"].trainable and rows["layer.bias"].mean == 1.0
     assert rows["layer.weight"].mean == before.weights[0].mean
-    with pytest.raises(LabError, match="AttributeError: 'Linear' object has no attribute 'no'"):
-        ask(RunLineCommand(subject=subject, source="Net(width=3).layer.no()"))
+    assert run(ask, "lab.subject.layer.no()").type == "AttributeError"
 
 
 def test_a_module_of_the_console_was_not_made_for_the_subject(ask):
@@ -213,7 +221,8 @@ def test_a_line_that_ties_runs_on_a_module_that_an_expression_made(ask):
     )
     ask(RunCellCommand(source=source))
     subject = ConsoleSubject("Net()")
-    ask(RunLineCommand(subject=subject, source="Net().b.weight = Net().a.weight"))
+    ask(ShowSubjectCommand(subject=subject))
+    assert run(ask, "lab.subject.b.weight = lab.subject.a.weight") is None
     part = ask(ReadStructureCommand(subject=subject))[-1]
     assert {row.name: row.shared_with for row in part.weights}["b.weight"] == ("a.weight",)
     assert part.totals.parameters == 4 + 2 + 2

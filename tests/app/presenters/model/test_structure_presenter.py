@@ -23,11 +23,9 @@ from engine.protocol import (
     InitPreviewSnapshot,
     KeepBeforeCommand,
     KeptSnapshot,
-    LineSnapshot,
     PreviewInitCommand,
     ReadForwardGraphCommand,
     ReadStructureCommand,
-    RunLineCommand,
     Variable,
     VariableKind,
     VariablesSnapshot,
@@ -190,30 +188,23 @@ def test_a_line_runs_as_a_cell_and_its_error_is_told_beside_it(shown):
     shown.presenter.take_cell_end("model.requires_grad_(False)", None)
 
 
-def test_a_line_on_a_module_that_was_made_is_a_command(desk, link):
-    desk.work_on(FileSubject("/x/net.py", "Net()"))
+@pytest.mark.parametrize(
+    "subject, made",
+    [
+        (FileSubject("/x/net.py", "Net()"), True),
+        (FileSubject("/x/net.py", "model"), False),
+        (ConsoleSubject("Net(3)"), True),
+    ],
+)
+def test_a_line_on_a_module_without_a_name_in_the_console_says_lab_subject(
+    desk, link, subject, made
+):
+    desk.work_on(subject)
     desk.wait_for(ReadStructureCommand, 2)
-    link.answer(replace(WHOLE, made=True))
-    assert "names of net.py" in desk.view.bar.run_button.toolTip()
+    link.answer(replace(WHOLE, made=made))
+    assert "lab.subject is the module" in desk.view.bar.run_button.toolTip()
     desk.view.bar.run_button.click()
-    command = desk.wait_for(RunLineCommand)
-    assert command.source == "Net().requires_grad_(False)" and not desk.cells
-    assert command.subject == FileSubject("/x/net.py", "Net()")
-    link.fail("AttributeError: no")
-    assert desk.view.bar.told.text() == "AttributeError: no"
-    desk.wait_for(ReadStructureCommand, 3)
-    link.answer(replace(WHOLE, made=True))
-    assert desk.view.bar.told.text() == "AttributeError: no"
-    desk.view.bar.run_button.click()
-    link.answer(LineSnapshot(source="Net().requires_grad_(False)"))
-    desk.wait_for(ReadStructureCommand, 4)
-
-
-def test_a_class_of_the_console_that_was_made_gets_no_cell(desk, link):
-    link.answer(replace(BARE, made=True))
-    desk.view.bar.run_button.click()
-    desk.wait_for(RunLineCommand)
-    assert not desk.cells
+    assert desk.cells == ["lab.subject.requires_grad_(False)"]
 
 
 def test_initial_values_are_tried_and_stale_ones_dropped(shown, link):
