@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
+from types import FunctionType, MethodType
 
 from torch import Tensor
 
@@ -20,13 +22,21 @@ def required_parameters(value: object) -> tuple[str, ...]:
 
 
 def takes_tensors(value: object) -> bool:
-    """Whether a value may be a function of tensors: one that needs arguments, and says of none that
-    it is anything else than a tensor. (A function that can be called as it is makes a module.)"""
-    if not inspect.isfunction(value):
+    """Whether a value may be a function of tensors: a function of Python, a bound method or a
+    partial of these that needs arguments, and says of none that it is anything else than a tensor.
+    (A function that can be called as it is makes a module.)"""
+    function = value.func if isinstance(value, partial) else value
+    if not isinstance(function, FunctionType | MethodType):
         return False
+    if isinstance(function, MethodType) and isinstance(function.__self__, type):
+        return False  # of a class: it makes objects
+    needed = required_parameters(value)
+    if not needed:
+        return False
+    assert callable(value)
     parameters = inspect.signature(value).parameters
-    needed = [parameters[name].annotation for name in required_parameters(value)]
-    return bool(needed) and all(
+    kinds = [parameters[name].annotation for name in needed]
+    return all(
         kind is inspect.Parameter.empty or kind is Tensor or str(kind).endswith("Tensor")
-        for kind in needed
+        for kind in kinds
     )

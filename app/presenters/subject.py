@@ -8,6 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.presenters.offers import names_of_canvas, offers_of_console, offers_of_file
 from app.presenters.python_files import BANNER, PythonFiles
 from app.presenters.questions import Questions
 from app.workbench import Workbench
@@ -25,7 +26,6 @@ from engine.project.subject import (
 from engine.protocol import (
     ErrorReport,
     ExampleSnapshot,
-    FileObject,
     FileSnapshot,
     ReadStructureCommand,
     ShowSubjectCommand,
@@ -52,6 +52,7 @@ class SubjectPresenter(QObject):
         self._bench, self._python, self._chooser = bench, files, chooser
         self._questions = Questions(bench, self)
         self._console: tuple[Offer, ...] = ()
+        self._canvas: tuple[Subject, ...] = ()  # other names of the canvas's model
         self._variables: frozenset[str] = frozenset()
         self._files: dict[str, tuple[Offer, ...]] = {}
         self._asked: Offer | None = None  # the class whose arguments are asked for
@@ -108,13 +109,13 @@ class SubjectPresenter(QObject):
         self._chooser.arguments.tell(f"{name}{error.message} {error.hint}".strip())
 
     def _on_ran(self, snapshot: FileSnapshot, opening: bool) -> None:
-        offers = [offer_of(snapshot.path, found) for found in snapshot.objects]
-        held = self._files[snapshot.path] = tuple(offer for offer in offers if offer is not None)
+        held = self._files[snapshot.path] = offers_of_file(snapshot.path, snapshot.objects)
+        modules = [offer for offer in held if not offer.is_other] or held
         self._show_offers()
         if not opening:
             return
-        if len(held) == 1:
-            self._pick(held[0])
+        if len(modules) == 1:
+            self._pick(modules[0])
         elif held:
             self._chooser.open_menu()
         else:
@@ -142,18 +143,14 @@ class SubjectPresenter(QObject):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, VariablesSnapshot) and not isinstance(snapshot, ExampleSnapshot):
             self._variables = frozenset(variable.name for variable in snapshot.variables)
-            self._console = tuple(
-                Offer(ConsoleSubject(variable.name), f"{variable.type}, a variable of the console.")
-                for variable in snapshot.variables
-                if variable.kind == "module"
-                or (variable.kind == "function" and variable.name != "step")  # Train's own
-            )
+            self._console = offers_of_console(snapshot.variables)
+            self._canvas = names_of_canvas(snapshot.variables)
             self._show_offers()
             self._show_need()
 
     def _forget(self) -> None:
         """The engine has ended, and with it what its console and its files held."""
-        self._console, self._variables = (), frozenset()
+        self._console, self._canvas, self._variables = (), (), frozenset()
         self._files = {path: held for path, held in self._files.items() if holds_model(path)}
         self._show_offers()
         self._show_need()
@@ -164,7 +161,7 @@ class SubjectPresenter(QObject):
             Group(path, offers, "" if holds_model(path) else f"Run {Path(path).name} again")
             for path, offers in self._files.items()
         ]
-        self._chooser.show_offers(groups)
+        self._chooser.show_offers(groups, self._canvas)
 
     # -- what the subject needs ------------------------------------------------------------------
 
@@ -210,20 +207,3 @@ class SubjectPresenter(QObject):
             return False
         name = _NAME.match(project.subject.expression)
         return name is not None and name.group() not in self._variables
-
-
-def offer_of(path: str, found: FileObject) -> Offer | None:
-    """What the chooser offers of a file: modules, classes, and functions that can be called as they
-    are, which may return a module."""
-    if found.kind == "module":
-        return Offer(FileSubject(path, found.name), f"{found.type}, a module of the file.")
-    if found.kind == "class" and found.required:
-        return Offer(
-            FileSubject(path, found.name),
-            f"a class of the file; it needs {', '.join(found.required)}.",
-            found.required,
-        )
-    if found.kind == "data" or found.required or found.name == "main":
-        return None  # a script's main() would do what the script does
-    what = "a class" if found.kind == "class" else "a function"
-    return Offer(FileSubject(path, f"{found.name}()"), f"{what} of the file, called.")

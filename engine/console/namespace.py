@@ -143,11 +143,14 @@ class Namespace:
         """The tensors and arrays among the variables, and those inside other variables."""
         return reach(self._with_named())
 
-    def _with_named(self) -> dict[str, Any]:
-        """The variables, then what else has a name, unless the user has shadowed it."""
+    def named(self) -> Mapping[str, object]:
+        """What has a name without being a variable, unless the user has shadowed it."""
         canvas = self.initial.get("canvas")
         is_canvas = canvas is not None and self.variables.get("canvas") is canvas
-        return {**self.variables, **(self._named() if is_canvas else {})}
+        return self._named() if is_canvas else {}
+
+    def _with_named(self) -> dict[str, Any]:
+        return {**self.variables, **self.named()}
 
     def resolve(self, expression: str) -> object:
         """The object that `expression` names, as `resolve.resolve` finds it. Raises LabError."""

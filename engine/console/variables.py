@@ -48,6 +48,10 @@ def list_variables(namespace: Namespace, control: Control | None = None) -> Vari
     namespace.storages.numbers(
         value for _, value in found if issubclass(type(value), torch.Tensor | np.ndarray)
     )
+    first: dict[int, str] = {}  # the first name of each module
+    for name, value in (*namespace.named().items(), *found):
+        if issubclass(type(value), nn.Module):
+            first.setdefault(id(value), name)
     for name, value in found:
         try:
             with _limited(type(value), namespace, control):
@@ -55,6 +59,8 @@ def list_variables(namespace: Namespace, control: Control | None = None) -> Vari
         except (TimeoutError, KeyboardInterrupt):
             namespace.silent.add(type(value))
             variable = _silent(name, type(value))
+        if (same_as := first.get(id(value), name)) != name:
+            variable = msgspec.structs.replace(variable, same_as=sendable(same_as[:MAX_NAME]))
         size_bytes += len(msgspec.msgpack.encode(variable))
         if size_bytes > MAX_SNAPSHOT_BYTES // 2:
             break

@@ -217,8 +217,9 @@ class Variable(Struct, frozen=True):
 
     The fields from `shape` on are those of a tensor (an ndarray has some of them), and None for
     other objects and for layouts without them; a ragged dimension is -1. A module's `size_bytes` is
-    that of its parameters and buffers. `storage` is a number from 1: variables with equal numbers
-    share memory, and a number stays as long as the memory does.
+    that of its parameters and buffers; `same_as` is the name that the same module has already, that
+    of an earlier variable or `canvas.model`. `storage` is a number from 1: variables with equal
+    numbers share memory, and a number stays as long as the memory does.
     """
 
     name: str
@@ -234,6 +235,7 @@ class Variable(Struct, frozen=True):
     size_bytes: int | None = None
     version: int | None = None
     storage: int | None = None
+    same_as: str = ""
 
 
 class VariablesSnapshot(Snapshot, frozen=True, kw_only=True):

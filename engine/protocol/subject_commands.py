@@ -18,13 +18,16 @@ FileObjectKind = Literal["class", "module", "function", "data"]
 
 class FileObject(Struct, frozen=True):
     """A name in a Python file that a workspace can work on: a class of modules, a module, a
-    function of the file's own, or data (a Dataset, DataLoader or tensors). `required` are the
-    parameters without a default."""
+    function of the file's own, a bound method or a partial, or data (a Dataset, DataLoader or
+    tensors). `required` are the parameters without a default. `takes_tensors`: it may be a function
+    of tensors. `is_bare`: it is a module without parameters and buffers, as most losses are."""
 
     name: str
     kind: FileObjectKind
     type: str
     required: tuple[str, ...] = ()
+    takes_tensors: bool = False
+    is_bare: bool = False
 
 
 class RunFileCommand(Command, frozen=True, kw_only=True):

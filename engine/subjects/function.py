@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import dis
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
-from types import CellType, CodeType, FunctionType
+from functools import lru_cache, partial
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from torch import Tensor, nn
@@ -19,9 +20,9 @@ MAX_ELEMENTS = 1000
 
 
 class Parts(nn.Module):
-    """What a function names, or a list, tuple or dict holds: leaf tensors that require a gradient
-    are its parameters, modules its children, and functions and collections of such too. All are the
-    user's own objects."""
+    """What a function names, a method's object, or what a list, tuple or dict holds: leaf tensors
+    that require a gradient are its parameters, modules its children, and functions and collections
+    of such too. All are the user's own objects."""
 
     def __init__(self, value: object, known: dict[int, Parts] | None = None) -> None:
         super().__init__()
@@ -53,7 +54,8 @@ class Parts(nn.Module):
 
 class FunctionModule(Parts):
     """Calls a function. Its parts are what the function names in its closure, its default
-    arguments and, if it is the user's, the globals that it reads."""
+    arguments and, if it is the user's, the globals that it reads; `self` of a bound method; and the
+    arguments that a partial has."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -68,13 +70,14 @@ class FunctionModule(Parts):
         function names now. It may have more of them: those frozen meanwhile."""
         function = newer._function
         return (
-            self._function is function
+            self._function == function  # a method is another object each time
             and self.now(function) is function
             and _tensors(newer) <= _tensors(self)
         )
 
     def extra_repr(self) -> str:
-        return getattr(self._function, "__name__", "")
+        function = self._function
+        return getattr(function.func if isinstance(function, partial) else function, "__name__", "")
 
 
 def _tensors(module: nn.Module) -> set[tuple[str, int]]:
@@ -82,22 +85,43 @@ def _tensors(module: nn.Module) -> set[tuple[str, int]]:
 
 
 def _named(value: object) -> Mapping[str, object]:
-    """What a function names, and the elements of a collection; nothing of any other value."""
+    """What a function names, and the elements of a collection; nothing of any other value. A method
+    names its module, or the attributes of its object, as `self`."""
     if isinstance(value, FunctionType):
         names = _read_globals(value.__code__) if is_user_file(value.__code__.co_filename) else ()
         known = value.__globals__
         read = {name: known[name] for name in names if name in known}
         return {**read, **_closure(value), **_defaults(value), **(value.__kwdefaults__ or {})}
+    if isinstance(value, MethodType):
+        owner = value.__self__
+        is_whole = isinstance(owner, nn.Module | type)
+        owner = owner if is_whole else getattr(owner, "__dict__", {})
+        return {"function": value.__func__, "self": owner}
+    if isinstance(value, partial):
+        given = {str(place): inner for place, inner in enumerate(value.args)}
+        return {"function": value.func, **given, **value.keywords}
     if not isinstance(value, list | tuple | dict) or len(value) > MAX_ELEMENTS:
         return {}
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
     return {str(key): inner for key, inner in pairs if "." not in str(key)}
 
 
-def _with(value: Any, others: Mapping[str, object]) -> Any:
+def _with(value: Any, others: Mapping[str, Any]) -> Any:
     """A copy of a function or a collection that names others."""
     if isinstance(value, dict):
         return {key: others.get(str(key), inner) for key, inner in value.items()}
+    if isinstance(value, MethodType):
+        owner = value.__self__
+        if "self" in others and not isinstance(owner, nn.Module):
+            owner = copy.copy(owner)
+            vars(owner).update(others["self"])
+        else:
+            owner = others.get("self", owner)
+        return MethodType(others.get("function", value.__func__), owner)
+    if isinstance(value, partial):
+        given = (others.get(str(place), inner) for place, inner in enumerate(value.args))
+        named = {name: others.get(name, inner) for name, inner in value.keywords.items()}
+        return partial(others.get("function", value.func), *given, **named)
     if not isinstance(value, FunctionType):
         found = [others.get(str(n), inner) for n, inner in enumerate(value)]
         return type(value)(*found) if hasattr(value, "_fields") else type(value)(found)

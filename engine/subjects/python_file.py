@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any
 
 from torch import Tensor, nn
@@ -23,7 +25,7 @@ from ..control import Control
 from ..errors import LabError
 from ..protocol import FileObject, FileObjectKind
 from ..recording.user_files import is_user_file
-from ..signatures import required_parameters
+from ..signatures import required_parameters, takes_tensors
 
 _PREFIX = "tensorlab_file_"
 """Before the name of a module whose own name a library has."""
@@ -106,7 +108,16 @@ def objects_in(file: PythonFile) -> tuple[FileObject, ...]:
         kind = None if name.startswith("_") else _kind_of(value, file.module.__name__)
         if kind is not None:
             shown = value if isinstance(value, type) else type(value)
-            found.append(FileObject(name, kind, shown.__name__, required_parameters(value)))
+            found.append(
+                FileObject(
+                    name,
+                    kind,
+                    shown.__name__,
+                    required_parameters(value),
+                    takes_tensors=takes_tensors(value),
+                    is_bare=isinstance(value, nn.Module) and _is_bare(value),
+                )
+            )
     return tuple(found)
 
 
@@ -122,7 +133,11 @@ def _kind_of(value: object, module: str) -> FileObjectKind | None:
         return "data"
     if inspect.isfunction(value) and value.__module__ == module:
         return "function"
-    return None
+    return "function" if isinstance(value, MethodType | partial) else None
+
+
+def _is_bare(module: nn.Module) -> bool:
+    return next(chain(module.parameters(), module.buffers()), None) is None
 
 
 # -- where the file stands among modules -----------------------------------------------------------

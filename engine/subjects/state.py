@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import torch
@@ -159,7 +157,7 @@ class SubjectState:
         if isinstance(value, nn.Module):
             return CodeModel(title(subject), value, variables)
         if takes_tensors(value):
-            assert inspect.isfunction(value)
+            assert callable(value)
             return CodeModel(title(subject), self._around(subject, value), variables, made=True)
         named = {name: variables.get(name) for name in names}
         made = self._made.get((subject, seed))
@@ -176,7 +174,7 @@ class SubjectState:
         return CodeModel(title(subject), made.module, variables, made=True)
 
     def _around(
-        self, subject: ConsoleSubject | FileSubject, function: FunctionType
+        self, subject: ConsoleSubject | FileSubject, function: Callable[..., Any]
     ) -> FunctionModule:
         """The module around a function: the same one for as long as it has the same parts."""
         module, known = FunctionModule(function), self._functions.get(subject)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def made_module(expression: str, value: object, seed: int) -> nn.Module:
     """
     if isinstance(value, nn.Module):
         return value
-    if not (isinstance(value, type) or inspect.isroutine(value)):
+    if not (isinstance(value, type | functools.partial) or inspect.isroutine(value)):
         raise LabError(f"`{expression}` is of type {type(value).__name__}.", hint=_MODULES)
     if isinstance(value, type) and not issubclass(value, nn.Module):
         raise LabError(f"`{expression}` is a class, but of no nn.Module.", hint=_MODULES)

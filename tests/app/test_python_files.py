@@ -35,7 +35,9 @@ NET = FileObject("Net", "class", "Net")
 DEEP = FileObject("Deep", "class", "Deep", ("width", "depth"))
 MODEL = FileObject("model", "module", "Net")
 DATA = FileObject("data", "data", "TensorDataset")
-HELPER = FileObject("helper", "function", "function", ("x",))
+HELPER = FileObject("helper", "function", "function", ("x", "y"))
+LOSS = FileObject("loss", "function", "function", ("x",), takes_tensors=True)
+CRITERION = FileObject("criterion", "module", "MSELoss", is_bare=True)
 MAKE = FileObject("make", "function", "function")
 MAIN = FileObject("main", "function", "function")
 
@@ -152,10 +154,11 @@ def test_without_an_engine_it_can_be_run_later(bench, link, files, net):
 @pytest.mark.parametrize(
     ("objects", "chosen", "opened"),
     [
-        ((NET, DATA, HELPER), "Net()", False),
+        ((CRITERION, LOSS, NET, DATA, HELPER), "Net()", False),
         ((MODEL,), "model", False),
         ((NET, MODEL, MAKE), None, True),
         ((DATA, HELPER), None, False),
+        ((DATA, LOSS), "loss", False),
     ],
 )
 def test_the_only_module_becomes_the_subject(
@@ -175,9 +178,10 @@ def test_the_only_module_becomes_the_subject(
 def test_what_a_file_holds_is_offered_until_the_engine_ends(bench, link, files, chooser, net):
     link.get_ready()
     files.run(str(net))
-    link.answer(ran(net, NET, DEEP, MAKE, MAIN, MODEL, DATA, HELPER))
+    link.answer(ran(net, CRITERION, LOSS, NET, DEEP, MAKE, MAIN, MODEL, DATA, HELPER))
     assert bench.project.subject == CanvasSubject()
-    shown = [str(net), "Net()", "Deep(…)", "make()", "model", "Run net.py again"]
+    others = "Functions of tensors, and modules without parameters"
+    shown = [str(net), "Net()", "Deep(…)", "make()", "model", others, "Run net.py again"]
     assert offered(chooser)[1:] == [*shown, "Open a Python file …"]
     pick(chooser, "Net()")
     assert bench.project.subject == FileSubject(str(net), "Net()")

@@ -95,6 +95,41 @@ def test_training_and_export_send_the_subject(bench, link, chooser, qtbot):
     assert isinstance(command, ExportCommand) and command.subject == ConsoleSubject("model")
 
 
+def test_a_module_of_several_names_is_offered_once(bench, chooser):
+    bench.store.take(
+        VariablesSnapshot(
+            variables=(
+                Variable("net", "module", "GraphModule", same_as="canvas.model"),
+                Variable("model", "module", "Net"),
+                Variable("again", "module", "Net", same_as="model"),
+            )
+        )
+    )
+    assert offered(chooser) == ["Canvas", "Console", "model", "Open a Python file …"]
+    for name, text in (("net", "Canvas"), ("again", "model")):
+        chooser.show_subject(ConsoleSubject(name))
+        offered(chooser)
+        checked = [a.text() for a in chooser.button.menu().actions() if a.isChecked()]
+        assert checked == [text]
+
+
+def test_a_module_without_parameters_stands_in_a_menu_of_its_own(bench, chooser):
+    answer = VariablesSnapshot(
+        variables=(
+            Variable("criterion", "module", "CrossEntropyLoss", size_bytes=0),
+            Variable("model", "module", "Net", size_bytes=40),
+        )
+    )
+    bench.store.take(answer)
+    other = "Functions of tensors, and modules without parameters"
+    for _ in range(2):  # the menu is filled each time that it opens
+        assert offered(chooser) == ["Canvas", "Console", "model", other, "Open a Python file …"]
+    action = next(a for a in chooser.button.menu().actions() if a.text() == other)
+    (criterion,) = action.menu().actions()
+    criterion.trigger()
+    assert bench.project.subject == ConsoleSubject("criterion")
+
+
 def test_functions_of_tensors_are_offered_but_the_step(bench, chooser):
     answer = VariablesSnapshot(
         variables=(Variable("f", "function", "function"), Variable("step", "function", "function"))

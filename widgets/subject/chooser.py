@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec import Struct
 from PySide6.QtCore import QPoint, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from engine.project.subject import CanvasSubject, Subject, title
 from widgets import make
@@ -23,11 +23,14 @@ MAX_TITLE = 40
 
 class Offer(Struct, frozen=True):
     """A subject that can be chosen: `detail` says what it is ("Net, a class"). With `required`
-    parameters it is a class that needs arguments first."""
+    parameters it is a class that needs arguments first. `is_other`: it is seldom worked on, and
+    stands in a menu of its own. `also` are subjects that are the same module by another name."""
 
     subject: Subject
     detail: str
     required: tuple[str, ...] = ()
+    is_other: bool = False
+    also: tuple[Subject, ...] = ()
 
     @property
     def text(self) -> str:
@@ -59,6 +62,7 @@ class SubjectChooser(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._groups: tuple[Group, ...] = ()
+        self._canvas: tuple[Subject, ...] = ()
         self._subject: Subject = CanvasSubject()
         self.button = make.tool_button("subject", "mdi6.cube-outline", _TIP, text="Canvas")
         self._menu = make.menu(self.button, accessible="Subjects", tips=True)
@@ -84,9 +88,10 @@ class SubjectChooser(QWidget):
         self.button.setText(f"Subject: {shown}")
         self.button.setAccessibleName(f"Subject: {text}")
 
-    def show_offers(self, groups: Sequence[Group]) -> None:
-        """What the menu offers besides the canvas, from now on."""
-        self._groups = tuple(groups)
+    def show_offers(self, groups: Sequence[Group], canvas: tuple[Subject, ...] = ()) -> None:
+        """What the menu offers besides the canvas, from now on. `canvas` are other names of the
+        canvas's model."""
+        self._groups, self._canvas = tuple(groups), canvas
 
     def show_need(self, text: str, tip: str = "") -> None:
         """Show a button for what the subject needs first ("Run net.py"); without a text, none."""
@@ -107,13 +112,19 @@ class SubjectChooser(QWidget):
 
     def _fill(self) -> None:
         menu = self._menu
+        for others in menu.findChildren(QMenu):
+            others.deleteLater()
         menu.clear()
-        canvas = Offer(CanvasSubject(), "The model of blocks on the canvas.")
-        self._add("Canvas", canvas)
+        canvas = Offer(CanvasSubject(), "The model of blocks on the canvas.", also=self._canvas)
+        self._add(menu, "Canvas", canvas)
         for group in self._groups:
             menu.addSection(group.heading)
-            for offer in group.offers:
-                self._add(offer.text, offer)
+            others = None
+            for offer in sorted(group.offers, key=lambda offer: offer.is_other):
+                if offer.is_other and others is None:
+                    others = menu.addMenu("Functions of tensors, and modules without parameters")
+                    others.setToolTipsVisible(True)
+                self._add(others or menu, offer.text, offer)
             if group.again:
                 make.action(
                     menu,
@@ -121,7 +132,7 @@ class SubjectChooser(QWidget):
                     partial(self.again_requested.emit, group.heading),
                     tip="Run the whole file again: its modules are made again.",
                 )
-        if not any(group.offers for group in self._groups):
+        if not any(not offer.is_other for group in self._groups for offer in group.offers):
             menu.addSection("Make a module in the console, or open a Python file that has one.")
         menu.addSeparator()
         make.action(
@@ -134,7 +145,7 @@ class SubjectChooser(QWidget):
             " lab.hold() holds it there.",
         )
 
-    def _add(self, text: str, offer: Offer) -> None:
-        action = make.action(self._menu, text, partial(self.picked.emit, offer), tip=offer.detail)
+    def _add(self, menu: QMenu, text: str, offer: Offer) -> None:
+        action = make.action(menu, text, partial(self.picked.emit, offer), tip=offer.detail)
         action.setCheckable(True)
-        action.setChecked(offer.subject == self._subject)
+        action.setChecked(self._subject in (offer.subject, *offer.also))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
+from app.presenters.offers import offers_of_file
 from app.presenters.questions import Questions, in_words
-from app.presenters.subject import offer_of
 from app.workbench import Workbench
 from engine.project.document import Project
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject
@@ -107,15 +107,13 @@ class ComparingPresenter(QObject):
             case ExampleSnapshot():
                 return
             case VariablesSnapshot():
-                names = (v.name for v in snapshot.variables if v.kind == "module")
-                self._console = [ConsoleSubject(name) for name in names]
+                modules = (v for v in snapshot.variables if v.kind == "module" and not v.same_as)
+                self._console = [ConsoleSubject(module.name) for module in modules]
             case FileSnapshot():
-                offers = (offer_of(snapshot.path, found) for found in snapshot.objects)
                 self._files[snapshot.path] = [
                     offer.subject
-                    for offer in offers
-                    if offer is not None
-                    and not offer.required
+                    for offer in offers_of_file(snapshot.path, snapshot.objects)
+                    if not (offer.required or offer.is_other)
                     and isinstance(offer.subject, FileSubject)
                 ]
             case _:

@@ -243,6 +243,15 @@ def test_canvas_is_no_variable_of_the_user_and_may_be_shadowed(desk: Desk) -> No
     assert desk.lab.console.namespace.reached().tensors() == {}
 
 
+def test_another_name_of_a_module_tells_the_first(desk: Desk) -> None:
+    said = desk.do("net = canvas.model\nhead = net.linear2\nagain = net\nalso = head")
+    (listed,) = [s for s in said if isinstance(s, VariablesSnapshot)]
+    names = {v.name: v.same_as for v in listed.variables}
+    assert names == {
+        "net": "canvas.model", "head": "", "again": "canvas.model", "also": "head",
+    }  # fmt: skip
+
+
 def completions(desk: Desk, source: str) -> list[str]:
     said = desk.send(CompleteCommand(source=source, cursor=len(source)))
     (found,) = said

@@ -171,21 +171,97 @@ def test_a_function_of_a_file_is_a_subject_too(lab, ask, write):
     assert set(dict(module.named_parameters())) == NAMES
 
 
+METHODS = """
+from functools import partial
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 2), nn.Linear(2, 1)
+    def features(self, x):
+        return self.a(x).relu()
+class Plain:
+    def __init__(self):
+        self.net, self.w, self.name = Net(), torch.ones(2, requires_grad=True), "plain"
+    def scaled(self, x, by=1):
+        return self.net.features(x) * self.w * by
+net, plain = Net(), Plain()
+method, scaled = net.features, plain.scaled
+half = partial(plain.scaled, by=torch.tensor(0.5, requires_grad=True))
+x = torch.randn(4, 3)
+"""
+OF_NET = {"a.weight", "a.bias", "b.weight", "b.bias"}
+OF_PLAIN = {"self.w", *(f"self.net.{name}" for name in OF_NET)}
+
+
+@pytest.mark.parametrize(
+    "name, parameters",
+    [
+        ("method", {f"self.{name}" for name in OF_NET}),
+        ("net.features", {f"self.{name}" for name in OF_NET}),
+        ("scaled", OF_PLAIN),
+        ("half", {"by", *(f"function.{name}" for name in OF_PLAIN)}),
+    ],
+)
+def test_methods_and_partials_are_functions_of_their_objects_tensors(lab, ask, name, parameters):
+    ask(RunCellCommand(source=METHODS))
+    variables = lab.console.namespace.variables
+
+    def find():
+        return find_subject(lab, ConsoleSubject(name), Model(), TrainingSetup()).module
+
+    module, x = find(), variables["x"]
+    assert find() is module
+    own = [variables["net"].a.weight, variables["plain"].net.a.weight]
+    found = dict(module.named_parameters())
+    assert set(found) == parameters and any(p is w for p in found.values() for w in own)
+    expected = eval(name, variables)(x)
+    assert torch.equal(module(x), expected)
+    copied = copy.deepcopy(module)
+    with torch.no_grad():
+        for parameter in copied.parameters():
+            parameter.zero_()
+    assert not copied(x).any() and torch.equal(module(x), expected)
+    zeros = {key: torch.zeros_like(p) for key, p in found.items()}
+    assert not torch.func.functional_call(module, zeros, (x,)).any()
+    assert torch.equal(eval(name, variables)(x), expected)
+    copied(x).sum().backward()
+    assert all(p.grad is None for p in module.parameters())
+
+
+def test_a_partial_without_arguments_left_makes_a_module(lab, ask):
+    ask(RunCellCommand(source="import functools\nmake = functools.partial(nn.Linear, 3, 2)"))
+    module = find_subject(lab, ConsoleSubject("make"), Model(), TrainingSetup(seed=3)).module
+    torch.manual_seed(3)
+    assert torch.equal(module.get_parameter("weight"), torch.nn.Linear(3, 2).weight)
+
+
 def test_variables_tell_functions_of_tensors(lab, ask):
     source = """
+import functools
 def f(x): ...
 def typed(x: torch.Tensor, y: "Tensor"): ...
 def build(width: int): ...
 def make(): ...
 square = lambda x: x * x
 part = torch.nn.functional.relu
+class Net(nn.Module):
+    def features(self, x): ...
+    def sample(self): ...
+    @classmethod
+    def load(cls, path): ...
+method, sample, load = Net().features, Net().sample, Net.load
+bound = functools.partial(typed, y=1)
+whole = functools.partial(typed, 1, 2)
+build2 = functools.partial(build)
 """
     ask(RunCellCommand(source=source))
     (listed,) = [a for a in ask(ReadVariablesCommand()) if isinstance(a, VariablesSnapshot)]
     kinds = {variable.name: variable.kind for variable in listed.variables}
     assert kinds == {
         "f": "function", "typed": "function", "build": "other", "make": "other",
-        "square": "function", "part": "function",
+        "square": "function", "part": "function", "Net": "other", "method": "function",
+        "sample": "other", "load": "other", "bound": "function", "whole": "other",
+        "build2": "other", "functools": "other",
     }  # fmt: skip
     assert not takes_tensors(functools.partial(torch.add, 1)) and not takes_tensors(3)
     with pytest.raises(LabError, match="`build` needs arguments: width"):

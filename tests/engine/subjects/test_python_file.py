@@ -128,6 +128,7 @@ def test_its_objects_are_listed(run, write):
         write(
             "net.py",
             """
+            from functools import partial
             import torch
             from torch import nn
             from torch.nn import Linear
@@ -140,7 +141,13 @@ def test_its_objects_are_listed(run, write):
             def make(width=3):
                 return Net(width)
 
+            def loss(x, y):
+                return x - y
+
             model = make()
+            criterion = nn.MSELoss()
+            method = model.forward
+            half = partial(loss, y=0.5)
             x = torch.zeros(4, 3)
             pair = (x, x)
             data = TensorDataset(x)
@@ -154,11 +161,17 @@ def test_its_objects_are_listed(run, write):
     assert told == [
         ("Net", "class", "Net", ("size",)),
         ("make", "function", "function", ()),
+        ("loss", "function", "function", ("x", "y")),
         ("model", "module", "Net", ()),
+        ("criterion", "module", "MSELoss", ()),
+        ("method", "function", "method", ("input",)),
+        ("half", "function", "partial", ("x",)),
         ("pair", "data", "tuple", ()),
         ("data", "data", "TensorDataset", ()),
         ("loader", "data", "DataLoader", ()),
     ]
+    assert [o.name for o in objects_in(file) if o.takes_tensors] == ["loss", "method", "half"]
+    assert [o.name for o in objects_in(file) if o.is_bare] == ["criterion"]
 
 
 def test_the_command_answers_with_objects_and_output(lab, ask, write):
