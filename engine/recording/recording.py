@@ -17,6 +17,7 @@ import torch
 
 from ..errors import sendable
 from ..protocol import CutReason, SourceLine
+from .argument_values import TinyValues
 
 MAX_LINE = 200
 _BRACKETING = ("module", "function")
@@ -58,8 +59,8 @@ class Call:
 
     `func`, `args`, `kwargs` and `result` are set when values are kept, with `Kept` for each
     tensor. For a line, `kwargs` has the names that it read and `result` the names that it bound
-    or changed, with their values. `error` is what it raised. `tiny` is a copy of the result of a
-    few numbers of a function that made one node; it is set when no values are kept.
+    or changed, with their values. `error` is what it raised. `tiny` is the result of a few
+    numbers of a function that made one node; it is set when no values are kept.
 
     `is_like`: the call was not looked at; this is told from an earlier one. `node` is the kind of
     node that was asked for there.
@@ -82,7 +83,7 @@ class Call:
     result: Any = None
     error: str = ""
     turn: int = 0
-    tiny: torch.Tensor | None = None
+    tiny: TinyValues | None = None
     is_like: bool = False
     node: str = ""
 

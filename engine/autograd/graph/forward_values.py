@@ -54,7 +54,7 @@ class ForwardValues:
             return nothing
         tiny, result = chain[-1].tiny, chain[-1].result
         if tiny is not None and count == 1:
-            return [tiny]
+            return [tiny.tensor()]
         kept = result if isinstance(result, list | tuple) else (result,)
         if len(kept) != count:
             return nothing

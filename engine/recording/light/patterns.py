@@ -123,5 +123,5 @@ class Repeat:
 def call_noted(index: int, noted: Noted) -> Call:
     first, end, name, module, place, slots, tiny = noted
     call = Call(index, -1, "function", name, module, place, first, end, slots)
-    call.tiny = None if tiny is None else tiny.tensor()
+    call.tiny = tiny
     return call

@@ -57,7 +57,7 @@ def told(kind: type[nn.Module], requires_grad: bool, frozen: bool = False) -> li
     found: list = [result.tolist(), result.grad_fn and result.grad_fn.name()]
     for call in recorder.recording.calls:
         slots = [s.reason if isinstance(s, GradientCut) else s for s in call.slots]
-        tiny = None if call.tiny is None else (call.tiny.tolist(), call.tiny.dtype)
+        tiny = None if call.tiny is None else (call.tiny.numbers, call.tiny.dtype)
         nodes = call.end - call.first
         found.append((call.name, call.module, call.place, nodes, slots, tiny))
     return found

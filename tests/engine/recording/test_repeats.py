@@ -99,7 +99,7 @@ def told(namespace: Namespace) -> dict[str, Any]:
         call = provenance.call(node)
         if call is not None:
             assert call.holds(node.sequence)
-            tiny = None if call.tiny is None else call.tiny.tolist()
+            tiny = None if call.tiny is None else call.tiny.numbers
             slots = [why(namespace, slot) for slot in call.slots]
             nodes = call.end - call.first
             calls.append((node.name, call.name, call.module, call.place, nodes, slots, tiny))
