@@ -1,14 +1,13 @@
 """A training loop in a cell of the console against the same loop in plain Python.
 
-All run in one process with one torch thread, in turns, so that whatever else is busy meets all.
-Times are CPU time. Of each step after a warm-up the median over the rounds is taken, and of these
-the mean over the steps: so the steps in which a cell is looked into count as they come.
+All run in one process with one torch thread, in turns: a block is one short loop each way, so
+whatever else the machine does meets all. Times are CPU time, of the steps after
+the first 50. A figure is the median over the blocks of the ratio within each, with the bounds that
+hold the true median in 95 of 100 runs (`..._95`).
 
-`cell` is recorded; `advised` is recorded and looked over by the advice, as the program does it;
-`unadvised` has the hooks of the advice, which the figures of a loop need too, and nothing in them.
-`watched` is the plain loop while torch's optimizer hooks read its figures. Which of its steps are
-measured differs from round to round: of these rounds the mean is taken, and of their ratios the
-median.
+`console` is what the program does with a cell: it is recorded, its figures are read and encoded as
+for the window, and it is looked over by the advice; `silent` is the same without the advice.
+`advice` is what these two differ by, over plain.
 
     python -m tests.bench.bench_console_loop [MODEL ...]
 """
@@ -22,140 +21,42 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported
 import json
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from time import process_time
+from time import perf_counter, process_time
+from typing import Any
+from unittest import mock
 
-import numpy as np
 import torch
-from torch import nn
-from torch.nn import functional as F
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from engine.advice.adviser import Adviser
-from engine.console.namespace import Namespace
-from engine.console.output import Output
-from engine.control import Control
-from engine.loops.hooks import steps_shown
-from engine.loops.own_loop import OwnLoop
-from engine.recording.light.light_recorder import LightRecorder
+from engine.handlers import holding
+from engine.handlers.console import run_cell
+from engine.lab import Lab
+from engine.protocol import ErrorReport, RunCellCommand, encode_snapshot
+from engine.recording.light.repeats import EVERY
+from tests.bench.blocks import ratio
+from tests.bench.loop_models import MODELS
 
 WARM_UP = 50
-STEPS = 60
-ROUNDS = 9
-
-MLP = """
-net = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
-x, y = torch.randn(64, 20), torch.randint(2, (64,))
-"""
-
-GPT = """
-class Attention(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads = heads
-        self.into = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
-
-    def forward(self, x):
-        size, time, width = x.shape
-        q, k, v = (
-            part.view(size, time, self.heads, width // self.heads).transpose(1, 2)
-            for part in self.into(x).split(width, dim=2)
-        )
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out(mixed.transpose(1, 2).reshape(size, time, width))
-
-class Block(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention = Attention(width, heads)
-        self.mlp = nn.Sequential(
-            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
-        )
-
-    def forward(self, x):
-        x = x + self.attention(self.before(x))
-        return x + self.mlp(self.between(x))
-
-class GPT(nn.Module):
-    def __init__(self, words=64, width=64, heads=4, blocks=4, length=32):
-        super().__init__()
-        self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
-        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(blocks))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words)
-
-    def forward(self, x):
-        h = self.words(x) + self.places(torch.arange(x.shape[1]))
-        for block in self.blocks:
-            h = block(h)
-        return self.head(self.norm(h)).flatten(0, 1)
-
-net = GPT()
-x, y = torch.randint(64, (8, 32)), torch.randint(64, (8 * 32,))
-"""
-
-LSTM = """
-class Tagger(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(100, 32)
-        self.lstm = nn.LSTM(32, 64, batch_first=True)
-        self.head = nn.Linear(64, 5)
-
-    def forward(self, x):
-        h, _ = self.lstm(self.words(x))
-        return self.head(h).flatten(0, 1)
-
-net = Tagger()
-x, y = torch.randint(100, (16, 30)), torch.randint(5, (16 * 30,))
-"""
-
-RESNET = """
-class Block(nn.Module):
-    def __init__(self, channels, width, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.down = None
-        if stride != 1 or channels != width:
-            self.down = nn.Sequential(
-                nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width)
-            )
-
-    def forward(self, x):
-        kept = x if self.down is None else self.down(x)
-        h = F.relu(self.bn1(self.conv1(x)))
-        return F.relu(self.bn2(self.conv2(h)) + kept)
-
-class ResNet(nn.Module):
-    def __init__(self, width=16):
-        super().__init__()
-        self.conv, self.bn = nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
-        parts, channels = [], width
-        for stage in range(4):
-            for place in range(2):
-                parts.append(Block(channels, width << stage, 2 if stage and not place else 1))
-                channels = width << stage
-        self.stages, self.head = nn.Sequential(*parts), nn.Linear(channels, 10)
-
-    def forward(self, x):
-        return self.head(self.stages(F.relu(self.bn(self.conv(x)))).mean((2, 3)))
-
-net = ResNet()
-x, y = torch.randn(4, 3, 32, 32), torch.randint(10, (4,))
-"""
+TURN_S = 0.04
+"""CPU time of the steps that are measured in one turn: short, so that the turns of a block meet the
+same. There are at least 3 * EVERY, and always whole EVERYs: then as many calls are looked into as
+in a long loop."""
+MIN_BLOCKS = 9
+SECONDS = 20.0
+"""For the blocks of a model, if it does not need more for MIN_BLOCKS."""
 
 LOOP = """
 optimizer = torch.optim.Adam(net.parameters())
 criterion = nn.CrossEntropyLoss()
 """
 
-TURN = f"""
+TURN = """
 times = []
-for step in range({WARM_UP + STEPS}):
+for step in range({steps}):
     started = clock()
     optimizer.zero_grad()
     loss = criterion(net(x), y)
@@ -164,82 +65,84 @@ for step in range({WARM_UP + STEPS}):
     times.append(clock() - started)
 """
 
-MODELS = {"MLP": MLP, "GPT": GPT, "LSTM": LSTM, "ResNet-18 shaped": RESNET}
+Way = Callable[[str], list[float]]
+"""Runs a source, and returns the times of its steps, in s."""
 
 
-def plain(names: dict) -> list[float]:
-    """The times of the steps, in s."""
-    exec(compile(TURN, "<plain>", "exec"), names)
-    return names["times"][WARM_UP:]
+class Silent:
+    """In place of the adviser: it looks at nothing."""
+
+    def __init__(self, tell: Callable, variables: Mapping[str, Any]) -> None:
+        self.told: dict[Callable, Callable] = {}
+        self._steps = 0
+
+    def looks(self) -> bool:
+        """The recorder looks into as many calls as without an adviser."""
+        return self._steps % EVERY == 0
+
+    def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        self._steps += 1
+
+    def after_step(self, optimizer: Optimizer, has_closure: bool) -> None: ...
+    def saw_loss(self, loss: Tensor, root: Tensor) -> None: ...
+    def end(self) -> None: ...
 
 
-def watched(names: dict) -> list[float]:
-    with steps_shown(OwnLoop("bench", Control(), lambda told: None)):
-        return plain(names)
+def plain(names: dict[str, Any], source: str) -> list[float]:
+    exec(compile(source, "<plain>", "exec"), names)
+    return names["times"]
 
 
-def cell(namespace: Namespace) -> list[float]:
-    run(namespace, TURN)
-    return namespace.variables["times"][WARM_UP:]
+def console(lab: Lab, source: str) -> list[float]:
+    for snapshot in run_cell(lab, RunCellCommand(source=source, filename="<cell>")):
+        encode_snapshot(snapshot)
+        error: ErrorReport | None = getattr(snapshot, "error", None)
+        if error is not None:
+            raise RuntimeError(error.message)
+    return lab.console.namespace.variables["times"]
 
 
-class Nothing:
-    """Takes what the hooks show, and does nothing."""
-
-    def before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None: ...
-    def after_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None: ...
-    def saw_loss(self, loss: torch.Tensor, root: torch.Tensor) -> None: ...
+def silent(lab: Lab, source: str) -> list[float]:
+    with mock.patch.object(holding, "Adviser", Silent):
+        return console(lab, source)
 
 
-def unadvised(namespace: Namespace) -> list[float]:
-    with steps_shown(Nothing()):
-        return cell(namespace)
-
-
-def advised(namespace: Namespace) -> list[float]:
-    adviser = Adviser(lambda told: None, namespace.variables)
-    recorder = partial(LightRecorder, told=adviser.told, looks=adviser.looks)
-    with namespace.recorded_by(recorder), steps_shown(adviser):
-        return cell(namespace)
-
-
-def run(namespace: Namespace, source: str) -> None:
-    error, _ = namespace.run(source, "<cell>", Output(lambda told: None), Control())
-    if error is not None:
-        raise error
-
-
-def measure(name: str) -> dict[str, float | str]:
-    names = {"torch": torch, "nn": nn, "F": F, "np": np, "clock": process_time, "__name__": "x"}
-    exec(compile(MODELS[name] + LOOP, "<plain>", "exec"), names)
-    namespace = Namespace()
-    namespace.variables["clock"] = process_time
-    run(namespace, MODELS[name] + LOOP)
-    ways: dict[str, Callable[[], list[float]]] = {
+def measure(name: str) -> dict[str, Any]:
+    setup = MODELS[name] + LOOP + "times = []\n"
+    names = {"torch": torch, "nn": nn, "F": F, "clock": process_time, "__name__": "x"}
+    lab = Lab(emit=lambda snapshot: drop(encode_snapshot(snapshot)))
+    lab.console.namespace.variables["clock"] = process_time
+    ways: dict[str, Way] = {
         "plain": partial(plain, names),
-        "cell": partial(cell, namespace),
-        "unadvised": partial(unadvised, namespace),
-        "advised": partial(advised, namespace),
-        "watched": partial(watched, names),
+        "console": partial(console, lab),
+        "silent": partial(silent, lab),
     }
-    rounds = [{way: times() for way, times in ways.items()} for _ in range(ROUNDS + 1)][1:]
-    step_ms = {
-        way: statistics.mean(map(statistics.median, zip(*(r[way] for r in rounds), strict=True)))
-        * 1e3
-        for way in ways
-    }
+    for way, run in ways.items():
+        if way != "silent":  # it has the variables of `console`
+            run(setup)
+        run(TURN.format(steps=WARM_UP))
+    count = TURN_S / statistics.median(names["times"])
+    turn = TURN.format(steps=WARM_UP + max(3, round(count / EVERY)) * EVERY)
+    step_ms: dict[str, list[float]] = {way: [] for way in ways}
+    started, blocks = perf_counter(), 0
+    while blocks < MIN_BLOCKS or perf_counter() - started < SECONDS:
+        blocks += 1
+        for way in list(ways)[:: 1 if blocks % 2 else -1]:
+            step_ms[way].append(statistics.mean(ways[way](turn)[WARM_UP:]) * 1e3)
+    plain_ms = step_ms["plain"]
     return {
         "bench": "console loop",
         "model": name,
-        "plain_ms": step_ms["plain"],
-        "cell_ms": step_ms["cell"],
-        "cell_over_plain": step_ms["cell"] / step_ms["plain"],
-        "advised_over_plain": step_ms["advised"] / step_ms["plain"],
-        "advice": (step_ms["advised"] - step_ms["unadvised"]) / step_ms["plain"],
-        "watched_over_plain": statistics.median(
-            statistics.mean(r["watched"]) / statistics.mean(r["plain"]) for r in rounds
-        ),
+        "blocks": blocks,
+        "plain_ms": statistics.median(plain_ms),
+        "console_ms": statistics.median(step_ms["console"]),
+        **ratio(step_ms["console"], plain_ms).row("console_over_plain"),
+        **ratio(step_ms["console"], plain_ms, less=step_ms["silent"]).row("advice"),
     }
+
+
+def drop(encoded: object) -> None:
+    """Nobody reads it."""
 
 
 def main() -> None:
