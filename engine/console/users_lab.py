@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,9 +16,10 @@ MAX_FIGURES = 24
 
 
 class UsersLab:
-    """`lab.log(accuracy=0.9)` adds named figures to the next optimizer step of a loop, in Train's
-    plots. `lab.hold()` holds the code there, as `breakpoint()` does. `lab.subject` is the module
-    that the workspaces work on; `subject` finds it."""
+    """`lab.log(accuracy=0.9)` adds named figures to the next optimizer step of a loop, or to the
+    step of Train that calls it, in Train's plots. `lab.hold()` holds the code there, as
+    `breakpoint()` does. `lab.subject` is the module that the workspaces work on; `subject` finds
+    it."""
 
     def __init__(self, subject: Callable[[], nn.Module] | None = None) -> None:
         self._subject = subject
@@ -28,7 +30,7 @@ class UsersLab:
         """Add figures to the next optimizer step: numbers, or tensors of one element.
 
         Raises TypeError for other values, and ValueError for tensors of more elements and for more
-        than 24 names in a cell.
+        than 24 names in a cell, or in a step of Train.
         """
         found = {name: _figure(name, value) for name, value in figures.items()}
         if len(self._names | found.keys()) > MAX_FIGURES:
@@ -56,6 +58,16 @@ class UsersLab:
         """The figures logged since the last call; tensors are 0-dim, with no graph."""
         figures, self._figures = self._figures, {}
         return figures
+
+    @contextmanager
+    def logging(self) -> Iterator[dict[str, Tensor | float]]:
+        """A context that gives the figures logged in it; those of a loop around it stay."""
+        before = self._names, self._figures
+        self._names, self._figures = set(), {}
+        try:
+            yield self._figures
+        finally:
+            self._names, self._figures = before
 
     def __repr__(self) -> str:
         return "<lab: lab.log(name=value) adds a figure to the plots of a loop>"

@@ -222,7 +222,8 @@ def objective_of(
     data = _value(lab, written.data, subject.variables)
     validation = _value(lab, written.validation, subject.variables) if written.validation else None
     step = _step(lab, subject, written, data, training)
-    return CodeObjective(step, data, validation, training.batch_size)
+    logging = lab.console.namespace.lab.logging
+    return CodeObjective(step, data, validation, training.batch_size, logging)
 
 
 def _step(
@@ -237,7 +238,8 @@ def _step(
             batches = batches_of(data, training.batch_size)
             with running(lab, training, generators_of(batches)):
                 source = write_step(subject.module, first_batch(batches)).source
-        return compile_step(source, subject.module, subject.variables)
+        variables = {"lab": lab.console.namespace.lab, **subject.variables}
+        return compile_step(source, subject.module, variables)
     takes = len(required_parameters(own))
     if takes == 2:
         return functools.partial(own, subject.module)

@@ -16,7 +16,7 @@ from ...protocol import EpochRow
 from ...tensors.plain import described, is_name, tensor_problem
 from ..figures.metrics import EpochTotals, StepRow
 
-FORMAT = 3
+FORMAT = 4
 Number = int | float
 _MAX_INT = 2**63 - 1
 _MAX_NAME_CHARS = 200
@@ -190,11 +190,20 @@ def _totals(value: object) -> EpochTotals:
     if not isinstance(value["counted"], bool):
         message = f"True or False is expected, not {described(value['counted'])}"
         raise FieldProblem("totals.counted", message)
+    sums = _figures(value["figure_sums"], "totals.figure_sums")
+    counts = value["figure_samples"]
+    if not isinstance(counts, dict) or counts.keys() != sums.keys():
+        message = f"a number for each figure is expected, not {described(counts)}"
+        raise FieldProblem("totals.figure_samples", message)
+    for name, count in counts.items():
+        if not _count(count, f"totals.figure_samples.{name}"):
+            raise FieldProblem(f"totals.figure_samples.{name}", "it is 0")
     return EpochTotals(
         loss_sum=float(loss_sum),
         correct=_count(value["correct"], "totals.correct"),
         samples=_count(value["samples"], "totals.samples"),
-        figure_sums=_figures(value["figure_sums"], "totals.figure_sums"),
+        figure_sums=sums,
+        figure_samples=dict(counts),
         counted=value["counted"],
     )
 

@@ -86,13 +86,14 @@ class ReducedSteps(NamedTuple):
 @dataclass
 class EpochTotals:
     """Sums over the samples of an epoch; `figure_sums` those of named figures, of RMSE its squares
-    and of perplexity its logarithms. `correct` counts right predictions where there are scores and
-    labels (`counted`)."""
+    and of perplexity its logarithms, and `figure_samples` how many samples had them. `correct`
+    counts right predictions where there are scores and labels (`counted`)."""
 
     loss_sum: float = 0.0
     correct: int = 0
     samples: int = 0
     figure_sums: dict[str, float] = field(default_factory=dict)
+    figure_samples: dict[str, int] = field(default_factory=dict)
     counted: bool = False
 
     def add(
@@ -106,6 +107,7 @@ class EpochTotals:
         for name, value in figures.items():
             term = _INTO[name](value) if name in _INTO else value
             self.figure_sums[name] = self.figure_sums.get(name, 0.0) + term * samples
+            self.figure_samples[name] = self.figure_samples.get(name, 0) + samples
 
     def add_outcome(self, outcome: Outcome) -> None:
         """Add a batch, and wait for its numbers."""
@@ -120,7 +122,9 @@ class EpochTotals:
         """Loss, accuracy and figures; NaN for what there is none of."""
         if not self.samples:
             return nan, nan, {}
-        figures = {name: total / self.samples for name, total in self.figure_sums.items()}
+        figures = {
+            name: total / self.figure_samples[name] for name, total in self.figure_sums.items()
+        }
         figures.update((name, _BACK[name](figures[name])) for name in _BACK if name in figures)
         counted = self.correct / self.samples if self.counted else nan
         return self.loss_sum / self.samples, figures.pop(ACCURACY, counted), figures
@@ -280,7 +284,11 @@ class Metrics:
         self, history: tuple[StepRow, ...], epochs: tuple[EpochRow, ...], totals: EpochTotals
     ) -> None:
         """Take over an earlier run's rows; the next `drain` returns them all."""
-        self.totals = replace(totals, figure_sums=dict(totals.figure_sums))
+        self.totals = replace(
+            totals,
+            figure_sums=dict(totals.figure_sums),
+            figure_samples=dict(totals.figure_samples),
+        )
         self.history, self.epochs = list(history), list(epochs)
         self._unsent, self._unsent_epochs = list(history), list(epochs)
         self._resumed = True

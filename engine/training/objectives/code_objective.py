@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from math import nan
 from typing import Any
 
@@ -22,22 +23,29 @@ LOSS = "loss"
 _SHAPE = "def step(batch): ... returns the loss, or a dict of figures with “loss” among them."
 
 Step = Callable[[Any], Any]
+Logging = AbstractContextManager[Mapping[str, Tensor | float]]
 
 
 class CodeObjective:
     """The batches of `data` (see `batches_of`) and a step over one of them.
 
     `step(batch)` runs the model and returns the loss, a scalar with a graph, or a dict of numbers
-    with the key `loss`. Batches are moved to the run's device. Raises LabError for data that has no
-    batches.
+    with the key `loss`. `logging()` is a context that gives the figures which code names in it by
+    `lab.log`; they stand beside those that the step returns. Batches are moved to the run's device.
+    Raises LabError for data that has no batches.
     """
 
     guess_accuracy = nan
 
     def __init__(
-        self, step: Step, data: object, validation: object | None, batch_size: int
+        self,
+        step: Step,
+        data: object,
+        validation: object | None,
+        batch_size: int,
+        logging: Callable[[], Logging] = lambda: nullcontext({}),
     ) -> None:
-        self._step = step
+        self._step, self._logging = step, logging
         self._batches = batches_of(data, batch_size)
         self._validation: Iterable[Any] = (
             () if validation is None else in_order(validation, batch_size)
@@ -60,7 +68,11 @@ class CodeObjective:
         return (moved(batch, self._device) for batch in self._validation)
 
     def outcome(self, batch: Any) -> Outcome:
-        return outcome_of(self._step(batch), samples_in(batch))
+        with self._logging() as logged:
+            outcome = outcome_of(self._step(batch), samples_in(batch))
+        device = outcome.loss.device
+        named = {name: _number(name, value, device) for name, value in logged.items()}
+        return outcome._replace(figures={**named, **outcome.figures}) if named else outcome
 
 
 def outcome_of(result: object, samples: int) -> Outcome:

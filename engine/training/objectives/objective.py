@@ -39,29 +39,31 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
     one after the other. That of several batches has no graph."""
     if len(outcomes) == 1:
         return outcomes[0]
-    samples = sum(outcome.samples for outcome in outcomes)
 
-    def mean(values: Iterable[Tensor]) -> Tensor:
-        weights = [outcome.samples / samples for outcome in outcomes]
+    def mean(values: Iterable[Tensor], of: Sequence[Outcome]) -> Tensor:
+        samples = sum(outcome.samples for outcome in of)
+        weights = [outcome.samples / samples for outcome in of]
         parts = [v.detach() * w for v, w in zip(values, weights, strict=True)]
         return torch.stack(parts).sum(0)
 
     def mean_of(name: str) -> Tensor:
-        figures = [outcome.figures[name] for outcome in outcomes]
+        """Over the batches that have the figure."""
+        having = [outcome for outcome in outcomes if name in outcome.figures]
+        figures = [outcome.figures[name] for outcome in having]
         if name not in _MEANS:
-            return mean(figures)
+            return mean(figures, having)
         into, back = _MEANS[name]
-        return back(mean(into(figure) for figure in figures))
+        return back(mean((into(figure) for figure in figures), having))
 
     scores = [outcome.scores for outcome in outcomes if outcome.scores is not None]
-    shared = [n for n in outcomes[0].figures if all(n in each.figures for each in outcomes)]
+    names = dict.fromkeys(name for outcome in outcomes for name in outcome.figures)
     return Outcome(
-        mean(outcome.loss for outcome in outcomes),
-        samples,
+        mean((outcome.loss for outcome in outcomes), outcomes),
+        sum(outcome.samples for outcome in outcomes),
         (torch.cat([s.detach() for s, _ in scores]), torch.cat([y for _, y in scores]))
         if scores
         else None,
-        {name: mean_of(name) for name in shared},
+        {name: mean_of(name) for name in names},
     )
 
 

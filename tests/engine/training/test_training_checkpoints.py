@@ -218,7 +218,14 @@ def changed(path: Path, **changes: object) -> Path:
     return path
 
 
-TOTALS = {"loss_sum": 0.5, "correct": 1, "samples": 2, "figure_sums": {}, "counted": True}
+TOTALS = {
+    "loss_sum": 0.5,
+    "correct": 1,
+    "samples": 2,
+    "figure_sums": {},
+    "figure_samples": {},
+    "counted": True,
+}
 ROW = (1, 2, 0.0, 0.0, 0.0, 0.0, {}, {})
 
 
@@ -239,6 +246,16 @@ ROW = (1, 2, 0.0, 0.0, 0.0, 0.0, {}, {})
         ("totals", TOTALS | {"counted": 1}, "totals.counted: True or False is expected, not 1"),
         ("totals", TOTALS | {"figure_sums": {"f1": "x"}}, "totals.figure_sums.f1: a float is"),
         ("totals", TOTALS | {"figure_sums": {1: 0.5}}, "figure_sums: the name of a figure is 1"),
+        (
+            "totals",
+            TOTALS | {"figure_sums": {"f1": 0.5}},
+            "figure_samples: a number for each figure",
+        ),
+        (
+            "totals",
+            TOTALS | {"figure_sums": {"f1": 0.5}, "figure_samples": {"f1": 0}},
+            "totals.figure_samples.f1: it is 0",
+        ),
         ("figures", [{}], "figures: one dict for each step is expected"),
         ("figures", 3, "figures: one dict for each step is expected, not 3"),
         ("run", 5, "run: 5 is not a name of a folder"),
@@ -271,7 +288,7 @@ ROW = (1, 2, 0.0, 0.0, 0.0, 0.0, {}, {})
         ("epoch_rows", [("a", *ROW[1:])], r"epoch_rows\[0\].epoch: a whole number"),
         ("epoch_rows", [(*ROW[:2], "a", *ROW[3:])], r"epoch_rows\[0\].train_loss: a float is"),
         ("epoch_rows", [(*ROW[:7], 3)], r"epoch_rows\[0\].validation_figures: figures by name"),
-        ("format", "3", "format: 3 is expected, not '3'"),
+        ("format", "3", "format: 4 is expected, not '3'"),
     ],
 )
 def test_a_field_of_a_wrong_type_is_named_with_its_file(

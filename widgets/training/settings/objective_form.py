@@ -27,8 +27,9 @@ _VALIDATION_TIP = (
 )
 _STEP_TIP = (
     "The function step(batch): it runs the model and returns the loss, a scalar, or a dict of"
-    " figures with “loss” among them. Each figure gets a plot. It sees model, torch, nn, F and the"
-    " names of your code. Ctrl+Enter takes an edit over."
+    " figures with “loss” among them. Each figure gets a plot, and so does"
+    " lab.log(name=value). It sees model, torch, nn, F and the names of your code. Ctrl+Enter takes"
+    " an edit over."
 )
 _STEP_LINES = 9
 _NO_NAMES = "loader, or data.py:loader"
