@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..errors import LabError
 from ..modes import modes_kept
 from ..project.document import ParamValue, TrainingSetup
+from ..project.subject import CanvasSubject, Subject
 from ..randomness import RandomStream
 from .checkpoints.checkpoint_fields import Checkpoint
 from .checkpoints.checkpoint_match import check_change, check_match
@@ -43,7 +44,8 @@ class TrainingLoop:
 
     `model` is any nn.Module. It is moved to the set-up's device; `close` moves it back. Without an
     `objective` it is trained on the set-up's data set, with the set-up's loss. `watch` adds figures
-    to the rows of steps.
+    to the rows of steps. `subject`, the canvas unless given, refers to the model in
+    checkpoints.
 
     `step` is the number of optimizer steps done; `epoch` and `batch` (0-based) are those of the
     next batch. Raises LabError, before the model is touched, if the set-up cannot be trained with.
@@ -55,6 +57,7 @@ class TrainingLoop:
         setup: TrainingSetup,
         objective: Objective | None = None,
         watch: Watch | None = None,
+        subject: Subject | None = None,
     ) -> None:
         for name in ("batch_size", "epochs", "accumulate"):
             if (value := getattr(setup, name)) < 1:
@@ -67,7 +70,7 @@ class TrainingLoop:
         self._optimization = Optimization(setup, self.parameters, self.device, self.total_steps)
         self.objective.to(self.device)
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
-        self.watch = watch
+        self.watch, self.subject = watch, subject or CanvasSubject()
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
         self.metrics = Metrics()
         self._sampling = Sampling()
@@ -271,6 +274,7 @@ class TrainingLoop:
         return Checkpoint(
             run=run,
             setup=self.setup,
+            subject=self.subject,
             model=self.model.state_dict(),
             rng=self.random.state(),
             epoch_rng=self.epoch_rng,
@@ -289,7 +293,7 @@ class TrainingLoop:
 
         Raises LabError if the checkpoint is of another model or set-up; the model is not changed.
         """
-        check_match(saved, self.setup, self.model)
+        check_match(saved, self.setup, self.subject, self.model)
         self._optimization.restore(saved, self.total_steps)
         self.model.load_state_dict(saved.model)
         self.random.restore(saved.rng)
