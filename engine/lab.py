@@ -22,7 +22,7 @@ Only training goes on while other commands are answered:
 * When a new run starts, the session closes the old one between two steps (`GeneratorExit`).
 * `lab.run` stays after the end. It is a `Run`.
 
-The session itself answers `StepTrainingCommand` and `ContinueTrainingCommand`.
+The session itself answers `StepTrainingCommand`, `StepPhaseCommand` and `ContinueTrainingCommand`.
 
 Code of the user's that is held calls `lab.attend` meanwhile (`handlers/holding.py`): it answers
 what comes then, by `Session.handle_held`.
@@ -60,6 +60,16 @@ class Run(Protocol):
     @property
     def step(self) -> int:
         """The number of optimizer steps done."""
+        ...
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether some phases of the newest step are still to come."""
+        ...
+
+    def by_hand(self, by_phase: bool) -> AbstractContextManager[None]:
+        """In this context steps are run one by one, or phase by phase: then the run also stops
+        between the phases of a step."""
         ...
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:

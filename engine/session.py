@@ -22,6 +22,7 @@ from .protocol import (
     ErrorSnapshot,
     Snapshot,
     StepLineCommand,
+    StepPhaseCommand,
     StepTrainingCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -65,7 +66,9 @@ class Session:
             return
         try:
             if isinstance(command, StepTrainingCommand):
-                self._step_training()
+                self._step_training(by_phase=False)
+            elif isinstance(command, StepPhaseCommand):
+                self._step_training(by_phase=True)
             elif isinstance(command, ContinueTrainingCommand):
                 self._continue_training()
             elif isinstance(command, StepLineCommand):
@@ -158,13 +161,17 @@ class Session:
             self.lab.control.pause.set()
         self._next()  # the run is built; no step is done yet
 
-    def _step_training(self) -> None:
+    def _step_training(self, by_phase: bool) -> None:
+        """To the end of the step, or to the end of its next phase."""
         self._require_job()
         self.lab.control.pause.set()
         run = self._run()
         before = run.step
-        while self._job is not None and run.step == before:
-            self._next()
+        with run.by_hand(by_phase):
+            while self._job is not None and run.step == before:
+                self._next()
+                if by_phase and run.is_in_step:
+                    break
         if self._job is not None:
             self._show_pause()
 

@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from ..datasets.dataset import Dataset
 from ..project.document import ParamValue, TrainingSetup
+from ..project.steps.order import Phase, split_order
 from ..training.components.schedulers import scheduler_arguments
+from ..training.steps.training_step import check_order
 from .code_export import proved
 from .weights import Written, write
 
@@ -96,7 +98,8 @@ def script_of(
     path: Path,
 ) -> str:
     """The text of the script that lies at `path`. `code` is the model's Python, with a class
-    `Model`."""
+    `Model`. Raises LabError for an order of phases that the optimizer cannot run."""
+    check_order(setup)
     steps = setup.epochs * ceil(dataset.batches(setup.batch_size) / setup.accumulate)
     scaled = setup.precision == "float16"
     mixed = setup.precision != "float32"
@@ -167,24 +170,37 @@ def _loss(loss: str, params: Mapping[str, ParamValue]) -> str:
 
 
 def _steps(setup: TrainingSetup, scaled: bool) -> str:
+    """The phases of a step, in the set-up's order."""
     divided = f"loss / {setup.accumulate}" if setup.accumulate > 1 else "loss"
     backward = f"scaler.scale({divided})" if scaled else divided
     backward = f"({backward})" if "/" in backward and not scaled else backward
-    lines = [
-        f"while of_step := list(islice(batches, {setup.accumulate})):",
-        "    optimizer.zero_grad()",
-        "    for x, y in of_step:",
-        *_forward(setup, 8),
-        f"        {backward}.backward()",
-        "        total += loss.item() * len(y)",
-    ]
-    if scaled:
-        lines.append("    scaler.unscale_(optimizer)")
-    lines += _clipping(setup, 4)
-    lines += ["    scaler.step(optimizer)", "    scaler.update()"] if scaled else [
-        "    optimizer.step()"
-    ]  # fmt: skip
-    return _indented([*lines, *_after_step(setup)])
+    update = ["scaler.unscale_(optimizer)"] if scaled else []
+    update += _clipping(setup)
+    update += ["scaler.step(optimizer)", "scaler.update()"] if scaled else ["optimizer.step()"]
+    order = setup.order
+    together = order[order.index("forward") + 1] == "loss"
+    of_phase: dict[Phase, list[str]] = {
+        "zero_grad": ["optimizer.zero_grad()"],
+        "forward": [] if together else _mixed(setup, "prediction = model(x)"),
+        "loss": [
+            *_mixed(setup, f"loss = loss_of({'model(x)' if together else 'prediction'}, y)"),
+            "total += loss.item() * len(y)",
+        ],
+        "backward": [f"{backward}.backward()"],
+        "step": update + _after_step(setup),
+    }
+    before, of_batch, after = (
+        [line for phase in part for line in of_phase[phase]] for part in split_order(order)
+    )
+    return _indented(
+        [
+            f"while of_step := list(islice(batches, {setup.accumulate})):",
+            *(f"    {line}" for line in before),
+            "    for x, y in of_step:",
+            *(f"        {line}" for line in of_batch),
+            *(f"    {line}" for line in after),
+        ]
+    )
 
 
 def _lbfgs(setup: TrainingSetup) -> str:
@@ -197,11 +213,11 @@ def _lbfgs(setup: TrainingSetup) -> str:
         "        optimizer.zero_grad()",
         "        losses = []",
         "        for x, y in of_step:",
-        *_forward(setup, 12),
+        *(f"            {line}" for line in _mixed(setup, "loss = loss_of(model(x), y)")),
         f"            (loss / {setup.accumulate}).backward()",
         "            losses.append((loss.detach(), len(y)))",
     ]
-    lines += _clipping(setup, 8)
+    lines += [f"        {line}" for line in _clipping(setup)]
     lines += [
         "        samples = sum(n for _, n in losses)",
         "        evaluated.append(losses)",
@@ -210,22 +226,20 @@ def _lbfgs(setup: TrainingSetup) -> str:
         "    optimizer.step(closure)",
         "    total += sum(loss.item() * n for loss, n in evaluated[0])",
     ]
-    return _indented([*lines, *_after_step(setup)])
+    return _indented([*lines, *(f"    {line}" for line in _after_step(setup))])
 
 
-def _forward(setup: TrainingSetup, spaces: int) -> list[str]:
+def _mixed(setup: TrainingSetup, line: str) -> list[str]:
+    """The line, under autocast if the set-up has it."""
     if setup.precision == "float32":
-        return [f"{' ' * spaces}loss = loss_of(model(x), y)"]
-    return [
-        f"{' ' * spaces}with torch.autocast(device.type, torch.{setup.precision}):",
-        f"{' ' * spaces}    loss = loss_of(model(x), y)",
-    ]
+        return [line]
+    return [f"with torch.autocast(device.type, torch.{setup.precision}):", f"    {line}"]
 
 
-def _clipping(setup: TrainingSetup, spaces: int) -> list[str]:
+def _clipping(setup: TrainingSetup) -> list[str]:
     settings = {"norm": setup.clip_norm, "value": setup.clip_value}
     return [
-        f"{' ' * spaces}nn.utils.clip_grad_{what}_(parameters, {limit!r})"
+        f"nn.utils.clip_grad_{what}_(parameters, {limit!r})"
         for what, limit in settings.items()
         if limit
     ]
@@ -233,7 +247,7 @@ def _clipping(setup: TrainingSetup, spaces: int) -> list[str]:
 
 def _after_step(setup: TrainingSetup) -> list[str]:
     has = setup.schedule.kind and setup.schedule.each == "step"
-    return ["    scheduler.step()"] if has else []
+    return ["scheduler.step()"] if has else []
 
 
 def _after_epoch(setup: TrainingSetup) -> str:

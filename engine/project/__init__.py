@@ -17,6 +17,7 @@ from . import (
     limits,
     names,
     problems,
+    steps,
     updates,
     wiring,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "limits",
     "names",
     "problems",
+    "steps",
     "updates",
     "wiring",
 ]

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct
 
+from .steps.order import PHASES, Phase
 from .subject import CanvasSubject, Objective, Subject
 
 FORMAT_VERSION = 3
@@ -102,11 +103,31 @@ class Schedule(Struct, frozen=True, forbid_unknown_fields=True):
 Precision = Literal["float32", "bfloat16", "float16"]
 
 
+class HoldWhen(Struct, frozen=True, forbid_unknown_fields=True):
+    """What holds a run at its step; 0 or False: this does not.
+
+    `not_finite`: a loss or a gradient is NaN or infinite. `loss_spike`: the loss is so many times
+    the median of the last ones. `gradient_norm`: the 2-norm of all gradients is above this.
+    `ratio_above`, `ratio_below`: of some parameter, the 2-norm of its update as a share of its own.
+    `dead_units`: this share of the units behind some ReLU give 0 only. `unchanged`: some parameter
+    stayed the same over so many steps.
+    """
+
+    not_finite: bool = True
+    loss_spike: float = 0.0
+    gradient_norm: float = 0.0
+    ratio_above: float = 0.0
+    ratio_below: float = 0.0
+    dead_units: float = 0.0
+    unchanged: int = 0
+
+
 class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     """How to train. A loss block on the canvas takes precedence over `loss` (see `loss_of`).
 
     An optimizer step adds up the gradients of `accumulate` batches. `clip_norm` bounds the norm of
     all gradients together, `clip_value` each element; 0 does not. `precision` is that of autocast.
+    `order` has the phases of a step in the order in which they run, `hold` what holds a run.
     """
 
     data: DataSetup = DataSetup()
@@ -122,6 +143,8 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     clip_norm: float = 0.0
     clip_value: float = 0.0
     precision: Precision = "float32"
+    order: tuple[Phase, ...] = PHASES
+    hold: HoldWhen = HoldWhen()
 
 
 class ViewState(Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,6 +21,7 @@ from .document import (
     replace,
 )
 from .limits import (
+    HOLD_LIMITS,
     MAX_ACCUMULATE,
     MAX_BATCH_SIZE,
     MAX_CLIP,
@@ -32,6 +33,7 @@ from .limits import (
 )
 from .names import fresh_name, name_problem
 from .problems import Fix
+from .steps.order import order_problem
 from .subject import Objective, Subject
 
 Each = TypeVar("Each")
@@ -244,10 +246,13 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
         ("accumulate", setup.accumulate, 1, MAX_ACCUMULATE),
         ("clip_norm", setup.clip_norm, 0, MAX_CLIP),
         ("clip_value", setup.clip_value, 0, MAX_CLIP),
+        *((name, getattr(setup.hold, name), 0, most) for name, most in HOLD_LIMITS.items()),
     ):
         if not least <= value <= most:
             wanted = f"at least {least}" if value < least else f"at most {most:,}"
             raise EditError(f"{name} is {value:,}: it must be {wanted}.")
+    if problem := order_problem(setup.order):
+        raise EditError(problem)
     data = replace(setup.data, params=_checked(data_kind.params, setup.data.params))
     optimizer_params = _checked(optimizer, setup.optimizer_params)
     schedule = setup.schedule

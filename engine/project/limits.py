@@ -23,6 +23,15 @@ MAX_EPOCHS = 1_000_000
 MAX_BATCH_SIZE = 1_000_000
 MAX_ACCUMULATE = 10_000
 MAX_CLIP = 1e12
+HOLD_LIMITS: dict[str, float] = {
+    "loss_spike": 1e6,
+    "gradient_norm": MAX_CLIP,
+    "ratio_above": 1e6,
+    "ratio_below": 1.0,
+    "dead_units": 1.0,
+    "unchanged": 1_000_000,
+}
+"""The largest value of what holds a run, by its name in `HoldWhen`."""
 
 
 def clamped(coordinate: float) -> float:

@@ -12,7 +12,9 @@ from typing import TypeVar
 
 from . import catalogue, limits
 from .document import Block, Model, ParamValue, Project, TrainingSetup, ViewState
+from .limits import HOLD_LIMITS
 from .names import identifier_problem
+from .steps.order import order_problem
 from .subject import CanvasSubject, FileSubject, Subject
 
 Each = TypeVar("Each")
@@ -137,6 +139,10 @@ def _check_training(setup: TrainingSetup) -> None:
     _check_between(setup.accumulate, 1, limits.MAX_ACCUMULATE, f"{at}.accumulate")
     for field in ("clip_norm", "clip_value"):
         _check_between(getattr(setup, field), 0, limits.MAX_CLIP, f"{at}.{field}")
+    if problem := order_problem(setup.order):
+        raise FileProblem(problem, f"{at}.order")
+    for field in HOLD_LIMITS:
+        _check_between(getattr(setup.hold, field), 0, HOLD_LIMITS[field], f"{at}.hold.{field}")
 
 
 def _check_subject(subject: Subject) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
-from math import ceil, isfinite
+from math import ceil
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -15,16 +15,17 @@ from torch import Tensor, nn
 from ..errors import LabError
 from ..modes import modes_kept
 from ..project.document import ParamValue, TrainingSetup
-from ..project.subject import CanvasSubject, Subject
+from ..project.steps.order import keeps_gradients
 from ..randomness import RandomStream
 from .checkpoints.checkpoint_fields import Checkpoint
 from .checkpoints.checkpoint_match import check_change, check_match
 from .components.devices import find_device
 from .figures.memory import cuda_bytes, rss_bytes
-from .figures.metrics import Diverged, EpochTotals, Measured, Metrics
+from .figures.metrics import EpochTotals, Measured, Metrics
 from .figures.pace import Sampling
-from .objectives.objective import CatalogueObjective, Objective, Outcome, joined
+from .objectives.objective import CatalogueObjective, Objective, Outcome
 from .optimization.optimization import Optimization
+from .steps.training_step import TrainingStep, check_order
 
 
 class Watch(Protocol):
@@ -44,11 +45,13 @@ class TrainingLoop:
 
     `model` is any nn.Module. It is moved to the set-up's device; `close` moves it back. Without an
     `objective` it is trained on the set-up's data set, with the set-up's loss. `watch` adds figures
-    to the rows of steps. `subject`, the canvas unless given, refers to the model in
-    checkpoints.
+    to the rows of steps.
 
     `step` is the number of optimizer steps done; `epoch` and `batch` (0-based) are those of the
-    next batch. Raises LabError, before the model is touched, if the set-up cannot be trained with.
+    next batch. `current` is the newest step; `is_in_step` says whether some of its phases are still
+    to come. While `by_hand` is set, steps measure their updates too; while `by_phase` is set, the
+    loop stops between the phases of a step. Raises LabError, before the model is touched, if the
+    set-up cannot be trained with.
     """
 
     def __init__(
@@ -57,11 +60,11 @@ class TrainingLoop:
         setup: TrainingSetup,
         objective: Objective | None = None,
         watch: Watch | None = None,
-        subject: Subject | None = None,
     ) -> None:
         for name in ("batch_size", "epochs", "accumulate"):
             if (value := getattr(setup, name)) < 1:
                 raise LabError(f"{name} is {value}; it must be at least 1.")
+        check_order(setup)
         self.setup = setup
         self.model = model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
@@ -70,11 +73,13 @@ class TrainingLoop:
         self._optimization = Optimization(setup, self.parameters, self.device, self.total_steps)
         self.objective.to(self.device)
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
-        self.watch, self.subject = watch, subject or CanvasSubject()
+        self.watch = watch
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
         self.metrics = Metrics()
         self._sampling = Sampling()
         self.step = self.epoch = self.batch = 0
+        self.current: TrainingStep | None = None
+        self.is_in_step = self.by_hand = self.by_phase = False
         self.epoch_rng = self.random.state()
         self._modes = ExitStack()
         self._modes.enter_context(modes_kept(model))
@@ -106,6 +111,7 @@ class TrainingLoop:
         """Go on with another set-up and objective of the same data. An optimizer of the same class
         keeps its state. Raises LabError for what a run cannot change (see `check_change`)."""
         check_change(self.setup, setup)
+        check_order(setup)
         self.setup = setup
         self._optimization.become(setup, self.total_steps)
         if objective is not self.objective:
@@ -116,7 +122,8 @@ class TrainingLoop:
 
     def steps(self) -> Generator[None, None, None]:
         """Train to the end. Yields after every optimizer step, every batch of a validation pass,
-        and every epoch but the last. A caller may close the generator there; the progress is kept.
+        and every epoch but the last; while `by_phase` is set, also between the phases of a step. A
+        caller may close the generator there; the progress is kept, but for that of such a step.
 
         Raises Diverged if the loss is NaN or infinite, and any error of the model's.
         """
@@ -124,50 +131,40 @@ class TrainingLoop:
             while self.epoch < self.setup.epochs:
                 batches = self._batches()
                 while of_step := list(islice(batches, self.setup.accumulate)):
-                    self._train_step(of_step)
+                    yield from self._train_step(of_step)
                     yield
                 yield from self._end_epoch()
 
-    def _train_step(self, batches: list[Any]) -> None:
-        """One step as in every course: zero_grad, forward, loss, backward, step."""
+    def _train_step(self, batches: list[Any]) -> Iterator[None]:
+        """One step. Yields between two of its phases while `by_phase` is set."""
         if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
         measured = self._sampling.takes(self.step)
         start, rate = (self._now(), self.learning_rate) if measured else (None, 0.0)
         if self.watch is not None:
             self.watch.begin(measured)
-        done: list[tuple[Outcome, list[Tensor]]] = []
-
-        def closure() -> Tensor:
-            done.append(self._backward(batches, measured))
-            return done[-1][0].loss
-
-        self._optimization.step(closure)
+        step = self.current = TrainingStep(
+            self.step + 1,
+            batches,
+            self.setup,
+            self.objective,
+            self._optimization,
+            measured or self.by_hand,
+            self.by_hand,
+        )
+        self.is_in_step = True
+        for _ in step.phases():
+            if not self.step:
+                self._check_gradients()
+            if self.by_phase:
+                yield
+        if not self.step:
+            self._check_gradients()
+        self.is_in_step = False
         timing = (start, self._now()) if measured else None
         self.step += 1
         self.batch += len(batches)
-        outcome, gradients = done[0]
-        self._record(outcome, gradients, rate, timing)
-
-    def _backward(self, batches: list[Any], measured: bool) -> tuple[Outcome, list[Tensor]]:
-        """Give the parameters the gradients of these batches, clipped as the set-up says. Returns
-        what the batches gave, and, if `measured`, tensors whose norm is that of the gradients
-        before clipping."""
-        self.optimizer.zero_grad()
-        outcomes = []
-        autocast = self._optimization.autocast
-        for batch in batches:
-            with autocast:
-                outcome = self.objective.outcome(batch)
-            self._check(outcome.loss)
-            loss = outcome.loss
-            if self.setup.accumulate > 1:
-                loss = loss / self.setup.accumulate
-            autocast.scaled(loss).backward()
-            outcomes.append(outcome)
-        if self.step == 0:
-            self._check_gradients()
-        return joined(outcomes), self._optimization.clip(measured)
+        self._record(step.outcome, step.gradients if measured else [], rate, timing)
 
     def _end_epoch(self) -> Iterator[None]:
         """Validate under eval() and no_grad, then begin the next epoch."""
@@ -233,16 +230,12 @@ class TrainingLoop:
             torch.mps.synchronize()
         return perf_counter()
 
-    def _check(self, loss: Tensor) -> None:
-        """Raise Diverged before a loss that is not finite spoils the weights.
-
-        On CUDA this would wait for the device at every step, so only `flush` checks there.
-        """
-        if self.device.type != "cuda" and not isfinite(value := loss.item()):
-            raise Diverged(self.step + 1, value)
-
     def _check_gradients(self) -> None:
-        """Raise LabError if not one parameter got a gradient: the loss is that of another model."""
+        """Raise LabError if backward gave not one parameter a gradient: the loss is that of another
+        model."""
+        assert self.current is not None
+        if self.current.done[-1] != "backward" and not self._optimization.asks_itself:
+            return
         if self.parameters and all(p.grad is None for p in self.parameters):
             raise LabError(
                 f"No parameter of this {type(self.model).__name__} got a gradient: the loss does"
@@ -269,12 +262,13 @@ class TrainingLoop:
 
     def checkpoint(self, run: str) -> Checkpoint:
         """Return the state from which `restore` can go on bit for bit. It shares memory with the
-        live model, so it must be written before the next step. Raises Diverged."""
+        live model, so it must be written before the next step. There is none in the middle of a
+        step. Raises Diverged."""
+        assert not self.is_in_step
         self.flush()
         return Checkpoint(
             run=run,
             setup=self.setup,
-            subject=self.subject,
             model=self.model.state_dict(),
             rng=self.random.state(),
             epoch_rng=self.epoch_rng,
@@ -284,8 +278,16 @@ class TrainingLoop:
             totals=self.metrics.totals,
             history=tuple(self.metrics.history),
             epoch_rows=tuple(self.metrics.epochs),
+            gradients=self._gradients(),
             **self._optimization.state(),
         )
+
+    def _gradients(self) -> dict[str, Tensor]:
+        """Those that the next step uses, by the parameter's name; none in the usual order."""
+        if not keeps_gradients(self.setup.order):
+            return {}
+        named = self.model.named_parameters()
+        return {name: p.grad for name, p in named if p.grad is not None and p.requires_grad}
 
     def restore(self, saved: Checkpoint) -> None:
         """Go on from a checkpoint. The options of the optimizer stay those of this set-up, so that
@@ -293,9 +295,13 @@ class TrainingLoop:
 
         Raises LabError if the checkpoint is of another model or set-up; the model is not changed.
         """
-        check_match(saved, self.setup, self.subject, self.model)
+        check_match(saved, self.setup, self.model)
         self._optimization.restore(saved, self.total_steps)
         self.model.load_state_dict(saved.model)
+        if keeps_gradients(self.setup.order):
+            for name, parameter in self.model.named_parameters():
+                gradient = saved.gradients.get(name)
+                parameter.grad = None if gradient is None else gradient.to(parameter, copy=True)
         self.random.restore(saved.rng)
         self.epoch, self.batch, self.step = saved.epoch, saved.batch, saved.step
         self.epoch_rng = saved.epoch_rng

@@ -10,10 +10,12 @@ from time import perf_counter
 from typing import NamedTuple
 
 import msgspec
+from torch import Tensor, nn
 
 from ..errors import LabError
 from ..project.document import ParamValue, TrainingSetup
-from ..protocol import ErrorReport, TrainingMemory, TrainingSnapshot, TrainingState
+from ..project.steps.order import keeps_gradients
+from ..protocol import ErrorReport, StepNumbers, TrainingMemory, TrainingSnapshot, TrainingState
 from .checkpoints import checkpoint_files
 from .checkpoints.checkpoint_files import Checkpoint
 from .checkpoints.kept_states import KeptStates
@@ -90,6 +92,19 @@ class TrainingRun:
     def step(self) -> int:
         return self.loop.step
 
+    @property
+    def is_in_step(self) -> bool:
+        return self.loop.is_in_step
+
+    @contextmanager
+    def by_hand(self, by_phase: bool) -> Iterator[None]:
+        """Steps in this context are run one by one, with all their numbers, or phase by phase."""
+        self.loop.by_hand, self.loop.by_phase = True, by_phase
+        try:
+            yield
+        finally:
+            self.loop.by_hand = self.loop.by_phase = False
+
     @classmethod
     def again(cls, before: TrainingRun, loop: TrainingLoop, way: Way) -> TrainingRun:
         """A run that goes to a step of the run before it. A step back gives it a new id, so that
@@ -108,7 +123,8 @@ class TrainingRun:
         return run
 
     def steps(self) -> Generator[bool, None, None]:
-        """Train, as `TrainingLoop.steps`; yields whether a snapshot is due.
+        """Train, as `TrainingLoop.steps`; yields whether a snapshot is due, which in the middle of
+        a step it is not.
 
         Ends early, with `failure` set, if the model raises or the loss is NaN or infinite.
         """
@@ -118,6 +134,9 @@ class TrainingRun:
             with closing(self.loop.steps()) as steps:
                 self._keep()
                 for _ in steps:
+                    if self.loop.is_in_step:
+                        yield False
+                        continue
                     self._follow_way()
                     now = perf_counter()
                     if now >= self._keep_due_s:
@@ -169,10 +188,20 @@ class TrainingRun:
         numbers and change gradients without changing the run."""
         self._flush()  # the figures of the last steps are computed from their gradients
         before = self._versions()
+        gradients = self._gradients_in_use()
         with self.loop.random.suspended():
             yield
+        for parameter, gradient in gradients:
+            parameter.grad = gradient
         if self._versions() != before:
             self._keep_due_s = 0.0  # a weight was edited: no repetition would lead here
+
+    def _gradients_in_use(self) -> list[tuple[nn.Parameter, Tensor | None]]:
+        """Copies of the gradients that the rest of this step, or the next one, uses."""
+        if not (self.is_in_step or keeps_gradients(self.loop.setup.order)):
+            return []
+        parameters = self.loop.parameters
+        return [(p, None if p.grad is None else p.grad.clone()) for p in parameters]
 
     def _versions(self) -> list[int]:
         return [tensor._version for tensor in self.loop.model.state_dict().values()]
@@ -180,10 +209,10 @@ class TrainingRun:
     # -- going to a step -------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Keep the state in memory. A run that has diverged keeps none."""
+        """Keep the state in memory. A run that has diverged, or is in a step, keeps none."""
         started = perf_counter()
         self._flush()
-        if self.failure is None:
+        if self.failure is None and not self.is_in_step:
             self.kept.add(self.loop.checkpoint(self.id))
         now = perf_counter()
         self._keep_due_s = now + max(KEEP_INTERVAL_S, (now - started) / KEEP_SHARE)
@@ -201,6 +230,7 @@ class TrainingRun:
             return False
         self._way = None
         self.loop.become(way.setup, way.objective)
+        self._keep_due_s = 0.0  # a later way begins here: before, other settings hold
         way.arrived()
         return True
 
@@ -245,7 +275,15 @@ class TrainingRun:
             memory=self._memory,
             guess_accuracy=loop.objective.guess_accuracy,
             validation_samples=loop.objective.validation_samples,
+            step_numbers=self._step_numbers(state),
+            is_in_step=loop.is_in_step,
         )
+
+    def _step_numbers(self, state: TrainingState) -> StepNumbers | None:
+        step = self.loop.current
+        if step is None or state != "paused" or step.number != self.step + self.is_in_step:
+            return None
+        return step.numbers()
 
     # -- checkpoints -----------------------------------------------------------------------------
 
@@ -257,10 +295,10 @@ class TrainingRun:
     def save(self) -> None:
         """Write a checkpoint. If it cannot be written, that is a warning, and the run goes on.
 
-        A run that has diverged writes none.
+        A run that has diverged, or is in a step, writes none.
         """
         self._flush()
-        if self.failure is not None:
+        if self.failure is not None or self.is_in_step:
             return
         checkpoint = self.loop.checkpoint(self.id)
         started = perf_counter()

@@ -22,6 +22,7 @@ from engine.protocol import (
     StartBackwardCommand,
     StepColumns,
     StepLineCommand,
+    StepPhaseCommand,
     StepTrainingCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -36,7 +37,12 @@ class FakeRun:
         self.step, self.total, self.closed = 0, total, False
         self.new: list[int] = []
 
+    is_in_step = False
+
     def between_steps(self):
+        return nullcontext()
+
+    def by_hand(self, by_phase):
         return nullcontext()
 
     def snapshot(self, state):
@@ -312,7 +318,7 @@ def test_a_run_that_cannot_start_is_an_error_and_done(sent, setup, handlers):
     assert not session.advance()
 
 
-OWN = {StepTrainingCommand, StepLineCommand, ContinueTrainingCommand}
+OWN = {StepTrainingCommand, StepPhaseCommand, StepLineCommand, ContinueTrainingCommand}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

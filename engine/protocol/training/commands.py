@@ -36,6 +36,10 @@ class StepTrainingCommand(Command, frozen=True, kw_only=True):
     """Run one optimizer step of the paused run, or of the loop that is held."""
 
 
+class StepPhaseCommand(Command, frozen=True, kw_only=True):
+    """Run the next phase of the paused run's step: zero_grad, forward, loss, backward or step."""
+
+
 class ContinueTrainingCommand(Command, frozen=True, kw_only=True):
     """Let the paused run, or the loop that is held, go on."""
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from ...project.steps.order import Phase
 from ..snapshots import Snapshot
 from ..values import ErrorReport
 
@@ -61,6 +62,51 @@ class TrainingMemory(Struct, frozen=True):
     optimizer_bytes: int = 0
 
 
+class StepNumbers(Struct, frozen=True):
+    """The step `number` (from 1), of whose phases those in `done` have run.
+
+    `prediction` is the shape of forward's result on the newest of the step's `batches`, of which
+    `batches_done` have a loss; () if it is not known. `loss` is the mean over the step's samples so
+    far, `gradient_norm` the 2-norm of all gradients before clipping, `update_norm` that of the
+    change of all parameters; None before there is one.
+    """
+
+    number: int
+    done: tuple[Phase, ...]
+    batches_done: int = 0
+    batches: int = 1
+    prediction: tuple[int, ...] = ()
+    loss: float | None = None
+    gradient_norm: float | None = None
+    update_norm: float | None = None
+
+
+WatchKind = Literal[
+    "not_finite",
+    "loss_spike",
+    "gradient_norm",
+    "ratio_above",
+    "ratio_below",
+    "dead_units",
+    "unchanged",
+]
+
+
+class Hold(Struct, frozen=True):
+    """Why a run is held at step `step` (from 1): `text` says what was seen, with numbers, `hint`
+    what to try. `module` or `parameter` is the path of the part at fault; `file` and `line` (from
+    1) those of the user's code. Empty and 0 where there is none."""
+
+    kind: WatchKind
+    step: int
+    text: str
+    hint: str
+    module: str = ""
+    parameter: str = ""
+    file: str = ""
+    line: int = 0
+
+
 class RunSnapshot(Snapshot, frozen=True, kw_only=True):
     """Progress of a run: `step` of `total_steps` done, in epoch `epoch` of `epochs` (1-based).
     `total_steps` is 0 if the number is not known, `epochs` if the run has none.
@@ -91,12 +137,19 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     `checkpoint` is the path of the last checkpoint, `checkpoint_step` its step; a warning says that
     one could not be written. `guess_accuracy` is the validation accuracy of always guessing the
     most frequent class of the `validation_samples`; NaN without any.
+
+    A paused run that is in the middle of a step, or has run its last one by hand, has the numbers
+    of that `step_numbers`; `is_in_step` says whether some of its phases are still to come. `hold`
+    says why it is held, if it is.
     """
 
     checkpoint: str = ""
     checkpoint_step: int = 0
     guess_accuracy: float = nan
     validation_samples: int = 0
+    step_numbers: StepNumbers | None = None
+    is_in_step: bool = False
+    hold: Hold | None = None
 
 
 class LoopSnapshot(RunSnapshot, frozen=True, kw_only=True):

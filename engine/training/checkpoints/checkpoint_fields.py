@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from ...project.document import TrainingSetup
-from ...project.subject import Subject
 from ...protocol import EpochRow
 from ...tensors.plain import described, is_name, tensor_problem
 from ..figures.metrics import EpochTotals, StepRow
@@ -21,6 +20,8 @@ FORMAT = 4
 Number = int | float
 _MAX_INT = 2**63 - 1
 _MAX_NAME_CHARS = 200
+_LATER = {"gradients": {}}
+"""Fields that the first files of this format do not have."""
 _COUNTS = ("epoch", "batch", "step")
 
 
@@ -30,13 +31,12 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     `model` and `optimizer` are state_dicts. `rng` is the state of each generator as a uint8 tensor,
     by device type. `epoch` and `batch` (0-based) are those of the next batch; `step` is the number
     of steps done. `totals` are over the current epoch; `epoch_rng` is `rng` at its beginning.
-    `scheduler` and `scaler` are the numbers of their state_dicts. `subject` refers to what is
-    trained.
+    `scheduler` and `scaler` are the numbers of their state_dicts. `gradients` are those that the
+    next step uses, by the parameter's name: none in the usual order of a step's phases.
     """
 
     run: str
     setup: TrainingSetup
-    subject: Subject
     model: dict[str, Tensor]
     optimizer: dict[str, Any]
     rng: dict[str, Tensor]
@@ -49,6 +49,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     epoch_rows: tuple[EpochRow, ...]
     scheduler: dict[str, Number | list[Number]] = {}
     scaler: dict[str, Number] = {}
+    gradients: dict[str, Tensor] = {}
 
 
 class FieldProblem(ValueError):
@@ -63,7 +64,6 @@ def encode(checkpoint: Checkpoint) -> dict[str, Any]:
     fields = {name: getattr(checkpoint, name) for name in checkpoint.__struct_fields__}
     fields["format"] = FORMAT
     fields["setup"] = msgspec.json.encode(checkpoint.setup).decode()
-    fields["subject"] = msgspec.json.encode(checkpoint.subject).decode()
     fields["totals"] = dataclasses.asdict(checkpoint.totals)
     fields["history"] = torch.tensor([row[:-1] for row in checkpoint.history], dtype=torch.float64)
     fields["figures"] = [dict(row.figures) for row in checkpoint.history]
@@ -73,6 +73,7 @@ def encode(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def decode(fields: Mapping[str, Any]) -> Checkpoint:
     """The inverse of `encode`. Raises FieldProblem."""
+    fields = {**_LATER, **fields}
     for name in ("format", *Checkpoint.__struct_fields__, "figures"):
         if name not in fields:
             raise FieldProblem(name, "it is missing")
@@ -82,8 +83,7 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(
         **values,
         run=_run(fields["run"]),
-        setup=_document(fields["setup"], TrainingSetup, "setup"),
-        subject=_document(fields["subject"], Subject, "subject"),
+        setup=_setup(fields["setup"]),
         model=_tensors(fields["model"], "model"),
         optimizer=_optimizer(fields["optimizer"]),
         rng=_rng(fields["rng"], "rng"),
@@ -93,6 +93,7 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
         epoch_rows=_epoch_rows(fields["epoch_rows"]),
         scheduler=_numbers(fields["scheduler"], "scheduler"),
         scaler=_numbers(fields["scaler"], "scaler"),
+        gradients=_tensors(fields["gradients"], "gradients"),
     )
 
 
@@ -115,14 +116,13 @@ def _run(value: object) -> str:
     return value
 
 
-def _document(value: object, kind: Any, field: str) -> Any:
-    """A part of the document: of type `kind`, in JSON."""
+def _setup(value: object) -> TrainingSetup:
     if not isinstance(value, str):
-        raise FieldProblem(field, f"JSON is expected, not {described(value)}")
+        raise FieldProblem("setup", f"JSON is expected, not {described(value)}")
     try:
-        return msgspec.json.decode(value, type=kind)
+        return msgspec.json.decode(value, type=TrainingSetup)
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
-        raise FieldProblem(field, str(error)) from error
+        raise FieldProblem("setup", str(error)) from error
 
 
 def _tensors(value: object, field: str) -> dict[str, Tensor]:

@@ -25,11 +25,12 @@ class KeptStates:
 
     def add(self, state: Checkpoint) -> None:
         """Keep a copy of a state, on the CPU. One of the same step is replaced, later ones go."""
-        size = _bytes([state.model, state.optimizer])
+        size = _bytes([state.model, state.optimizer, state.gradients])
         self._states = [kept for kept in self._states if kept.step < state.step]
         if 2 * size > MAX_BYTES:  # before it is copied
             return
-        copies = {name: _copied(getattr(state, name)) for name in ("model", "optimizer", "rng")}
+        copied = ("model", "optimizer", "rng", "gradients")
+        copies = {name: _copied(getattr(state, name)) for name in copied}
         copy = msgspec.structs.replace(state, **copies, epoch_rng=_copied(state.epoch_rng))
         self._states.append(copy)
         while len(self._states) > max(2, min(MAX_STATES, MAX_BYTES // max(1, size))):

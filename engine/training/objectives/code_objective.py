@@ -67,6 +67,12 @@ class CodeObjective:
     def validation_batches(self) -> Iterator[Any]:
         return (moved(batch, self._device) for batch in self._validation)
 
+    def predict(self, batch: Any) -> None:
+        """The user's step makes the prediction and the loss in one."""
+
+    def judged(self, batch: Any, prediction: None) -> Outcome:
+        return self.outcome(batch)
+
     def outcome(self, batch: Any) -> Outcome:
         with self._logging() as logged:
             outcome = outcome_of(self._step(batch), samples_in(batch))

@@ -92,6 +92,14 @@ class Objective(Protocol):
 
     def validation_batches(self) -> Iterator[Any]: ...
 
+    def predict(self, batch: Any) -> Any:
+        """The model's prediction on a batch; None where the loss cannot be had apart from it."""
+        ...
+
+    def judged(self, batch: Any, prediction: Any) -> Outcome:
+        """What a batch gives with its prediction, or, without one, with the model's."""
+        ...
+
     def outcome(self, batch: Any) -> Outcome:
         """Run the model and the loss on a batch."""
         ...
@@ -140,9 +148,14 @@ class CatalogueObjective:
     def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         return self._slices(self.dataset.x_val, self.dataset.y_val, 0)
 
+    def predict(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+        return self._model(batch[0])
+
     def outcome(self, batch: tuple[Tensor, Tensor]) -> Outcome:
-        x, y = batch
-        prediction = self._model(x)
+        return self.judged(batch, self.predict(batch))
+
+    def judged(self, batch: tuple[Tensor, Tensor], prediction: Tensor) -> Outcome:
+        _, y = batch
         loss = self.loss_fn(prediction, y)
         if self._variance is None:
             return Outcome(loss, y.numel(), (prediction, y))

@@ -46,6 +46,11 @@ class Autocast(AbstractContextManager[None]):
     def scaled(self, loss: Tensor) -> Tensor:
         return loss if self._scaler is None else self._scaler.scale(loss)
 
+    @property
+    def scale(self) -> float:
+        """By which gradients are scaled between backward and `unscale`."""
+        return 1.0 if self._scaler is None else self._scaler.get_scale()
+
     def unscale(self) -> None:
         """Scale the gradients down, at most once before `step`."""
         if self._scaler is not None:

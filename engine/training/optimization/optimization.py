@@ -46,12 +46,17 @@ class Optimization:
 
     # -- a step ----------------------------------------------------------------------------------
 
-    def step(self, closure: Callable[[], Tensor]) -> None:
-        """A step with the gradients that `closure` gives the parameters; it returns the loss."""
-        if isinstance(self.optimizer, torch.optim.LBFGS):  # it asks for the gradients several times
-            self.optimizer.step(closure)
+    @property
+    def asks_itself(self) -> bool:
+        """Whether the optimizer asks for the gradients itself, several times a step (LBFGS)."""
+        return isinstance(self.optimizer, torch.optim.LBFGS)
+
+    def step(self, closure: Callable[[], Tensor] | None = None) -> None:
+        """A step with the gradients that the parameters have. An optimizer that asks for them
+        itself calls `closure`, which makes them and returns the loss."""
+        if self.asks_itself:
+            self.optimizer.step(closure)  # pyright: ignore[reportCallIssue, reportArgumentType]
         else:
-            closure()
             self.autocast.step()
         if self.scheduler is not None and self.setup.schedule.each == "step":
             self.scheduler.step()
@@ -72,9 +77,7 @@ class Optimization:
         if not (measured or norm or value):
             return []
         self.autocast.unscale()
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
-        if any(gradient.is_sparse for gradient in gradients):
-            gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
+        gradients = self.gradients()
         if not (norm or value):
             return gradients
         before = utils.get_total_norm(gradients)
@@ -83,6 +86,13 @@ class Optimization:
         if value:
             utils.clip_grad_value_(self.parameters, value)
         return [before]
+
+    def gradients(self) -> list[Tensor]:
+        """Those that the parameters have; of a sparse one, its values."""
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        if any(gradient.is_sparse for gradient in gradients):
+            gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
+        return gradients
 
     # -- other settings on the way ---------------------------------------------------------------
 

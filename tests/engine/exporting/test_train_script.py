@@ -106,6 +106,11 @@ MOONS = replace(
         ({"schedule": Schedule("lr_scheduler.ReduceLROnPlateau", {"patience": 0})},
          "scheduler.step(validation if"),
         ({"data": DataSetup("digits", {}, 0.5)}, ""),
+        ({"order": ("forward", "loss", "backward", "step"), "accumulate": 2, "clip_norm": 0.5},
+         "while of_step"),
+        ({"order": ("step", "zero_grad", "forward", "loss", "backward"), "precision": "bfloat16"},
+         "optimizer.step()\n            optimizer.zero_grad()"),
+        ({"order": ("zero_grad", "forward", "step", "loss", "backward")}, "(prediction, y)"),
     ],
 )  # fmt: skip
 def test_each_setting(changes: dict, words: str, tmp_path: Path, capsys) -> None:

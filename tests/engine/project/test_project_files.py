@@ -170,7 +170,17 @@ def test_a_small_project_word_for_word():
     "accumulate": 1,
     "clip_norm": 0.0,
     "clip_value": 0.0,
-    "precision": "float32"
+    "precision": "float32",
+    "order": ["zero_grad", "forward", "loss", "backward", "step"],
+    "hold": {
+      "not_finite": true,
+      "loss_spike": 0.0,
+      "gradient_norm": 0.0,
+      "ratio_above": 0.0,
+      "ratio_below": 0.0,
+      "dead_units": 0.0,
+      "unchanged": 0
+    }
   },
   "cells": [],
   "subject": {"type": "canvas"},

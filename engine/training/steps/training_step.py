@@ -1,0 +1,203 @@
+"""One optimizer step, phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import isfinite
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import utils
+
+from ...errors import LabError
+from ...project.document import TrainingSetup
+from ...project.steps.order import PHASES, Phase, split_order
+from ...protocol import StepNumbers
+from ..figures.metrics import Diverged
+from ..objectives.batches import tensors_in
+from ..objectives.objective import Objective, Outcome, joined
+from ..optimization.optimization import Optimization
+
+
+def check_order(setup: TrainingSetup) -> None:
+    """Raise LabError if this set-up's step cannot run its phases in the order that it asks for."""
+    if setup.order == PHASES:
+        return
+    reason = ""
+    if setup.optimizer == "optim.LBFGS":
+        reason = "LBFGS runs zero_grad, forward, loss and backward itself, several times a step"
+    elif setup.precision == "float16":
+        reason = "The GradScaler of float16 works on gradients between backward and step"
+    if reason:
+        raise LabError(
+            f"{reason}: its phases cannot be left out or come in another order.",
+            hint="Choose the usual order, or another optimizer or precision.",
+        )
+
+
+class TrainingStep:
+    """The step number `number` (from 1), on `batches`: its gradients are the sum over them.
+
+    `phases` runs it. With `measured`, `gradients` has tensors whose norm is that of the gradients
+    that the update uses, before clipping. With `detailed`, the length of the update is measured.
+    A loss that is not finite raises Diverged before it reaches a weight, unless `lets_diverge`.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        batches: list[Any],
+        setup: TrainingSetup,
+        objective: Objective,
+        optimization: Optimization,
+        measured: bool,
+        detailed: bool = False,
+        lets_diverge: bool = False,
+    ) -> None:
+        self.number, self.batches, self.setup = number, batches, setup
+        self.optimization, self._objective = optimization, objective
+        self._measured, self._detailed, self._lets_diverge = measured, detailed, lets_diverge
+        self.done: list[Phase] = []
+        self.outcomes: list[Outcome] = []
+        self.gradients: list[Tensor] = []
+        self._batch: Any = None
+        self._prediction: Any = None
+        self._update_norm: float | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the batches gave: of an optimizer that asks several times, the first time."""
+        return joined(self.outcomes[: len(self.batches)])
+
+    @property
+    def loss(self) -> Tensor:
+        """That of the newest batch, with its graph."""
+        return self.outcomes[-1].loss
+
+    def phases(self) -> Iterator[None]:
+        """Run the step. Yields between two phases. Raises Diverged, and what the user's code
+        raises."""
+        if self.optimization.asks_itself:
+            self._ask()
+            return
+        before, of_batch, after = split_order(self.setup.order)
+        plan: list[tuple[Phase, Any]] = [
+            *((phase, None) for phase in before),
+            *((phase, batch) for batch in self.batches for phase in of_batch),
+            *((phase, None) for phase in after),
+        ]
+        for place, (phase, batch) in enumerate(plan):
+            if place:
+                yield
+            self._batch = batch
+            _RUN[phase](self)
+            self.done.append(phase)
+        if self._measured and "step" not in self.setup.order:
+            self.gradients = self._kept_apart(self.optimization.gradients())
+
+    # -- the phases ------------------------------------------------------------------------------
+
+    def _zero_grad(self) -> None:
+        self.optimization.optimizer.zero_grad()
+
+    def _forward(self) -> None:
+        with self.optimization.autocast:
+            self._prediction = self._objective.predict(self._batch)
+
+    def _loss(self) -> None:
+        with self.optimization.autocast:
+            outcome = self._objective.judged(self._batch, self._prediction)
+        self._check(outcome.loss)
+        self.outcomes.append(outcome)
+
+    def _backward(self) -> None:
+        loss = self.loss
+        if self.setup.accumulate > 1:
+            loss = loss / self.setup.accumulate
+        self.optimization.autocast.scaled(loss).backward()
+
+    def _step(self) -> None:
+        self.gradients = self._kept_apart(self.optimization.clip(self._measured))
+        self._update()
+
+    def _ask(self) -> None:
+        def closure() -> Tensor:
+            self._zero_grad()
+            first = len(self.outcomes)
+            for batch in self.batches:
+                self._batch = batch
+                self._forward()
+                self._loss()
+                self._backward()
+            gradients = self.optimization.clip(self._measured)
+            if not first:
+                self.gradients = gradients
+            return joined(self.outcomes[first:]).loss
+
+        self._update(closure)
+        self.done = list(PHASES)
+
+    def _update(self, closure: Callable[[], Tensor] | None = None) -> None:
+        parameters = self.optimization.parameters
+        if not self._detailed:
+            self.optimization.step(closure)
+            return
+        before = [p.detach().clone() for p in parameters]
+        self.optimization.step(closure)
+        now = [p.detach() for p in parameters]
+        self._update_norm = float(utils.get_total_norm(torch._foreach_sub(now, before)))
+
+    def _kept_apart(self, gradients: list[Tensor]) -> list[Tensor]:
+        """Tensors of the same norm, which the next backward does not change: without zero_grad it
+        adds to the gradients in place."""
+        if gradients and "zero_grad" not in self.setup.order:
+            return [utils.get_total_norm(gradients)]
+        return gradients
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def _check(self, loss: Tensor) -> None:
+        """Raise Diverged before a loss that is not finite spoils the weights.
+
+        On CUDA this would wait for the device at every step, so there only `flush` checks.
+        """
+        if self._lets_diverge or loss.device.type == "cuda":
+            return
+        if not isfinite(value := loss.item()):
+            raise Diverged(self.number, value)
+
+    # -- numbers ---------------------------------------------------------------------------------
+
+    def numbers(self) -> StepNumbers:
+        """Those of the phases that are done."""
+        shapes = [tuple(tensor.shape) for tensor in tensors_in(self._prediction)]
+        return StepNumbers(
+            number=self.number,
+            done=tuple(dict.fromkeys(self.done)),
+            batches_done=len(self.outcomes),
+            batches=len(self.batches),
+            prediction=shapes[0] if shapes else (),
+            loss=float(self.outcome.loss.detach()) if self.outcomes else None,
+            gradient_norm=self.gradient_norm(),
+            update_norm=self._update_norm,
+        )
+
+    def gradient_norm(self) -> float | None:
+        """The 2-norm of all gradients: those that the update has used, before clipping, else those
+        that the parameters have; None without any."""
+        if "step" in self.done:
+            return float(utils.get_total_norm(self.gradients)) if self.gradients else None
+        gradients = self.optimization.gradients()
+        if not gradients:
+            return None
+        return float(utils.get_total_norm(gradients)) / self.optimization.autocast.scale
+
+
+_RUN = {
+    "zero_grad": TrainingStep._zero_grad,
+    "forward": TrainingStep._forward,
+    "loss": TrainingStep._loss,
+    "backward": TrainingStep._backward,
+    "step": TrainingStep._step,
+}
