@@ -16,6 +16,7 @@ from ..errors import LabError
 from ..modes import modes_kept
 from ..project.document import ParamValue, TrainingSetup
 from ..project.steps.order import keeps_gradients
+from ..project.subject import CanvasSubject, Subject
 from ..randomness import RandomStream
 from .checkpoints.checkpoint_fields import Checkpoint
 from .checkpoints.checkpoint_match import check_change, check_match
@@ -45,7 +46,8 @@ class TrainingLoop:
 
     `model` is any nn.Module. It is moved to the set-up's device; `close` moves it back. Without an
     `objective` it is trained on the set-up's data set, with the set-up's loss. `watch` adds figures
-    to the rows of steps.
+    to the rows of steps. `subject`, the canvas unless given, refers to the model in
+    checkpoints.
 
     `step` is the number of optimizer steps done; `epoch` and `batch` (0-based) are those of the
     next batch. `current` is the newest step; `is_in_step` says whether some of its phases are still
@@ -60,6 +62,7 @@ class TrainingLoop:
         setup: TrainingSetup,
         objective: Objective | None = None,
         watch: Watch | None = None,
+        subject: Subject | None = None,
     ) -> None:
         for name in ("batch_size", "epochs", "accumulate"):
             if (value := getattr(setup, name)) < 1:
@@ -73,7 +76,7 @@ class TrainingLoop:
         self._optimization = Optimization(setup, self.parameters, self.device, self.total_steps)
         self.objective.to(self.device)
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
-        self.watch = watch
+        self.watch, self.subject = watch, subject or CanvasSubject()
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
         self.metrics = Metrics()
         self._sampling = Sampling()
@@ -269,6 +272,7 @@ class TrainingLoop:
         return Checkpoint(
             run=run,
             setup=self.setup,
+            subject=self.subject,
             model=self.model.state_dict(),
             rng=self.random.state(),
             epoch_rng=self.epoch_rng,
@@ -295,7 +299,7 @@ class TrainingLoop:
 
         Raises LabError if the checkpoint is of another model or set-up; the model is not changed.
         """
-        check_match(saved, self.setup, self.model)
+        check_match(saved, self.setup, self.subject, self.model)
         self._optimization.restore(saved, self.total_steps)
         self.model.load_state_dict(saved.model)
         if keeps_gradients(self.setup.order):

@@ -175,10 +175,16 @@ class _Watched:
     def validation_batches(self) -> Iterator[Any]:
         return iter(())
 
-    def outcome(self, batch: Any) -> Outcome:
-        outcome = self._objective.outcome(batch)
+    def predict(self, batch: Any) -> Any:
+        return self._objective.predict(batch)
+
+    def judged(self, batch: Any, prediction: Any) -> Outcome:
+        outcome = self._objective.judged(batch, prediction)
         self._losses.append(float(outcome.loss.detach()))
         return outcome
+
+    def outcome(self, batch: Any) -> Outcome:
+        return self.judged(batch, self.predict(batch))
 
 
 def alive_units(module: nn.Module, out: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapsh
     for path in checkpoint_files.newest_of_each_run():
         try:
             saved = checkpoint_files.load(path)
-            check_match(saved, command.training, model)
+            check_match(saved, command.training, command.subject, model)
             written_s = path.stat().st_mtime
         except (LabError, OSError):  # it is damaged, of another model, or gone by now
             continue
@@ -65,7 +65,8 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     subject = find_subject(lab, command.subject, command.model, command.training)
     objective = objective_of(lab, subject, command.objective, command.model, command.training)
     if command.to_step is None:
-        loop = TrainingLoop(subject.module, command.training, objective, lab.subjects.watching)
+        watch = lab.subjects.watching
+        loop = TrainingLoop(subject.module, command.training, objective, watch, command.subject)
         run = TrainingRun(loop, resume, command.checkpoint)
     else:
         run = _again(lab, subject.module, command, objective)
@@ -122,7 +123,8 @@ def _again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objecti
             f"No state of the run is in memory from which step {step:,} can be reached.",
             hint="A run keeps its states if they are small enough. Train again.",
         )
-    loop = TrainingLoop(model, start.setup, before.loop.objective, lab.subjects.watching)
+    objective_then, watch = before.loop.objective, lab.subjects.watching
+    loop = TrainingLoop(model, start.setup, objective_then, watch, before.loop.subject)
     way = Way(start, step, command.training, objective, lab.control.pause.set)
     return TrainingRun.again(before, loop, way)
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ...project.document import TrainingSetup
+from ...project.subject import Subject
 from ...protocol import EpochRow
 from ...tensors.plain import described, is_name, tensor_problem
 from ..figures.metrics import EpochTotals, StepRow
@@ -33,10 +34,12 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     of steps done. `totals` are over the current epoch; `epoch_rng` is `rng` at its beginning.
     `scheduler` and `scaler` are the numbers of their state_dicts. `gradients` are those that the
     next step uses, by the parameter's name: none in the usual order of a step's phases.
+    `subject` refers to what is trained.
     """
 
     run: str
     setup: TrainingSetup
+    subject: Subject
     model: dict[str, Tensor]
     optimizer: dict[str, Any]
     rng: dict[str, Tensor]
@@ -64,6 +67,7 @@ def encode(checkpoint: Checkpoint) -> dict[str, Any]:
     fields = {name: getattr(checkpoint, name) for name in checkpoint.__struct_fields__}
     fields["format"] = FORMAT
     fields["setup"] = msgspec.json.encode(checkpoint.setup).decode()
+    fields["subject"] = msgspec.json.encode(checkpoint.subject).decode()
     fields["totals"] = dataclasses.asdict(checkpoint.totals)
     fields["history"] = torch.tensor([row[:-1] for row in checkpoint.history], dtype=torch.float64)
     fields["figures"] = [dict(row.figures) for row in checkpoint.history]
@@ -83,7 +87,8 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(
         **values,
         run=_run(fields["run"]),
-        setup=_setup(fields["setup"]),
+        setup=_document(fields["setup"], TrainingSetup, "setup"),
+        subject=_document(fields["subject"], Subject, "subject"),
         model=_tensors(fields["model"], "model"),
         optimizer=_optimizer(fields["optimizer"]),
         rng=_rng(fields["rng"], "rng"),
@@ -116,13 +121,14 @@ def _run(value: object) -> str:
     return value
 
 
-def _setup(value: object) -> TrainingSetup:
+def _document(value: object, kind: Any, field: str) -> Any:
+    """A part of the document: of type `kind`, in JSON."""
     if not isinstance(value, str):
-        raise FieldProblem("setup", f"JSON is expected, not {described(value)}")
+        raise FieldProblem(field, f"JSON is expected, not {described(value)}")
     try:
-        return msgspec.json.decode(value, type=TrainingSetup)
+        return msgspec.json.decode(value, type=kind)
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
-        raise FieldProblem("setup", str(error)) from error
+        raise FieldProblem(field, str(error)) from error
 
 
 def _tensors(value: object, field: str) -> dict[str, Tensor]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from torch import nn
 
 from ...errors import LabError
 from ...project.document import TrainingSetup
+from ...project.subject import FileSubject, Subject, title
 from .checkpoint_fields import Checkpoint
 
 _OF_DATA = {"data": "data set", "batch_size": "batch size", "seed": "seed"}
@@ -23,8 +26,20 @@ def check_change(then: TrainingSetup, now: TrainingSetup) -> None:
             )
 
 
-def check_match(saved: Checkpoint, setup: TrainingSetup, model: nn.Module) -> None:
-    """Raise LabError unless a run of this model with this set-up can go on from a checkpoint."""
+def check_match(
+    saved: Checkpoint, setup: TrainingSetup, subject: Subject, model: nn.Module
+) -> None:
+    """Raise LabError unless a run of this subject, whose module is `model`, can go on from a
+    checkpoint with this set-up."""
+    if not _is_same(saved.subject, subject):
+        then, now = title(saved.subject), title(subject)
+        if then == now and isinstance(saved.subject, FileSubject):
+            then = f"{saved.subject.path}: {saved.subject.expression}"
+        raise LabError(
+            f"The checkpoint is of another subject: {then}, now {now}.",
+            hint=f"Choose {then} as the subject to go on from it, or train again. If it is the same"
+            " model by another name, load the checkpoint as weights.",
+        )
     for field, words in {**_OF_DATA, **_OF_OPTIMIZER, **_OF_STEPS}.items():
         then, now = getattr(saved.setup, field), getattr(setup, field)
         if then != now:
@@ -48,3 +63,10 @@ def check_match(saved: Checkpoint, setup: TrainingSetup, model: nn.Module) -> No
                 f" has shape {now.get(name, 'none')}.",
                 hint="Train again.",
             )
+
+
+def _is_same(then: Subject, now: Subject) -> bool:
+    """Whether both are one subject. A file may have moved to another folder since."""
+    if then == now or not (isinstance(then, FileSubject) and isinstance(now, FileSubject)):
+        return then == now
+    return title(then) == title(now) and not Path(then.path).exists()

@@ -264,6 +264,8 @@ ROW = (1, 2, 0.0, 0.0, 0.0, 0.0, {}, {})
         ("setup", 5, "setup: JSON is expected, not 5"),
         ("setup", "{", "setup: Input data was truncated"),
         ("setup", '{"seed": "x"}', "setup: Expected `int`, got `str`"),
+        ("subject", 5, "subject: JSON is expected, not 5"),
+        ("subject", '{"type": "moon"}', "subject: Invalid value 'moon'"),
         ("model", [1], "model: tensors by name are expected, not a list"),
         ("model", {"w": 1}, "model.w: a tensor is expected, not 1"),
         ("model", {3: torch.zeros(1)}, "model: the name of a tensor is 3"),
