@@ -20,6 +20,7 @@ from engine.project.limits import MAX_EPOCHS, MAX_SEED
 COMMANDS = {
     "tour": "drive the real window offscreen through the main job, and leave its pictures",
     "train": "train a project or a module of your code, and write its weights",
+    "runs": "list runs with their settings and last figures",
     "export": "write the weights of a project or of your code, or a project's Python",
     "inspect": "print the modules, parameters and buffers of a project or of your code",
     "exec": "run a Python file in the engine and report on its tensors",
@@ -94,8 +95,13 @@ def _command_parser() -> argparse.ArgumentParser:
     train = command(
         "train", _train, "Ctrl+C stops at the next step and keeps what was learnt by then."
     )
-    _add_subject(train)
+    _add_subject(train, optional="; none: the one of --run DIR, with --resume")
     _add_data(train)
+    train.add_argument(
+        "--run", metavar="DIR", type=Path, dest="run_folder",
+        help="folder for the run, a new one: settings, figures in SQLite, checkpoints (default:"
+        " one in the data folder); with --resume, the folder of the run that goes on",
+    )  # fmt: skip
     train.add_argument(
         "--epochs",
         metavar="N",
@@ -122,9 +128,16 @@ def _command_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     begins.add_argument(
         "--resume", dest="begin_from", action="store_const", const="checkpoint",
-        help="go on from the last checkpoint of this model and set-up",
+        help="go on from the last checkpoint of --run DIR, or of this model and set-up",
     )  # fmt: skip
     _add_json(train)
+
+    runs = command("runs", _runs)
+    runs.add_argument(
+        "place", metavar="DIR", type=Path,
+        help="folder of runs (NAME.runs), of one run, or a project (NAME.tlab)",
+    )  # fmt: skip
+    _add_json(runs)
 
     export = command("export", _export, "The file is loaded back and compared with its source.")
     _add_subject(export)
@@ -183,11 +196,11 @@ def version() -> str:
         return tomllib.loads(project.read_text())["project"]["version"]
 
 
-def _add_subject(parser: argparse.ArgumentParser) -> None:
+def _add_subject(parser: argparse.ArgumentParser, optional: str = "") -> None:
     parser.add_argument(
-        "subject", metavar="SUBJECT",
+        "subject", metavar="SUBJECT", nargs="?" if optional else None,
         help="project file (.tlab), an nn.Module of code (net.py:Net(10)), or a file of a whole"
-        " model (.pt2, .pt)",
+        f" model (.pt2, .pt){optional}",
     )  # fmt: skip
 
 
@@ -248,6 +261,7 @@ def _tour(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace) -> None:
     from app.commands.projects import TrainOptions, train
+    from app.commands.runs import require_new, target_of_run
     from app.commands.target import target_of
 
     chosen = TrainOptions(
@@ -257,9 +271,26 @@ def _train(options: argparse.Namespace) -> None:
         options.out,
         options.begin_from or "weights",
         options.script,
+        options.run_folder,
     )
-    target = target_of(options.subject, options.data, options.validation)
+    is_resumed = options.begin_from == "checkpoint"
+    if options.run_folder is not None and not is_resumed:
+        require_new(options.run_folder)
+    if options.subject is not None:
+        target = target_of(options.subject, options.data, options.validation)
+    elif options.run_folder is not None and is_resumed:
+        target = target_of_run(options.run_folder, options.data, options.validation)
+    else:
+        raise CommandFailure(
+            "train: which SUBJECT? Only --run DIR --resume has one.", BAD_ARGUMENTS
+        )
     train(target, chosen, options.json)
+
+
+def _runs(options: argparse.Namespace) -> None:
+    from app.commands.runs import list_runs
+
+    list_runs(options.place, options.json)
 
 
 def _export(options: argparse.Namespace) -> None:

@@ -55,7 +55,10 @@ if TYPE_CHECKING:
 class Run(Protocol):
     """What the session uses of a training run."""
 
-    id: str
+    @property
+    def id(self) -> str:
+        """Another one for a run that has gone back to a step."""
+        ...
 
     @property
     def step(self) -> int:

@@ -76,6 +76,7 @@ class TrainOptions:
     out: Path | None = None
     begin_from: BeginFrom = "weights"
     script: Path | None = None
+    run: Path | None = None
 
     def applied_to(self, setup: TrainingSetup) -> TrainingSetup:
         chosen = {"epochs": self.epochs, "device": self.device, "seed": self.seed}
@@ -98,6 +99,8 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
     weights_format = format_of(options.out, ("pt", "safetensors")) if options.out else None
     if options.out is not None:
         require_folder_of(options.out)
+    if options.run is not None:
+        require_utf8(options.run, "--run")
     if options.script is not None:
         _check_script(target, options, options.script)
     setup = options.applied_to(project.training)
@@ -107,7 +110,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
         with Conversation("training") as engine:
             _require_device(setup.device, [d.name for d in engine.ready().devices], options, path)
             run_files(engine, target)
-            beginning = begin(engine, target, setup, options.begin_from)
+            beginning = begin(engine, target, setup, options.begin_from, options.run)
             if options.script is not None:
                 script = _export_command(target, setup, "script", options.script)
                 _exported(engine, script, options.script)
@@ -117,6 +120,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
                 checkpoint=beginning.path if beginning.kind == "checkpoint" else "",
                 subject=target.subject,
                 objective=target.objective,
+                folder=str(options.run.absolute()) if options.run else "",
             )
             for snapshot in engine.ask(command):
                 show_output(snapshot)
@@ -136,7 +140,8 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
                 weights = _exported(engine, command, options.out)
     except EngineEnded as end:
         progress.end()
-        raise CommandFailure(f"{path}: {end}\n{_way_on(end.checkpoint_step)}") from None
+        way_on = _way_on(end.checkpoint_step, options.run)
+        raise CommandFailure(f"{path}: {end}\n{way_on}") from None
     report = _training_report(target, setup, beginning, run, progress.last_epoch, weights)
     report["seconds"] = round(time.monotonic() - started_s, 3)
     if json_out is None:
@@ -144,7 +149,8 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
     else:
         write_report(report, json_out)
     if run.state == "stopped":
-        way_on = " Go on with --resume." if run.checkpoint else ""
+        resume = f"--run {options.run} --resume" if options.run else "--resume"
+        way_on = f" Go on with {resume}." if run.checkpoint else ""
         of = f" of {run.total_steps:,}" if run.total_steps else ""
         raise CommandFailure(f"{path}: stopped after {run.step:,}{of} steps.{way_on}")
 
@@ -209,14 +215,12 @@ def _export_command(
     )
 
 
-def _way_on(checkpoint_step: int | None) -> str:
+def _way_on(checkpoint_step: int | None, run: Path | None) -> str:
     """What to do after the engine has ended a run."""
     if checkpoint_step is None:
         return "Train again: the run had written no checkpoint yet."
-    return (
-        f"The run's last checkpoint is step {checkpoint_step:,}. Go on from it with the same"
-        " command and --resume."
-    )
+    way = f"`tensorlab train --run {run} --resume`" if run else "the same command and --resume"
+    return f"The run's last checkpoint is step {checkpoint_step:,}. Go on from it with {way}."
 
 
 def _require_device(device: str, known: list[str], options: TrainOptions, path: Path) -> None:
@@ -270,6 +274,7 @@ def _training_report(
         "train_figures": _numbers(row.train_figures) if row else {},
         "val_figures": _numbers(row.validation_figures) if row else {},
         "steps_per_second": _number(run.steps_per_second),
+        "run": run.folder or None,
         "checkpoint": run.checkpoint or None,
         "weights": weights,
     }

@@ -40,13 +40,17 @@ class Beginning(NamedTuple):
 
 
 def begin(
-    engine: Conversation, target: Target, setup: TrainingSetup, wanted: BeginFrom
+    engine: Conversation,
+    target: Target,
+    setup: TrainingSetup,
+    wanted: BeginFrom,
+    run: Path | None = None,
 ) -> Beginning:
     """Find what the run begins from. "weights" are those beside the project, which the engine then
-    has; without such a file they are fresh. Raises CommandFailure if the weights do not fit, or
-    there is no checkpoint that fits."""
+    has; without such a file they are fresh. A checkpoint is that of the folder `run`, if there is
+    one. Raises CommandFailure if the weights do not fit, or there is no checkpoint that fits."""
     if wanted == "checkpoint":
-        return _checkpoint(engine, target, setup)
+        return _checkpoint(engine, target, setup, run)
     beside = files.weights_file(target.path)
     if wanted == "fresh" or target.is_code or not beside.is_file():
         return Beginning("fresh")
@@ -60,14 +64,20 @@ def begin(
     return Beginning("weights", str(beside))
 
 
-def _checkpoint(engine: Conversation, target: Target, setup: TrainingSetup) -> Beginning:
+def _checkpoint(
+    engine: Conversation, target: Target, setup: TrainingSetup, run: Path | None
+) -> Beginning:
     command = FindCheckpointCommand(
-        model=target.project.model, training=setup, subject=target.subject
+        model=target.project.model,
+        training=setup,
+        subject=target.subject,
+        runs="" if target.is_code else files.runs_folder(target.path),
+        folder=str(run.absolute()) if run else "",
     )
     for snapshot in engine.ask(command):
         show_output(snapshot)
         if isinstance(snapshot, ErrorSnapshot):
-            raise failure(target.path, snapshot)
+            raise failure(run or target.path, snapshot)
         if isinstance(snapshot, CheckpointSnapshot) and snapshot.path:
             return Beginning("checkpoint", snapshot.path, snapshot.step)
     raise CommandFailure(

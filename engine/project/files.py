@@ -36,6 +36,7 @@ __all__ = [
     "loads",
     "migrate",
     "read",
+    "runs_folder",
     "save",
     "weights_file",
 ]
@@ -52,12 +53,24 @@ class OtherFile(FileProblem):
 FORMAT = "tensorlab"
 SUFFIX = ".tlab"
 WEIGHTS_SUFFIX = ".safetensors"
+RUNS_SUFFIX = ".runs"
 _WIDTH = 100
 
 
 def weights_file(path: str | os.PathLike[str]) -> Path:
     """The file beside a project's that has the weights its model has learnt, if it has any."""
     return Path(path).with_suffix(WEIGHTS_SUFFIX)
+
+
+def runs_folder(path: str | os.PathLike[str]) -> str:
+    """The folder beside a project's file that has its runs. It is "" without a file, and beside one
+    whose name is not UTF-8, which no message can carry: then the data folder has them."""
+    folder = str(Path(path).with_suffix(RUNS_SUFFIX).absolute()) if str(path) else ""
+    try:
+        folder.encode()
+    except UnicodeEncodeError:
+        return ""
+    return folder
 
 
 def save(project: Project, path: str | os.PathLike[str]) -> bytes:

@@ -22,6 +22,7 @@ from .subject_commands import *  # noqa: F403
 from .tensor_commands import *  # noqa: F403
 from .trace_snapshots import *  # noqa: F403
 from .training.commands import *  # noqa: F403
+from .training.runs import *  # noqa: F403
 from .training.snapshots import *  # noqa: F403
 from .value_snapshots import *  # noqa: F403
 from .values import *  # noqa: F403

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime
 from time import perf_counter
 from typing import NamedTuple
 
@@ -13,9 +11,19 @@ import msgspec
 from torch import Tensor, nn
 
 from ..errors import LabError
-from ..project.document import ParamValue, TrainingSetup
+from ..project.document import ParamValue, Project, TrainingSetup
 from ..project.steps.order import keeps_gradients
-from ..protocol import ErrorReport, StepNumbers, TrainingMemory, TrainingSnapshot, TrainingState
+from ..protocol import (
+    EpochRow,
+    ErrorReport,
+    StepColumns,
+    StepNumbers,
+    TrainingMemory,
+    TrainingSnapshot,
+    TrainingState,
+)
+from ..runs import folders
+from ..runs.writer import RunWriter
 from .checkpoints import checkpoint_files
 from .checkpoints.checkpoint_files import Checkpoint
 from .checkpoints.kept_states import KeptStates
@@ -55,29 +63,34 @@ class Way(msgspec.Struct, frozen=True):
 
 class TrainingRun:
     """Drives a `TrainingLoop` (`run.loop`), from checkpoint `resume` on if given. `close` it at the
-    end. The checkpoint's file counts as the run's own until the run writes one.
+    end. The checkpoint's file counts as the run's own until the run writes one. `writer` writes the
+    run's folder, by default one in the data folder.
 
     `failure` says why the run ended early; `warning` is an error that did not end it. Raises
     LabError if the checkpoint does not fit the loop.
     """
 
     def __init__(
-        self, loop: TrainingLoop, resume: Checkpoint | None = None, resume_path: str = ""
+        self,
+        loop: TrainingLoop,
+        resume: Checkpoint | None = None,
+        resume_path: str = "",
+        writer: RunWriter | None = None,
     ) -> None:
         self.loop = loop
-        self.id = _new_id()
         self.failure: ErrorReport | None = None
         self.warning: ErrorReport | None = None
         self.checkpoint_path = resume_path
         self.checkpoint_step = 0
-        if resume is not None:
-            try:
+        try:
+            self.writer = writer or _default_writer(loop, resume)
+            if resume is not None:
                 loop.restore(resume)
-            except LabError:
-                loop.close()
-                raise
-            self.id = resume.run
-            self.checkpoint_step = resume.step
+                self.checkpoint_step = resume.step
+        except LabError:
+            loop.close()
+            raise
+        self._begun_at = loop.step
         now = perf_counter()
         self._checkpoint_due_s = now + CHECKPOINT_INTERVAL_S
         self._snapshot_due_s = now
@@ -87,6 +100,10 @@ class TrainingRun:
         self.changes: list[Change] = []
         self._way: Way | None = None
         self._keep_due_s = 0.0
+
+    @property
+    def id(self) -> str:
+        return self.writer.record.id
 
     @property
     def step(self) -> int:
@@ -109,9 +126,11 @@ class TrainingRun:
     def again(cls, before: TrainingRun, loop: TrainingLoop, way: Way) -> TrainingRun:
         """A run that goes to a step of the run before it. A step back gives it a new id, so that
         the checkpoints of the other one stay."""
-        run = cls(loop, way.start)
-        if way.step < before.step:
-            run.id, run.checkpoint_step = _new_id(), 0
+        is_back = way.step < before.step
+        writer = before.writer.forked(way.step) if is_back else before.writer
+        run = cls(loop, way.start, writer=writer)
+        if is_back:
+            run.checkpoint_step = 0
         else:
             run.checkpoint_path = before.checkpoint_path
             run.checkpoint_step = before.checkpoint_step
@@ -145,6 +164,7 @@ class TrainingRun:
                     if due:
                         self._snapshot_due_s = now + SNAPSHOT_INTERVAL_S
                         self._flush()
+                        self.writer.work()
                     if now >= self._checkpoint_due_s - self._early_s():
                         self.save()
                     if self.failure is None:
@@ -155,6 +175,8 @@ class TrainingRun:
                         return
         except Exception as error:
             self._fail(error)
+        finally:
+            self.writer.rest()
 
     def close(self) -> None:
         """Move the model back to the CPU. The run cannot go on afterwards."""
@@ -249,6 +271,7 @@ class TrainingRun:
             state = "failed"
         loop, setup = self.loop, self.loop.setup
         steps, epoch_rows = loop.metrics.drain(with_cuda=loop.device.type == "cuda")
+        self._write(state, steps, epoch_rows)
         if state != "running" or not self._memory.gradient_bytes:
             self._memory = training_memory(loop.model, loop.optimizer)
         steps_per_second = self._speed.per_second(self.step, running=state == "running")
@@ -273,6 +296,7 @@ class TrainingRun:
             checkpoint_step=self.checkpoint_step,
             error=self.failure or warning,
             memory=self._memory,
+            folder=str(self.writer.folder) if self.writer.begun else "",
             guess_accuracy=loop.objective.guess_accuracy,
             validation_samples=loop.objective.validation_samples,
             step_numbers=self._step_numbers(state),
@@ -284,6 +308,29 @@ class TrainingRun:
         if step is None or state != "paused" or step.number != self.step + self.is_in_step:
             return None
         return step.numbers()
+
+    # -- the run's folder ------------------------------------------------------------------------
+
+    def _write(
+        self, state: TrainingState, steps: StepColumns, epoch_rows: tuple[EpochRow, ...]
+    ) -> None:
+        """Give the figures of a snapshot to the run's folder, and tell it the end. What cannot be
+        written is a warning; a run without a step leaves no folder."""
+        writer = self.writer
+        if writer.begun or steps.step:
+            try:
+                writer.begin(self._begun_at)
+                writer.add(steps, epoch_rows)
+                if state in ("finished", "stopped", "failed"):
+                    writer.end(state, self.failure.message if self.failure else "")
+            except LabError as error:
+                self._warn(error)
+        if writer.problem:
+            self._warn(LabError(writer.problem, hint="The run goes on without them."))
+            writer.problem = ""
+
+    def _warn(self, error: LabError) -> None:
+        self.warning = explain(error, self.loop.setup, self.loop.learning_rate)
 
     # -- checkpoints -----------------------------------------------------------------------------
 
@@ -303,14 +350,18 @@ class TrainingRun:
         checkpoint = self.loop.checkpoint(self.id)
         started = perf_counter()
         try:
-            self.checkpoint_path = str(checkpoint_files.save(checkpoint))
+            self.checkpoint_path = str(checkpoint_files.save(checkpoint, self.writer.folder))
             self.checkpoint_step = self.step
+            self.writer.settle(checkpoint.setup)
         except LabError as error:
-            self.warning = explain(error, self.loop.setup, self.loop.learning_rate)
+            self._warn(error)
         now = perf_counter()
         cost_s = now - started
         self._checkpoint_due_s = now + max(CHECKPOINT_INTERVAL_S, cost_s / CHECKPOINT_SHARE)
 
 
-def _new_id() -> str:
-    return f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+def _default_writer(loop: TrainingLoop, resume: Checkpoint | None) -> RunWriter:
+    runs, project = folders.data_runs(), Project(training=loop.setup)
+    if resume is None:
+        return RunWriter.new(runs, project)
+    return RunWriter.resumed(runs / resume.run, resume.run, project)

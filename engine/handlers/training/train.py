@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
+from pathlib import Path
 
 from torch import nn
 
@@ -13,6 +14,7 @@ from ...errors import LabError
 from ...lab import Lab
 from ...loops.hooks import steps_shown
 from ...models.check import require_runnable
+from ...project.document import Project
 from ...project.subject import CanvasSubject
 from ...protocol import (
     AdjustTrainingCommand,
@@ -23,8 +25,12 @@ from ...protocol import (
     Snapshot,
     TrainCommand,
 )
+from ...runs import folders
+from ...runs.record import RunProblem, load
+from ...runs.writer import RunWriter
 from ...subjects.subject import CodeModel
 from ...training.checkpoints import checkpoint_files
+from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.checkpoints.checkpoint_match import check_change, check_match
 from ...training.loop import TrainingLoop
 from ...training.objectives.objective import Objective
@@ -35,18 +41,51 @@ from ..subjects import find_subject, forget_weights, objective_of
 
 
 def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
-    """Answer with a CheckpointSnapshot. Raises LabError if the model is not complete."""
+    """Answer with a CheckpointSnapshot. Raises LabError if the model is not complete, or none of a
+    given run's checkpoints can be gone on from."""
     model = find_subject(lab, command.subject, command.model, command.training).module
-    for path in checkpoint_files.newest_of_each_run():
+    if command.folder:
+        paths = folders.checkpoints_of(Path(command.folder))
+        if not paths:
+            raise LabError(
+                f"The run {command.folder} has no checkpoint: it ended before its first one.",
+                hint="Train again, into a new folder.",
+            )
+    else:
+        paths = _newest_checkpoints(command)
+    why: LabError | None = None
+    for path in paths:
         try:
             saved = checkpoint_files.load(path)
             check_match(saved, command.training, command.subject, model)
             written_s = path.stat().st_mtime
-        except (LabError, OSError):  # it is damaged, of another model, or gone by now
+        except (LabError, OSError) as error:  # it is damaged, of another model, or gone by now
+            why = why or (error if isinstance(error, LabError) else None)
             continue
         yield CheckpointSnapshot(path=str(path), step=saved.step, written_s=written_s)
         return
+    if command.folder and why is not None:
+        raise why
     yield CheckpointSnapshot()
+
+
+def _newest_checkpoints(command: FindCheckpointCommand) -> list[Path]:
+    """The last checkpoint of each run that this subject may have and that no other process trains,
+    the newest first."""
+    found: list[tuple[int, Path]] = []
+    beside = folders.runs_in(Path(command.runs)) if command.runs else []
+    for folder in beside + folders.runs_in(folders.data_runs()):
+        try:
+            record = load(folder)
+            other = record.state == "running" and not record.writer.is_own
+            if record.project.subject != command.subject or (other and record.writer.is_alive()):
+                continue
+        except RunProblem:
+            pass  # the checkpoint itself says whether it fits
+        for path in folders.checkpoints_of(folder)[:1]:
+            with suppress(OSError):
+                found.append((path.stat().st_mtime_ns, path))
+    return [path for _, path in sorted(found, reverse=True)]
 
 
 def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
@@ -57,6 +96,14 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     LabError before the first snapshot if the model, the set-up or the checkpoint cannot be trained
     with.
     """
+    try:
+        yield from _trained(lab, command)
+    finally:
+        if isinstance(lab.run, TrainingRun):
+            lab.run.writer.close()
+
+
+def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     if isinstance(command.subject, CanvasSubject):
         require_runnable(command.model, command.training)
     resume = checkpoint_files.load(command.checkpoint) if command.checkpoint else None
@@ -65,9 +112,9 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     subject = find_subject(lab, command.subject, command.model, command.training)
     objective = objective_of(lab, subject, command.objective, command.model, command.training)
     if command.to_step is None:
-        watch = lab.subjects.watching
+        watch, writer = lab.subjects.watching, _writer(command, resume)
         loop = TrainingLoop(subject.module, command.training, objective, watch, command.subject)
-        run = TrainingRun(loop, resume, command.checkpoint)
+        run = TrainingRun(loop, resume, command.checkpoint, writer)
     else:
         run = _again(lab, subject.module, command, objective)
     lab.run = run
@@ -101,6 +148,21 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     if first is not None:
         first.end()
     yield run.snapshot(state)
+
+
+def _writer(command: TrainCommand, resume: Checkpoint | None) -> RunWriter:
+    """Of a new run, or of the run that goes on. Raises LabError if another process trains it."""
+    project = Project(
+        model=command.model,
+        training=command.training,
+        subject=command.subject,
+        objective=command.objective,
+    )
+    runs = Path(command.runs) if command.runs else folders.data_runs()
+    if resume is None:
+        return RunWriter.new(runs, project, Path(command.folder) if command.folder else None)
+    folder = folders.run_of(Path(command.checkpoint)) or runs / resume.run
+    return RunWriter.resumed(folder, resume.run, project)
 
 
 def _again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objective) -> TrainingRun:

@@ -16,6 +16,9 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     first. With `checkpoint` (a path), it goes on from that file instead. With `paused`, it waits
     before the first step for `StepTrainingCommand` or `ContinueTrainingCommand`.
 
+    A new run gets a folder of its own in the folder `runs` ("": in the data folder), or the folder
+    `folder`, which need not exist. A run that goes on stays in its folder.
+
     With `to_step`, the last run goes to that step, back or on, and pauses there: it begins at the
     newest state in memory that is not after it, and repeats the steps between. From there on it has
     this set-up and objective. A step back gives the run a new id.
@@ -28,6 +31,8 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     paused: bool = False
     fresh: bool = False
     to_step: int | None = None
+    runs: str = ""
+    folder: str = ""
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
 
@@ -46,12 +51,15 @@ class ContinueTrainingCommand(Command, frozen=True, kw_only=True):
 
 class FindCheckpointCommand(Command, frozen=True, kw_only=True):
     """Look for the newest checkpoint, of an earlier start of the program too, from which a run of
-    this subject with this set-up can go on -> CheckpointSnapshot."""
+    this subject with this set-up can go on -> CheckpointSnapshot. It is of a run in the folder
+    `runs`, or in the data folder; with `folder`, of this run."""
 
     handler = "training.train:find_checkpoint"
     model: Model
     training: TrainingSetup
     subject: Subject = CanvasSubject()
+    runs: str = ""
+    folder: str = ""
 
 
 class AdjustTrainingCommand(Command, frozen=True, kw_only=True):

@@ -134,15 +134,17 @@ class RunSnapshot(Snapshot, frozen=True, kw_only=True):
 class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     """Progress of a TrainCommand.
 
-    `checkpoint` is the path of the last checkpoint, `checkpoint_step` its step; a warning says that
-    one could not be written. `guess_accuracy` is the validation accuracy of always guessing the
-    most frequent class of the `validation_samples`; NaN without any.
+    `folder` is that of the run ("" before its first step). `checkpoint` is the path of the last
+    checkpoint, `checkpoint_step` its step; a warning says that one could not be written.
+    `guess_accuracy` is the validation accuracy of always guessing the most frequent class of the
+    `validation_samples`; NaN without any.
 
     A paused run that is in the middle of a step, or has run its last one by hand, has the numbers
     of that `step_numbers`; `is_in_step` says whether some of its phases are still to come. `hold`
     says why it is held, if it is.
     """
 
+    folder: str = ""
     checkpoint: str = ""
     checkpoint_step: int = 0
     guess_accuracy: float = nan

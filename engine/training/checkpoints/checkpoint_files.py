@@ -1,51 +1,40 @@
 """Checkpoints: one file each, with all that a run needs to go on bit for bit.
 
-Their paths are `<data folder>/runs/<run>/step-00001200.pt`. The data folder is the user's cache
-folder, or `TENSORLAB_DATA_DIR` if that is set.
+They are in the folder of their run: `checkpoints/step-00001200.pt` (see `engine/runs/folders.py`).
 """
 
 from __future__ import annotations
 
 import io
 import os
-import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ...data_folder import data_folder
 from ...errors import LabError
-from ...project.atomic import private_folder, regular_target, write_atomically
+from ...project.atomic import regular_target, write_atomically
+from ...runs import folders
 from .checkpoint_fields import FORMAT, Checkpoint, FieldProblem, decode, encode
 
-__all__ = ["Checkpoint", "load", "newest_of_each_run", "runs_folder", "save"]
+__all__ = ["Checkpoint", "load", "save"]
 
 KEPT_CHECKPOINTS = 3
-KEPT_RUNS = 20
 
 
-def runs_folder() -> Path:
-    """Return the folder that holds a folder for each run; it need not exist."""
-    return data_folder() / "runs"
-
-
-def save(checkpoint: Checkpoint) -> Path:
-    """Write the checkpoint and return its path. Old checkpoints of the run, and old runs, are
-    removed.
+def save(checkpoint: Checkpoint, run_folder: Path | None = None) -> Path:
+    """Write the checkpoint into the folder of its run, by default one in the data folder, and
+    return its path. Old checkpoints of the run are removed.
 
     Raises LabError if the file cannot be written.
     """
     buffer = io.BytesIO()
     torch.save(encode(checkpoint), buffer)
-    folder = runs_folder() / checkpoint.run
+    run_folder = run_folder or folders.data_runs() / checkpoint.run
+    folder = run_folder / folders.CHECKPOINTS
     path = folder / f"step-{checkpoint.step:08}.pt"
     try:
-        if not folder.exists():
-            private_folder(runs_folder())
-            private_folder(folder)
-            _remove_old_runs(folder)
+        folders.make(run_folder)
         write_atomically(path, buffer.getvalue(), private=True)
         # By time, not by step: a run resumed from an early checkpoint writes smaller steps later.
         written = sorted(folder.glob("step-*.pt"), key=lambda file: file.stat().st_mtime_ns)
@@ -57,19 +46,6 @@ def save(checkpoint: Checkpoint) -> Path:
             hint="Free some disk space, or set TENSORLAB_DATA_DIR to a folder you can write to.",
         ) from error
     return path
-
-
-def newest_of_each_run() -> list[Path]:
-    """The last checkpoint of every run on this computer, newest first."""
-    found: list[tuple[int, Path]] = []
-    folders = runs_folder().iterdir() if runs_folder().is_dir() else ()
-    for folder in folders:
-        written = []
-        for file in folder.glob("step-*.pt"):
-            with suppress(FileNotFoundError):  # another engine removes an old run
-                written.append((file.stat().st_mtime_ns, file))
-        found += sorted(written)[-1:]
-    return [file for _, file in sorted(found, reverse=True)]
 
 
 def load(path: str | os.PathLike[str]) -> Checkpoint:
@@ -90,7 +66,7 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
     except FieldProblem as problem:
         raise LabError(
             f"{path} is not a checkpoint of a training run. {problem}.",
-            hint="Choose a step-*.pt file from a run's folder.",
+            hint="Choose a step-*.pt file from the checkpoints of a run's folder.",
         ) from problem
 
 
@@ -112,13 +88,6 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise LabError(
             f"{path} holds a {type(fields).__name__}, not a checkpoint of a training run.",
-            hint="Choose a step-*.pt file from a run's folder.",
+            hint="Choose a step-*.pt file from the checkpoints of a run's folder.",
         )
     return fields
-
-
-def _remove_old_runs(current: Path) -> None:
-    runs = [folder for folder in current.parent.iterdir() if folder.is_dir()]
-    runs.sort(key=lambda folder: folder.stat().st_mtime)
-    for folder in runs[:-KEPT_RUNS]:
-        shutil.rmtree(folder, ignore_errors=True)  # another engine may be removing the same folder

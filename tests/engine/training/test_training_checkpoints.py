@@ -14,6 +14,7 @@ from torch import nn
 
 from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
+from engine.runs import folders
 from engine.training.checkpoints import checkpoint_files
 from engine.training.checkpoints.checkpoint_files import Checkpoint
 from engine.training.loop import TrainingLoop
@@ -78,7 +79,7 @@ def test_a_checkpoint_comes_back_as_it_was(
     train_until(loop, 7)
     written = loop.checkpoint("run")
     path = checkpoint_files.save(written)
-    assert path == data_folder / "runs" / "run" / "step-00000005.pt"
+    assert path == data_folder / "runs" / "run" / "checkpoints" / "step-00000005.pt"
     read = checkpoint_files.load(path)
     for field in Checkpoint.__struct_fields__:
         if field not in ("model", "optimizer", "rng", "epoch_rng"):
@@ -90,7 +91,7 @@ def test_a_checkpoint_comes_back_as_it_was(
 def test_the_last_checkpoints_and_runs_are_kept(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint_files, "KEPT_RUNS", 2)
+    monkeypatch.setattr(folders, "KEPT_RUNS", 2)
     loop = TrainingLoop(make_mlp(), moons)
     for _ in loop.steps():
         path = saved(loop)
@@ -101,7 +102,7 @@ def test_the_last_checkpoints_and_runs_are_kept(
     for age, run in enumerate(("run", "second", "third")):
         path = saved(loop, run)
         os.utime(path.parent, (age, age))
-    runs = sorted(folder.name for folder in checkpoint_files.runs_folder().iterdir())
+    runs = sorted(folder.name for folder in folders.data_runs().iterdir())
     assert runs == ["second", "third"]
 
 
@@ -369,7 +370,7 @@ def test_checkpoints_are_for_this_user_only(
     path = saved(TrainingLoop(make_mlp(), moons))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert stat.S_IMODE(checkpoint_files.runs_folder().stat().st_mode) == 0o700
+    assert stat.S_IMODE(folders.data_runs().stat().st_mode) == 0o700
 
 
 def test_a_folder_that_cannot_be_written_is_told(

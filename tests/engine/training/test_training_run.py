@@ -125,9 +125,9 @@ def test_writing_checkpoints_takes_a_twentieth_of_the_time_at_most(
     run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, epochs=100)))
     save = checkpoint_files.save
 
-    def slow_save(checkpoint: checkpoint_files.Checkpoint) -> Path:
+    def slow_save(checkpoint: checkpoint_files.Checkpoint, folder: Path) -> Path:
         clock.now += 1.0
-        return save(checkpoint)
+        return save(checkpoint, folder)
 
     monkeypatch.setattr(checkpoint_files, "save", slow_save)
     steps = run.steps()

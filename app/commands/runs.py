@@ -1,0 +1,110 @@
+"""Folders of runs: `tensorlab runs` lists them, `tensorlab train --run` makes one or goes on with
+one. No torch."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from app.commands.failures import BAD_ARGUMENTS, CommandFailure
+from app.commands.report import write_report
+from app.commands.target import Target
+from engine.project import files
+from engine.protocol import RunRow
+from engine.runs.folders import is_run
+from engine.runs.record import RunProblem, load
+from engine.runs.summary import row_of, rows_in
+
+
+def require_new(folder: Path) -> None:
+    """Check that a new run can have this folder. Raises CommandFailure."""
+    try:
+        if is_run(folder):
+            raise CommandFailure(
+                f"--run {folder}: it has a run already. --resume goes on with it; a new run needs"
+                " another folder.",
+                BAD_ARGUMENTS,
+            )
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise CommandFailure(f"--run {folder}: it is not an empty folder.", BAD_ARGUMENTS)
+    except OSError as error:
+        raise CommandFailure(f"--run {folder}: {error.strerror}.", BAD_ARGUMENTS) from None
+    if not folder.absolute().parent.is_dir():
+        raise CommandFailure(f"--run {folder}: the folder does not exist.", BAD_ARGUMENTS)
+
+
+def target_of_run(folder: Path, data: str | None, validation: str | None) -> Target:
+    """The subject and the settings of a run. Raises CommandFailure."""
+    if data or validation:
+        message = "--data and --validation go with a SUBJECT; --run DIR --resume has its data."
+        raise CommandFailure(message, BAD_ARGUMENTS)
+    try:
+        project = load(folder).project
+    except RunProblem as problem:
+        way_on = " If it has checkpoints, name the SUBJECT too." if is_run(folder) else ""
+        raise CommandFailure(f"--run {folder}: {problem}{way_on}", BAD_ARGUMENTS) from None
+    return Target(str(folder), folder, project, project.subject, project.objective)
+
+
+def list_runs(place: Path, json_out: str | None) -> None:
+    """Print the runs of a folder, or of a project; also of a single run. Raises CommandFailure."""
+    folder = Path(files.runs_folder(place)) if place.suffix == files.SUFFIX else place
+    if not folder.is_dir():
+        raise CommandFailure(f"{folder}: there is no such folder.", BAD_ARGUMENTS)
+    rows = [row_of(folder)] if is_run(folder) else rows_in(folder)
+    if json_out is not None:
+        write_report({"runs": [_report(row) for row in rows]}, json_out)
+    elif not rows:
+        print(f"{folder}: there are no runs.")
+    else:
+        for row in rows:
+            print(_words(row))
+
+
+def _report(row: RunRow) -> dict:
+    fields = msgspec.to_builtins(row)
+    if row.epoch is not None:
+        fields["epoch"] = _plain(msgspec.to_builtins(row.epoch))
+    settings: dict = {}
+    try:
+        record = load(Path(row.folder))
+        settings = msgspec.to_builtins(record.project.training)
+        fields["versions"] = record.versions
+        fields["blocks"] = len(record.project.model.blocks)
+        fields["objective"] = msgspec.to_builtins(record.project.objective)
+    except RunProblem:
+        pass  # `problem` says it
+    return {**_plain(fields), "settings": _plain(settings)}
+
+
+def _plain(value: Any) -> Any:
+    """For JSON: NaN becomes null, an infinity words."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _words(row: RunRow) -> str:
+    name = Path(row.folder).name
+    if row.state == "damaged":
+        return f"{name}  damaged: {row.problem}"
+    parts = [f"{datetime.fromtimestamp(row.began_s):%Y-%m-%d %H:%M}", row.title, row.state]
+    parts.append(f"step {row.step:,}")
+    if row.loss is not None and math.isfinite(row.loss):
+        parts.append(f"loss {row.loss:.4g}")
+    if row.epoch is not None:
+        parts.append(f"epoch {row.epoch.epoch} of {row.epochs}")
+        if not math.isnan(row.epoch.validation_loss):
+            parts.append(f"validation loss {row.epoch.validation_loss:.4g}")
+        if not math.isnan(row.epoch.validation_accuracy):
+            parts.append(f"accuracy {row.epoch.validation_accuracy:.1%}")
+    lines = [f"{name}  {', '.join(parts)}"]
+    for words in (row.note, row.error, row.problem):
+        lines += [f"    {line}" for line in words.splitlines()]
+    return "\n".join(lines)

@@ -1,0 +1,80 @@
+"""Where runs are: beside their project, or in the user's data folder until it is saved.
+
+NAME.runs/ or <data folder>/runs/
+    20261123-101500-a1b2/
+        run.json            what it is
+        metrics.sqlite      figures of steps and epochs
+        checkpoints/        step-00001200.pt, ...
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from ..data_folder import data_folder
+from ..project.atomic import private_folder
+from .record import FILE
+
+KEPT_RUNS = 20
+"""As many runs are kept in the data folder; those beside a project stay until they are deleted."""
+CHECKPOINTS = "checkpoints"
+METRICS = "metrics.sqlite"
+
+
+def data_runs() -> Path:
+    """The folder for runs of projects without a file; it need not exist."""
+    return data_folder() / "runs"
+
+
+def new_id() -> str:
+    return f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def make(folder: Path) -> None:
+    """Make the folder of a run, which only this user can look into. In the data folder, the oldest
+    runs go. Raises OSError."""
+    if (folder / CHECKPOINTS).is_dir():
+        return
+    is_kept_here = folder.parent == data_runs()
+    if is_kept_here:
+        private_folder(folder.parent)
+    private_folder(folder)
+    private_folder(folder / CHECKPOINTS)
+    if is_kept_here:
+        for old in runs_in(folder.parent)[KEPT_RUNS:]:
+            shutil.rmtree(old, ignore_errors=True)  # another engine may be removing it too
+
+
+def is_run(folder: Path) -> bool:
+    return (folder / FILE).exists() or (folder / CHECKPOINTS).is_dir()
+
+
+def run_of(checkpoint: Path) -> Path | None:
+    """The folder of the run that a checkpoint belongs to; None if it lies elsewhere."""
+    return checkpoint.parent.parent if checkpoint.parent.name == CHECKPOINTS else None
+
+
+def runs_in(runs: Path) -> list[Path]:
+    """The folders of the runs in a folder, the one written last first."""
+    found: list[tuple[int, Path]] = []
+    for folder in runs.iterdir() if runs.is_dir() else ():
+        with suppress(OSError):  # another engine removes it
+            if not folder.name.startswith(".") and is_run(folder):
+                inner = folder / CHECKPOINTS
+                written = inner if inner.is_dir() else folder
+                found.append((written.stat().st_mtime_ns, folder))
+    return [folder for _, folder in sorted(found, reverse=True)]
+
+
+def checkpoints_of(folder: Path) -> list[Path]:
+    """The checkpoints of a run, the one written last first: a run resumed from an early one writes
+    smaller steps later."""
+    found: list[tuple[int, Path]] = []
+    for file in (folder / CHECKPOINTS).glob("step-*.pt"):
+        with suppress(FileNotFoundError):
+            found.append((file.stat().st_mtime_ns, file))
+    return [file for _, file in sorted(found, reverse=True)]

@@ -1,0 +1,208 @@
+"""Writes the folder of one run. Figures go to SQLite on a thread, a few times a second: a step of
+the run never waits for the disk."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+
+from msgspec.structs import replace
+
+from ..errors import LabError
+from ..project.document import Project, TrainingSetup
+from ..protocol import EpochRow, StepColumns
+from . import folders, metrics
+from .record import Origin, RunProblem, RunRecord, RunState, Writer, load, save, versions
+
+INTERVAL_S = 0.3
+MAX_WAITING = 1000
+"""As many snapshots may wait for a disk that is slow."""
+Rows = tuple[StepColumns, Sequence[EpochRow]]
+
+
+class RunWriter:
+    """A run that this process trains. `begin` makes its folder; a run that ends before its first
+    step leaves none. `close` it; it can `begin` again after that.
+
+    `problem` says in words what could not be written last; the run goes on without it.
+    """
+
+    def __init__(self, folder: Path, record: RunRecord) -> None:
+        self.folder, self.record = folder, record
+        self.problem = ""
+        self.begun = self._going = False
+        self._kept_until: int | None = None
+        self._waiting: Queue[Rows] = Queue(MAX_WAITING)
+        self._ended = Event()
+        self._thread: Thread | None = None
+
+    @classmethod
+    def new(
+        cls, runs: Path, project: Project, folder: Path | None = None, origin: Origin | None = None
+    ) -> RunWriter:
+        """A new run in the folder `runs`, or in a folder of its own."""
+        record = RunRecord(
+            id=folders.new_id(),
+            project=project,
+            writer=Writer.own(),
+            began_s=time.time(),
+            origin=origin,
+            versions=versions(),
+        )
+        return cls(folder or runs / record.id, record)
+
+    @classmethod
+    def resumed(cls, folder: Path, run: str, project: Project) -> RunWriter:
+        """The run of a folder, which goes on with the settings of a project. Raises LabError if
+        another process trains it."""
+        try:
+            record = replace(load(folder), project=project)
+        except RunProblem:  # its checkpoint is whole all the same
+            record = replace(cls.new(folder.parent, project).record, id=run)
+        if record.state == "running" and not record.writer.is_own and record.writer.is_alive():
+            raise LabError(
+                f"The run {folder.name} is being trained by another process, {record.writer.pid}.",
+                hint="Stop it there, or wait for its end.",
+            )
+        record = replace(record, writer=Writer.own(), versions=versions())
+        return cls(folder, record)
+
+    def forked(self, step: int) -> RunWriter:
+        """A new run beside this one, which goes on from a step of it."""
+        origin = Origin(self.record.id, step)
+        return RunWriter.new(self.folder.parent, self.record.project, origin=origin)
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / folders.CHECKPOINTS
+
+    # -- the folder ------------------------------------------------------------------------------
+
+    def begin(self, step: int = 0) -> None:
+        """Make the folder, or open it again at a step. Raises LabError if it cannot be written."""
+        if self._going:
+            return
+        with self._refusal_told():
+            folders.make(self.folder)
+            self._record(state="running", ended_s=0.0, error="")
+        self.begun = self._going = True
+        self._kept_until = step
+
+    def settle(self, setup: TrainingSetup) -> None:
+        """The last checkpoint is of this set-up. Raises LabError."""
+        project = self.record.project
+        if self.begun and project.training != setup:
+            with self._refusal_told():
+                self._record(project=replace(project, training=setup))
+
+    def end(self, state: RunState, error: str = "") -> None:
+        """Write what waits, and how the run has ended. Raises LabError."""
+        if self._going:
+            self.rest()
+            self._write()
+            self._going = False
+            with self._refusal_told():
+                self._record(state=state, error=error, ended_s=time.time())
+
+    def close(self) -> None:
+        """A run whose end was not told was stopped."""
+        try:
+            self.end("stopped")
+        except LabError as error:
+            self.problem = str(error)
+
+    @contextmanager
+    def _refusal_told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise LabError(
+                f"The run's folder {self.folder} could not be written: {error.strerror or error}.",
+                hint="Free some disk space, or save the project where you can write.",
+            ) from error
+
+    def _record(self, **fields: object) -> None:
+        with suppress(RunProblem):  # there is none yet, or it is damaged
+            fields["note"] = load(self.folder).note  # the user may have written one meanwhile
+        self.record = replace(self.record, **fields)
+        save(self.folder, self.record)
+
+    # -- figures ---------------------------------------------------------------------------------
+
+    def add(self, steps: StepColumns, epochs: Sequence[EpochRow]) -> None:
+        """Take the figures of a snapshot; they are written soon."""
+        if steps.step or epochs:
+            try:
+                self._waiting.put_nowait((steps, epochs))
+            except Full:
+                self.problem = f"{self.folder}: figures are left out, since the disk is too slow."
+
+    def work(self) -> None:
+        """Write what comes on a thread, until `rest`."""
+        if self._going and self._thread is None:
+            self._ended.clear()
+            self._thread = Thread(target=self._write, name="run-writer", daemon=True)
+            self._thread.start()
+
+    def rest(self) -> None:
+        """End the thread, once it has written what waits."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _write(self) -> None:
+        """Write what waits until `_ended` is set, and then once more."""
+        try:
+            with self._opened() as connection:
+                if self._kept_until is not None:  # later figures are of a past that is left
+                    metrics.keep_until(connection, self._kept_until)
+                    self._kept_until = None
+                rows = metrics.count(connection)
+                going = True
+                while going:
+                    going = not self._ended.wait(INTERVAL_S)
+                    rows += self._write_waiting(connection)
+                    if rows > metrics.MAX_ROWS:
+                        metrics.thin_out(connection, metrics.MAX_ROWS // 2)
+                        rows = metrics.count(connection)
+        except (RunProblem, sqlite3.Error) as problem:
+            self.problem = f"The figures of the run {self.folder.name} are not kept. {problem}"
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """The file of the figures. A damaged one is put aside: the first snapshot of a run that is
+        resumed has its figures again."""
+        path = self.folder / folders.METRICS
+        try:
+            connection = metrics.open_to_write(path)
+        except RunProblem as problem:
+            if not path.exists() or isinstance(problem.__cause__, sqlite3.OperationalError):
+                raise
+            aside = path.with_suffix(".damaged.sqlite")
+            try:
+                os.replace(path, aside)
+            except OSError:
+                raise problem from None
+            connection = metrics.open_to_write(path)
+            self.problem = f"{problem} It is now {aside.name}, and a new file is written."
+        with closing(connection):
+            yield connection
+
+    def _write_waiting(self, connection: sqlite3.Connection) -> int:
+        """Write what waits, in one transaction; returns how many steps that were."""
+        count = 0
+        with connection:
+            while True:
+                try:
+                    steps, epochs = self._waiting.get_nowait()
+                except Empty:
+                    return count
+                metrics.append(connection, steps, epochs)
+                count += len(steps.step)

@@ -1,0 +1,158 @@
+"""`tensorlab train --run`, its resumption after kill -9, and `tensorlab runs`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+
+from app import cli
+from tests import forking
+
+MLP = Path(__file__).parents[2] / "assets" / "templates" / "mlp.tlab"
+
+pytestmark = pytest.mark.usefixtures("forked_processes")
+
+
+def run(*arguments: object) -> int:
+    return cli.main([str(argument) for argument in arguments])
+
+
+def report(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict:
+    assert run(*arguments, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, forked_processes: None) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    assert run("train", MLP, "--run", folder, "--epochs", 2) == 0
+    return folder
+
+
+def test_a_run_leaves_its_folder_and_runs_lists_it(finished: Path, capsys) -> None:
+    assert sorted(path.name for path in finished.iterdir() if "-" not in path.name) == [
+        "checkpoints", "metrics.sqlite", "run.json",
+    ]  # fmt: skip
+    whole = report(capsys, "train", MLP, "--epochs", 2)
+    (listed,) = report(capsys, "runs", finished.parent)["runs"]
+    assert report(capsys, "runs", finished)["runs"] == [listed]
+    assert (listed["state"], listed["step"], listed["epochs"]) == ("finished", whole["steps"], 2)
+    for name, of_report in (
+        ("train_loss", "train_loss"),
+        ("validation_loss", "val_loss"),
+        ("validation_accuracy", "val_accuracy"),
+    ):
+        assert listed["epoch"][name] == whole[of_report]
+    assert listed["settings"]["optimizer"] == "optim.Adam"
+    assert listed["versions"]["torch"] == version("torch")
+    assert run("runs", finished.parent) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("first  ") and "finished, step 46" in printed
+
+
+def test_runs_of_a_project_and_an_empty_folder(finished: Path, tmp_path: Path, capsys) -> None:
+    project = tmp_path / "net.tlab"
+    project.write_bytes(MLP.read_bytes())
+    assert run("runs", project) == 2
+    assert "there is no such folder" in capsys.readouterr().err
+    (tmp_path / "net.runs").mkdir()
+    assert run("runs", project) == 0
+    assert "there are no runs" in capsys.readouterr().out
+    shutil.copytree(finished, tmp_path / "net.runs" / "one")
+    (tmp_path / "net.runs" / "one" / "metrics.sqlite").write_bytes(b"damaged" * 100)
+    shutil.copytree(finished, tmp_path / "net.runs" / "two")
+    (tmp_path / "net.runs" / "two" / "run.json").write_bytes(b"{")
+    assert run("runs", project) == 0
+    printed = capsys.readouterr().out
+    assert "metrics.sqlite cannot be used" in printed and "two  damaged" in printed
+    listed = {each["state"]: each for each in report(capsys, "runs", project)["runs"]}
+    assert listed["damaged"]["settings"] == {} and "run.json" in listed["damaged"]["problem"]
+
+
+def test_a_folder_that_cannot_be_a_new_run_is_refused(finished: Path, tmp_path, capsys) -> None:
+    (tmp_path / "file").write_text("")
+    for folder, words in (
+        (finished, "it has a run already"),
+        (tmp_path, "not an empty folder"),
+        (tmp_path / "file", "not an empty folder"),
+        (tmp_path / "none" / "run", "the folder does not exist"),
+    ):
+        assert run("train", MLP, "--run", folder) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_what_cannot_be_resumed_is_told(finished: Path, tmp_path: Path, capsys) -> None:
+    assert run("train") == 2
+    assert "which SUBJECT" in capsys.readouterr().err
+    assert run("train", "--run", tmp_path, "--resume") == 2
+    assert "not the folder of a run" in capsys.readouterr().err
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    (copy / "run.json").write_bytes(b"{}")
+    assert run("train", "--run", copy, "--resume") == 2
+    assert "name the SUBJECT too" in capsys.readouterr().err
+    assert run("train", MLP, "--run", copy, "--resume", "--epochs", 3) == 0
+    assert "from step 46" in capsys.readouterr().out
+    for checkpoint in (copy / "checkpoints").iterdir():
+        checkpoint.write_bytes(b"damaged")
+    assert run("train", "--run", copy, "--resume") == 1
+    assert "it is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not forking.POSSIBLE, reason="forks the program")
+def test_a_killed_program_goes_on_with_nothing_but_the_folder(tmp_path: Path, capsys) -> None:
+    folder, weights = tmp_path / "run", tmp_path / "weights.pt"
+    program = forking.Program(
+        tmp_path, ["train", str(MLP), "--run", str(folder), "--epochs", "100000"]
+    )
+    while not any((folder / "checkpoints").glob("step-*.pt")):
+        assert program.errors.readline().startswith("epoch ")
+    engines = psutil.Process(program.pid).children(recursive=True)
+    for number in (*(engine.pid for engine in engines), program.pid):
+        os.kill(number, signal.SIGKILL)
+    program.end()
+    psutil.wait_procs(engines)
+    (lost,) = report(capsys, "runs", folder)["runs"]
+    assert lost["state"] == "cut off"
+
+    checkpoint = torch.load(lost["checkpoint"], weights_only=True)
+    epochs = checkpoint["epoch"] + 2
+    resumed = report(
+        capsys, "train", "--run", folder, "--resume", "--epochs", epochs, "--out", weights
+    )
+    assert resumed["begins"] == {
+        "from": "checkpoint", "path": lost["checkpoint"], "step": checkpoint["step"],
+    }  # fmt: skip
+    assert resumed["run"] == str(folder)
+    whole = tmp_path / "whole.pt"
+    plain = report(capsys, "train", MLP, "--epochs", epochs, "--out", whole)
+    assert (resumed["steps"], resumed["train_loss"]) == (plain["steps"], plain["train_loss"])
+    theirs = torch.load(whole, weights_only=True)
+    for name, tensor in torch.load(weights, weights_only=True).items():
+        assert torch.equal(tensor, theirs[name]), name
+    with closing(sqlite3.connect(folder / "metrics.sqlite")) as connection:
+        (epoch_loss,) = connection.execute(
+            "SELECT train_loss FROM epochs ORDER BY epoch DESC LIMIT 1"
+        ).fetchone()
+    assert epoch_loss == plain["train_loss"]
+    assert report(capsys, "runs", folder)["runs"][0]["state"] == "finished"
+
+
+def test_runs_needs_neither_torch_nor_qt(finished: Path) -> None:
+    source = (
+        f"import sys; from app import cli; cli.main(['runs', {str(finished)!r}]);"
+        "print(sorted({'torch', 'PySide6'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"

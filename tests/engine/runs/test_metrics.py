@@ -1,0 +1,118 @@
+"""The figures of a run in SQLite: what goes in comes out, and plain SQL reads it."""
+
+from __future__ import annotations
+
+import math
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from engine.protocol import EpochRow, StepColumns
+from engine.runs import metrics
+from engine.runs.record import RunProblem
+
+
+def columns(first: int, last: int, loss=lambda step: 1 / step, **figures) -> StepColumns:
+    steps = tuple(range(first, last + 1))
+    floats = tuple(map(loss, steps))
+    return StepColumns(
+        step=steps,
+        loss=floats,
+        accuracy=(math.nan,) * len(steps),
+        gradient_norm=floats,
+        learning_rate=floats,
+        step_ms=floats,
+        rss_bytes=steps,
+        figures={name: tuple(map(value, steps)) for name, value in figures.items()},
+    )
+
+
+def written(path: Path, *parts: StepColumns, epochs: tuple[EpochRow, ...] = ()) -> None:
+    with closing(metrics.open_to_write(path)) as connection, connection:
+        for part in parts:
+            metrics.append(connection, part, epochs)
+
+
+EPOCH = EpochRow(
+    1, 3, 0.5, math.nan, math.inf, 0.25, train_figures={"R2": 0.5}, validation_figures={"R2": 0.25}
+)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.sqlite"
+    first, second = columns(1, 2, R2=float), columns(3, 5, other=lambda step: math.inf)
+    written(path, first, second, epochs=(EPOCH,))
+    steps, epochs = metrics.read(path, 100)
+    assert steps.step == (1, 2, 3, 4, 5)
+    assert steps.loss == (1, 1 / 2, 1 / 3, 1 / 4, 1 / 5)
+    assert (steps.rss_bytes, steps.cuda_allocated_bytes) == ((1, 2, 3, 4, 5), ())
+    assert all(map(math.isnan, steps.accuracy))
+    assert repr(steps.figures["R2"]) == repr((1.0, 2.0, math.nan, math.nan, math.nan))
+    assert steps.figures["other"][2:] == (math.inf,) * 3
+    assert repr(epochs) == repr((EPOCH,))
+    assert repr(metrics.last_figures(path)) == repr((5, 1 / 5, EPOCH))
+
+
+def test_any_program_can_read_the_tables(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.sqlite"
+    written(path, columns(1, 3, R2=float), epochs=(EPOCH,))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        query = "SELECT steps.step, loss, value FROM steps JOIN step_figures USING (step)"
+        assert connection.execute(query).fetchall()[2] == (3, 1 / 3, 3.0)
+        assert connection.execute("SELECT accuracy FROM steps").fetchone() == (None,)
+        assert connection.execute("SELECT * FROM epoch_figures").fetchall() == [
+            (1, "train", "R2", 0.5),
+            (1, "validation", "R2", 0.25),
+        ]
+
+
+def test_a_run_that_goes_on_from_a_step_forgets_what_was_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.sqlite"
+    written(path, columns(1, 5, R2=float), epochs=(EPOCH,))
+    with closing(metrics.open_to_write(path)) as connection:
+        metrics.keep_until(connection, 2)
+        with connection:
+            metrics.append(connection, columns(2, 3, loss=float))
+    steps, epochs = metrics.read(path, 100)
+    assert (steps.loss, epochs) == ((1.0, 2.0, 3.0), ())
+    assert repr(steps.figures["R2"]) == repr((1.0, 2.0, math.nan))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM epoch_figures").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_of_many_steps_the_peaks_stay(tmp_path: Path, stored: bool) -> None:
+    path = tmp_path / "metrics.sqlite"
+    draw = random.Random(0)
+    losses = {step: draw.random() for step in range(1, 10_001)}
+    losses[4321], losses[8765] = 100.0, -100.0
+    written(path, columns(1, 10_000, loss=losses.__getitem__, R2=float))
+    if stored:
+        with closing(metrics.open_to_write(path)) as connection:
+            metrics.thin_out(connection, 500)
+            assert metrics.count(connection) <= 500
+    steps, _ = metrics.read(path, 10**6 if stored else 500)
+    assert 250 < len(steps.step) <= 500
+    assert {1, 4321, 8765, 10_000} <= set(steps.step)
+    assert steps.step == tuple(sorted(steps.step))
+    assert steps.loss == tuple(losses[step] for step in steps.step)
+    assert steps.figures["R2"] == tuple(map(float, steps.step))
+    for i in range(100):  # every stretch of a hundredth has its lowest and its highest
+        inside = [losses[step] for step in steps.step if 100 * i < step <= 100 * (i + 1)]
+        every = [losses[step] for step in range(100 * i + 1, 100 * (i + 1) + 1)]
+        assert max(inside) >= sorted(every)[-5] and min(inside) <= sorted(every)[4]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database" * 100, None])
+def test_a_file_that_is_no_run_s_is_told(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "metrics.sqlite"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(RunProblem, match=r"metrics\.sqlite"):
+        metrics.read(path, 10)
+    with pytest.raises(RunProblem, match=r"metrics\.sqlite"):
+        metrics.last_figures(path)

@@ -1,0 +1,188 @@
+"""The folder of a run: what it has, who may look into it, and what is said of a damaged one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from engine.errors import LabError
+from engine.project.document import Project, TrainingSetup, replace
+from engine.protocol import EpochRow, StepColumns
+from engine.runs import folders, metrics, record
+from engine.runs.record import RunProblem, Writer
+from engine.runs.summary import row_of, rows_in
+from engine.runs.writer import RunWriter
+
+PROJECT = Project(training=TrainingSetup(epochs=3, optimizer_params={"lr": float("inf")}))
+
+
+def steps(first: int, last: int) -> StepColumns:
+    numbers = tuple(range(first, last + 1))
+    floats = tuple(map(float, numbers))
+    return StepColumns(numbers, floats, floats, floats, floats, floats, numbers)
+
+
+def run(folder: Path, *parts: StepColumns) -> RunWriter:
+    writer = RunWriter.new(folder, PROJECT)
+    writer.begin()
+    writer.work()
+    for part in parts:
+        writer.add(part, (EpochRow(1, part.step[-1], 1.0, 0.5, 2.0, 0.25),))
+    return writer
+
+
+def test_a_run_leaves_its_settings_and_figures(tmp_path: Path) -> None:
+    writer = run(tmp_path, steps(1, 4), steps(5, 9))
+    assert row_of(writer.folder).state == "running"
+    writer.end("finished")
+    found = record.load(writer.folder)
+    assert found == writer.record
+    assert (found.project, found.state, found.error) == (PROJECT, "finished", "")
+    assert found.began_s <= found.ended_s
+    (row,) = rows_in(tmp_path)
+    assert (row.id, row.state, row.step, row.loss, row.epochs) == (
+        writer.record.id, "finished", 9, 9.0, 3,
+    )  # fmt: skip
+    assert row.epoch is not None and row.epoch.validation_accuracy == 0.25
+    assert metrics.read(writer.folder / "metrics.sqlite", 100)[0].loss == tuple(
+        map(float, range(1, 10))
+    )
+    for part in (writer.folder, writer.checkpoints):
+        assert stat.S_IMODE(part.stat().st_mode) == 0o700
+    for file in ("run.json", "metrics.sqlite"):
+        assert stat.S_IMODE((writer.folder / file).stat().st_mode) == 0o600
+
+
+def test_a_run_whose_end_is_not_told_was_stopped(tmp_path: Path) -> None:
+    writer = run(tmp_path, steps(1, 4))
+    writer.close()
+    assert (row_of(writer.folder).state, row_of(writer.folder).step) == ("stopped", 4)
+
+
+def test_a_run_goes_on_in_its_folder_with_its_note(tmp_path: Path) -> None:
+    writer = run(tmp_path, steps(1, 9))
+    record.save(writer.folder, replace(record.load(writer.folder), note="the good one"))
+    writer.end("failed", "The loss became nan.")
+    assert row_of(writer.folder).note == "the good one"
+    other = replace(PROJECT, training=TrainingSetup(epochs=7))
+    again = RunWriter.resumed(writer.folder, writer.record.id, other)
+    again.begin(5)
+    again.add(steps(6, 7), ())
+    again.settle(TrainingSetup(epochs=8))
+    again.close()
+    row = row_of(writer.folder)
+    assert (row.id, row.note, row.state, row.error) == (
+        writer.record.id, "the good one", "stopped", "",
+    )  # fmt: skip
+    assert (row.step, row.epochs) == (7, 8)
+    assert metrics.read(writer.folder / "metrics.sqlite", 100)[0].step == (1, 2, 3, 4, 5, 6, 7)
+
+
+def test_a_fork_is_a_run_beside_the_other(tmp_path: Path) -> None:
+    first = run(tmp_path, steps(1, 9))
+    second = first.forked(4)
+    first.close()
+    second.begin()
+    second.close()
+    origins = {row.id: row.origin for row in rows_in(tmp_path)}
+    assert origins == {
+        first.record.id: "",
+        second.record.id: f"step 4 of {first.record.id}",
+    }
+
+
+def test_a_process_that_has_ended_is_not_taken_for_a_later_one() -> None:
+    own = Writer.own()
+    assert own.is_own and own.is_alive()
+    assert replace(own, began_s=own.began_s - 100).is_alive() is False
+    assert replace(own, host="elsewhere").is_alive() is None
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is damaged"),
+        (b"\xff\xfe", "is damaged"),
+        (b"[" * 100_000, "is damaged"),
+        (b"[]", "is not of a run"),
+        (b'{"format": "tensorlab"}', "is not of a run"),
+        (b'{"format": "tensorlab-run", "version": 99}', "has version 99"),
+        (b'{"format": "tensorlab-run", "version": 1}', "is damaged"),
+    ],
+)
+def test_a_damaged_run_is_told_and_the_others_are_listed(
+    tmp_path: Path, content: bytes, words: str
+) -> None:
+    good, bad = run(tmp_path, steps(1, 4)), run(tmp_path, steps(1, 4))
+    for writer in (good, bad):
+        writer.close()
+    (bad.folder / "run.json").write_bytes(content)
+    rows = {row.folder: row for row in rows_in(tmp_path)}
+    assert rows[str(good.folder)].state == "stopped"
+    told = rows[str(bad.folder)]
+    assert told.state == "damaged" and words in told.problem and "run.json" in told.problem
+
+
+@pytest.mark.parametrize("field", ["id", "project", "writer", "began_s", "state"])
+@pytest.mark.parametrize("value", [None, [], {"a": 1}])
+def test_each_field_of_a_run_is_checked(tmp_path: Path, field: str, value: object) -> None:
+    writer = run(tmp_path)
+    writer.close()
+    path = writer.folder / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    with pytest.raises(RunProblem, match=r"run\.json is damaged"):
+        record.load(writer.folder)
+
+
+def test_damaged_figures_are_put_aside_and_the_run_goes_on(tmp_path: Path) -> None:
+    writer = run(tmp_path, steps(1, 4))
+    writer.close()
+    path = writer.folder / "metrics.sqlite"
+    path.write_bytes(b"not a database" * 100)
+    assert "metrics.sqlite" in row_of(writer.folder).problem
+    again = RunWriter.resumed(writer.folder, writer.record.id, PROJECT)
+    again.begin(4)
+    again.add(steps(1, 6), ())
+    again.close()
+    assert "metrics.damaged.sqlite" in again.problem
+    assert metrics.read(path, 100)[0].step == (1, 2, 3, 4, 5, 6)
+    assert row_of(writer.folder).problem == ""
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file")
+    with pytest.raises(LabError, match="could not be written"):
+        run(tmp_path / "runs")
+
+
+def test_figures_that_cannot_be_written_do_not_end_a_run(tmp_path: Path) -> None:
+    writer = RunWriter.new(tmp_path, PROJECT)
+    writer.begin()
+    (writer.folder / "metrics.sqlite").mkdir()
+    writer.work()
+    writer.add(steps(1, 4), ())
+    writer.rest()
+    assert "are not kept" in writer.problem
+    shutil.rmtree(writer.folder)
+    writer.close()
+    assert "could not be written" in writer.problem
+
+
+def test_a_disk_that_is_too_slow_takes_no_memory(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("engine.runs.writer.MAX_WAITING", 2)
+    writer = RunWriter.new(tmp_path, PROJECT)
+    for i in range(1, 4):
+        writer.add(steps(i, i), ())
+    assert "too slow" in writer.problem
+
+
+def test_only_runs_in_the_data_folder_are_removed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(folders, "KEPT_RUNS", 2)
+    for place, kept in ((folders.data_runs(), 2), (tmp_path / "net.runs", 4)):
+        for _ in range(4):
+            run(place).close()
+        assert len(folders.runs_in(place)) == kept
