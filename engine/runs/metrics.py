@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from math import nan
 from pathlib import Path
 
@@ -88,7 +88,11 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise RunProblem(f"There is no {path}.")
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    with problems_told(path), closing(sqlite3.connect(uri, timeout=BUSY_S, uri=True)) as connection:
+    with problems_told(path), ExitStack() as opened:
+        connection = opened.enter_context(closing(sqlite3.connect(uri, timeout=BUSY_S, uri=True)))
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            connection = opened.enter_context(closing(sqlite3.connect(":memory:")))
+            connection.executescript(_SCHEMA)  # the file has no tables yet
         _require_version(connection, path)
         yield connection
 

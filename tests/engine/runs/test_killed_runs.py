@@ -38,7 +38,11 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def trained(name: str, **fields: str) -> tuple[TrainingRun, list[TrainingSnapshot]]:
     lab = opened(name)
-    told = [s for s in handler_of(TrainCommand)(lab, command_of(name, **fields)) if s is not None]
+    told = [
+        s
+        for s in handler_of(TrainCommand)(lab, command_of(name, **fields))
+        if isinstance(s, TrainingSnapshot)
+    ]
     assert isinstance(lab.run, TrainingRun)
     assert (told[-1].state, told[-1].error) == ("finished", None)
     return lab.run, told

@@ -107,7 +107,7 @@ def test_of_many_steps_the_peaks_stay(tmp_path: Path, stored: bool) -> None:
         assert max(inside) >= sorted(every)[-5] and min(inside) <= sorted(every)[4]
 
 
-@pytest.mark.parametrize("content", [b"", b"not a database" * 100, None])
+@pytest.mark.parametrize("content", [b"not a database" * 100, None])
 def test_a_file_that_is_no_run_s_is_told(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "metrics.sqlite"
     if content is not None:
@@ -116,3 +116,18 @@ def test_a_file_that_is_no_run_s_is_told(tmp_path: Path, content: bytes | None) 
         metrics.read(path, 10)
     with pytest.raises(RunProblem, match=r"metrics\.sqlite"):
         metrics.last_figures(path)
+
+
+def test_a_file_whose_tables_are_not_made_yet_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.sqlite"
+    path.write_bytes(b"")
+    assert metrics.read(path, 10) == (StepColumns(), ())
+    assert repr(metrics.last_figures(path)) == repr((0, math.nan, None))
+
+
+def test_a_database_of_another_program_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE steps (a)")
+    with pytest.raises(RunProblem, match="has version 0"):
+        metrics.read(path, 10)
