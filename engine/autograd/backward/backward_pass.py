@@ -23,6 +23,7 @@ from ..formulas import words_of
 from ..graph.engine_run import Gradients
 from ..graph.forward_values import ForwardValues
 from ..graph.hooks import hooks_on
+from ..graph.kept import Kept
 from ..graph.reading import Node
 from ..graph.snapshot import graph_snapshots, title
 from ..graph.stale import stale_tensors
@@ -82,7 +83,8 @@ class BackwardPass:
         self.debugger.modules.update(
             {n.id: module for n in graph.nodes if (module := provenance.module(n))}
         )
-        self._freed = released_bytes(graph, self.stepper.plan)
+        self._kept = Kept(graph.nodes)
+        self._freed = released_bytes(graph, self.stepper.plan, self._kept)
         self._gradients = GradientList(
             subject, graph, self.parameters, self.gradient_of, only=bool(self.inputs)
         )
@@ -168,9 +170,10 @@ class BackwardPass:
             subject.provenance,
             subject.blocks(graph),
             subject.root,
-            stale=stale_tensors(graph.nodes, subject.last_write),
+            stale=stale_tensors(self._kept.written, subject.last_write),
             words_of=words_of,
             subject_path=subject.path,
+            kept=self._kept,
         )
 
     def snapshot(self) -> BackwardSnapshot:

@@ -7,12 +7,14 @@ from itertools import accumulate
 
 from torch import Tensor
 
+from ..graph.kept import Kept
 from ..graph.node_facts import storage_id
 from ..graph.reading import Graph, Node
 
 
-def released_bytes(graph: Graph, plan: Sequence[Node]) -> list[int]:
+def released_bytes(graph: Graph, plan: Sequence[Node], kept: Kept) -> list[int]:
     """The bytes of saved tensors that `retain_graph=False` has freed after each node of the plan.
+    `kept` is what the graph's nodes keep before it.
 
     The engine drops a node's saved tensors right after the node has run. A storage is freed after
     the last node that saved it, except the storages of the graph's leaves: they are parameters.
@@ -20,14 +22,14 @@ def released_bytes(graph: Graph, plan: Sequence[Node]) -> list[int]:
     """
     leaves = [node.variable for node in graph.nodes if node.variable is not None]
     of_leaves = set(map(storage_id, leaves))
-    freed_at: dict[int, tuple[int, int]] = {}
+    freed_at: dict[int, int] = {}
     for place, node in enumerate(plan):
-        for storage, size_bytes in node.storages.items():
+        for storage in kept.storages[node.id]:
             if storage not in of_leaves:
-                freed_at[storage] = place, size_bytes
+                freed_at[storage] = place
     freed = [0] * len(plan)
-    for place, size in freed_at.values():
-        freed[place] += size
+    for storage, place in freed_at.items():
+        freed[place] += kept.size_bytes[storage]
     return list(accumulate(freed))
 
 

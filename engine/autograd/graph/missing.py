@@ -60,7 +60,8 @@ class MissingGradients:
 
     @cached_property
     def _cuts(self) -> list[GraphCut]:
-        return [cut for node in self._graph.nodes for cut in self._provenance.cuts(node)]
+        graph = self._graph
+        return [cut for i in graph.cut for cut in self._provenance.cuts(graph.nodes[i])]
 
     @cached_property
     def _used_before(self) -> dict[str, GraphCut]:

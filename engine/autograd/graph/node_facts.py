@@ -97,11 +97,12 @@ def _is_undefined(metadata: Any) -> bool:
 
 def storages_of(fn: Any, saves: tuple[str, ...]) -> dict[int, int]:
     """`Node.storages`, of a node's attributes `saves`."""
-    return dict(map(_storage, tensors_saved_by(fn, saves)))
+    return dict(map(storage_of, tensors_saved_by(fn, saves)))
 
 
-def tensors_saved_by(fn: Any, saves: tuple[str, ...]) -> Iterator[torch.Tensor]:
+def tensors_saved_by(fn: Any, saves: tuple[str, ...]) -> list[torch.Tensor]:
     """The tensors that `saved_by` shows."""
+    found: list[torch.Tensor] = []
     for attribute in saves:
         try:
             saved = getattr(fn, attribute)
@@ -110,7 +111,8 @@ def tensors_saved_by(fn: Any, saves: tuple[str, ...]) -> Iterator[torch.Tensor]:
         for each in saved if isinstance(saved, tuple) else (saved,):
             data = each.data
             if isinstance(data, torch.Tensor):
-                yield data
+                found.append(data)
+    return found
 
 
 def saved_by(fn: Any, saves: tuple[str, ...]) -> Iterator[SavedTensor]:
@@ -143,10 +145,10 @@ def _saved_tensor(name: str, saved: Any) -> SavedTensor:
     if not isinstance(data, torch.Tensor):
         return SavedTensor(name, None, note="packed by hooks" if packed else _why_empty(saved))
     note = "packed by hooks" if packed else ""
-    return SavedTensor(name, data, *_storage(data), note)
+    return SavedTensor(name, data, *storage_of(data), note)
 
 
-def _storage(t: torch.Tensor) -> tuple[int, int]:
+def storage_of(t: torch.Tensor) -> tuple[int, int]:
     """A number that tells the tensor's storage from others, and its bytes. A sparse tensor has no
     storage: its own id is used."""
     try:
@@ -158,4 +160,4 @@ def _storage(t: torch.Tensor) -> tuple[int, int]:
 
 def storage_id(t: torch.Tensor) -> int:
     """A number that tells the tensor's storage from others."""
-    return _storage(t)[0]
+    return storage_of(t)[0]

@@ -85,15 +85,14 @@ class Provenance:
         call = self.call(node)
         return "" if call is None else call.module
 
-    def cuts(self, node: Node) -> Iterator[GraphCut]:
-        """The node's inputs that get no gradient, each with the reason that was recorded."""
-        if not self._recordings:
-            return
-        targets = [fn is not None for fn, _ in node.fn.next_functions]
-        call = None if all(targets) else self.call(node)
+    def cuts(self, node: Node, call: Call | None = None) -> Iterator[GraphCut]:
+        """The node's inputs that get no gradient, each with the reason that was recorded. `call` is
+        `self.call(node)`, where that is known."""
+        call = call or self.call(node)
         slots = () if call is None else _slots(call, node.op)
         if not slots:
             return
+        targets = [fn is not None for fn, _ in node.fn.next_functions]
         for input_nr, slot in enumerate(_aligned(slots, targets) or ()):
             if isinstance(slot, GradientCut):
                 yield self._cut(node, input_nr, slot)

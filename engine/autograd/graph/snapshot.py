@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...errors import sendable
-from ...protocol import MODEL_FILE, GraphNode, GraphSnapshot, SourceLine, StaleTensor
+from ...protocol import MODEL_FILE, GraphCut, GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Place, source_line
 from .deep_graphs import LEAF_SEQUENCE
-from .node_facts import OutputsRead, storages_of
+from .kept import Kept
+from .node_facts import OutputsRead
 from .parts import in_parts
 from .provenance import Provenance
 from .reading import Graph, Node, kind_of_node
@@ -39,39 +40,34 @@ def graph_snapshots(
     stale: Sequence[StaleTensor] = (),
     words_of: Callable[[str], str] = lambda name: "",
     subject_path: str | None = None,
+    kept: Kept | None = None,
 ) -> list[GraphSnapshot]:
     """The graph in parts. They have its first `max_nodes` nodes (breadth first from the root) and
     the edges between these; `plan` has all nodes. `words_of` gives one line on what the nodes of a
-    name do in backward, or ""."""
+    name do in backward, or "". `kept` is what all nodes of the graph keep, read here if it is
+    not given."""
     shown = graph.nodes[:max_nodes]
     count = len(shown)
     is_stale = {save.node for save in stale}
     lines: dict[Place, SourceLine] = {}
-    storages: dict[int, int] = {}  # the bytes of each that a node keeps alive
+    cuts: dict[int, Sequence[GraphCut]] = dict.fromkeys(graph.cut, ())
     with _without_collection():
-        nodes = _told(shown, provenance, blocks or {}, is_stale, lines, storages)
-        for node in graph.nodes[count:]:
-            storages.update(node.storages)
-        cuts = [
-            cut
-            for node_id in graph.cut
-            if node_id < count
-            for cut in provenance.cuts(graph.nodes[node_id])
-        ]
+        kept = kept or Kept(graph.nodes)
+        nodes = _told(shown, kept, provenance, blocks or {}, is_stale, lines, cuts)
     edges = graph.edges
     if count < len(graph.nodes):
         edges = [each for each in edges if each.source < count and each.target < count]
     whole = GraphSnapshot(
         nodes=tuple(nodes),
         edges=tuple(edges),
-        cuts=tuple(cuts),
+        cuts=tuple(cut for each in cuts.values() for cut in each),
         stale=tuple(stale),
         plan=tuple(node.id for node in plan),
         modules=_classes(provenance),
         rules={name: words for name in {n.name for n in nodes} if (words := words_of(name))},
         sources=_sources({place[0] for place in lines}),
         truncated=len(graph.nodes) - count + graph.truncated,
-        saved_bytes=sum(storages.values()),
+        saved_bytes=kept.saved_bytes,
         root=sendable(root),
         subject_path=subject_path,
     )
@@ -95,20 +91,22 @@ def _without_collection() -> Iterator[None]:
 
 def _told(
     shown: Sequence[Node],
+    kept: Kept,
     provenance: Provenance,
     blocks: Mapping[int, str],
     is_stale: Collection[int],
     lines: dict[Place, SourceLine],
-    storages: dict[int, int],
+    cuts: dict[int, Sequence[GraphCut]],
 ) -> list[GraphNode]:
-    """The nodes as the window gets them. `lines` and `storages` get what they have of these."""
+    """The nodes as the window gets them. `lines` gets the lines that made them, `cuts` the cuts of
+    the nodes that it names."""
     told: list[GraphNode] = []
-    outputs_of, call_of = OutputsRead().of, provenance.call_of
-    for node in shown:
+    outputs_of, call_of, size_bytes = OutputsRead().of, provenance.call_of, kept.size_bytes
+    for node, storages in zip(shown, kept.storages, strict=False):
         fn, number, label = node.fn, node.id, node.label
         kind = kind_of_node(fn)
         name, op, is_leaf, _, saves = kind
-        sequence, saved_bytes, module, aten, source = -1, 0, "", "", None
+        sequence, module, aten, source = -1, "", "", None
         if is_leaf:
             label, module = sendable(title(node)), sendable(provenance.owner_of(fn.variable))
         else:
@@ -125,10 +123,11 @@ def _told(
                     source = lines.get(place)
                     if source is None:
                         source = lines[place] = source_line(place)
-        if saves:
-            kept = storages_of(fn, saves)
-            storages.update(kept)
-            saved_bytes = sum(kept.values())
+                if number in cuts:
+                    cuts[number] = tuple(provenance.cuts(node, call))
+        saved_bytes = 0
+        for storage in storages:
+            saved_bytes += size_bytes[storage]
         outputs, device = outputs_of(fn)
         told.append(
             GraphNode(  # by position, which takes half as long

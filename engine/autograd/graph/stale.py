@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from ...protocol import SourceLine, StaleTensor, WrittenBy
-from .node_facts import SavedTensor, tensors_saved_by
+from .kept import version
+from .node_facts import SavedTensor
 from .reading import Node
 
 MAX_LISTED = 100
@@ -38,19 +39,14 @@ def stale_saves(nodes: Iterable[Node]) -> Iterator[StaleSave]:
 
     Tensors packed by hooks (checkpoints) are not looked at: only the unpack hook knows them.
     """
-    for node in filter(_was_written_to, nodes):
+    for node in nodes:
         for saved in node.saved:
-            if saved.data is None or saved.note or _version(saved.data) == 0:
+            if saved.data is None or saved.note or version(saved.data) == 0:
                 continue
             message = _refusal(node.fn, saved.name)
             found = _VERSIONS.search(message)
             if found is not None:
                 yield StaleSave(node, saved, int(found[2]), int(found[1]), message)
-
-
-def _was_written_to(node: Node) -> bool:
-    """Whether a tensor that the node saved was ever written to in place: few were."""
-    return any(map(_version, tensors_saved_by(node.fn, node.kind.saves)))
 
 
 def stale_tensors(
@@ -104,10 +100,3 @@ def _refusal(fn: Any, name: str) -> str:
     except RuntimeError as error:
         return str(error)
     return ""
-
-
-def _version(tensor: torch.Tensor) -> int:
-    try:
-        return tensor._version
-    except RuntimeError:  # made in inference mode: it has no counter
-        return 0

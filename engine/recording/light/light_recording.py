@@ -105,9 +105,10 @@ class LightRecording:
 
     def _in_order(self) -> list[Noted]:
         """By number. A custom Function ends after those that its forward calls."""
-        newest = self.noted[-1] if self.noted else None
-        if len(self._ordered) != len(self) or self._newest is not newest:
-            self._ordered = sorted((*self._first, *self.noted), key=itemgetter(0))
+        first, noted, ordered = self._first, self.noted, self._ordered
+        newest = noted[-1] if noted else None
+        if len(ordered) != len(first) + len(noted) or self._newest is not newest:
+            self._ordered = sorted((*first, *noted), key=itemgetter(0))
             self._firsts = [first for first, *_ in self._ordered]
             self._newest = newest
             self._asked_for.clear()

@@ -16,6 +16,7 @@ from engine.autograd.backward.breakpoints import Breakpoints, norm
 from engine.autograd.backward.debugger import Debugger
 from engine.autograd.backward.release import released_bytes
 from engine.autograd.graph.hooks import hooks_on
+from engine.autograd.graph.kept import Kept
 from engine.errors import LabError
 from engine.protocol import Breakpoint, BreakpointState, GradientEdit
 from tests.engine.autograd import backward_cases as cases
@@ -446,7 +447,7 @@ def test_released_bytes_are_what_the_nodes_alone_hold() -> None:
     x = torch.randn(64, requires_grad=True)
     loss = (x.sin().exp() * x.cos()).tanh().sum()
     stepper = BackwardStepper(loss)
-    freed = released_bytes(stepper.graph, stepper.plan)
+    freed = released_bytes(stepper.graph, stepper.plan, Kept(stepper.graph.nodes))
     assert freed == sorted(freed)
     kept_storage = {x.untyped_storage()._cdata}
     for place in range(len(freed)):
