@@ -87,7 +87,8 @@ def _require_version(connection: sqlite3.Connection, path: Path) -> None:
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise RunProblem(f"There is no {path}.")
-    uri = f"{path.absolute().as_uri()}?mode=ro"
+    # To write if that is allowed: what a killed process has begun is taken back first.
+    uri = f"{path.absolute().as_uri()}?mode=rw"
     with problems_told(path), ExitStack() as opened:
         connection = opened.enter_context(closing(sqlite3.connect(uri, timeout=BUSY_S, uri=True)))
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

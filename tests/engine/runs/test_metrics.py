@@ -131,3 +131,19 @@ def test_a_database_of_another_program_is_told(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE steps (a)")
     with pytest.raises(RunProblem, match="has version 0"):
         metrics.read(path, 10)
+
+
+def test_what_a_killed_process_had_begun_is_taken_back(tmp_path: Path) -> None:
+    path, copy = tmp_path / "metrics.sqlite", tmp_path / "copy.sqlite"
+    with closing(sqlite3.connect(path)) as connection:  # its journal is not a WAL yet
+        connection.executescript(f"PRAGMA user_version = {metrics.VERSION}; CREATE TABLE a (b);")
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN")
+        for i in range(2000):
+            connection.execute("INSERT INTO a VALUES (?)", (f"{i}" * 100,))
+        for suffix in ("", "-journal"):
+            found = path.with_name(path.name + suffix).read_bytes()
+            copy.with_name(copy.name + suffix).write_bytes(found)
+    with pytest.raises(RunProblem, match="no such table: steps"):
+        metrics.read(copy, 10)
+    assert not copy.with_name("copy.sqlite-journal").exists()
