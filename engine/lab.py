@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from .control import Control
 from .project.document import TrainingSetup
-from .protocol import Snapshot, TrainingSnapshot, TrainingState
+from .protocol import Hold, Snapshot, TrainingSnapshot, TrainingState
 
 if TYPE_CHECKING:
     from torch import nn
@@ -68,6 +68,16 @@ class Run(Protocol):
     @property
     def is_in_step(self) -> bool:
         """Whether some phases of the newest step are still to come."""
+        ...
+
+    @property
+    def hold(self) -> Hold | None:
+        """Why the run is held where it stands, if a watchpoint did it."""
+        ...
+
+    @property
+    def is_on_way(self) -> bool:
+        """Whether the run repeats steps."""
         ...
 
     def by_hand(self, by_phase: bool) -> AbstractContextManager[None]:

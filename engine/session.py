@@ -168,9 +168,10 @@ class Session:
         run = self._run()
         before = run.step
         with run.by_hand(by_phase):
-            while self._job is not None and run.step == before:
+            while self._job is not None and (run.step == before or run.is_on_way):
                 self._next()
-                if by_phase and run.is_in_step:
+                run = self._run()
+                if run.hold is not None or (by_phase and run.is_in_step):
                     break
         if self._job is not None:
             self._show_pause()

@@ -113,7 +113,7 @@ class HoldWhen(Struct, frozen=True, forbid_unknown_fields=True):
     stayed the same over so many steps.
     """
 
-    not_finite: bool = True
+    not_finite: bool = False
     loss_spike: float = 0.0
     gradient_norm: float = 0.0
     ratio_above: float = 0.0

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..errors import LabError
 from ..modes import modes_kept
-from ..project.document import ParamValue, TrainingSetup
+from ..project.document import HoldWhen, ParamValue, TrainingSetup, replace
 from ..project.steps.order import keeps_gradients
 from ..project.subject import CanvasSubject, Subject
 from ..randomness import RandomStream
@@ -27,6 +27,7 @@ from .figures.pace import Sampling
 from .objectives.objective import CatalogueObjective, Objective, Outcome
 from .optimization.optimization import Optimization
 from .steps.training_step import TrainingStep, check_order
+from .watchpoints.holding import Holding
 
 
 class Watch(Protocol):
@@ -52,8 +53,8 @@ class TrainingLoop:
     `step` is the number of optimizer steps done; `epoch` and `batch` (0-based) are those of the
     next batch. `current` is the newest step; `is_in_step` says whether some of its phases are still
     to come. While `by_hand` is set, steps measure their updates too; while `by_phase` is set, the
-    loop stops between the phases of a step. Raises LabError, before the model is touched, if the
-    set-up cannot be trained with.
+    loop stops between the phases of a step. It also stops where `holding` has a reason. Raises
+    LabError, before the model is touched, if the set-up cannot be trained with.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class TrainingLoop:
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
         self.watch, self.subject = watch, subject or CanvasSubject()
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
+        self.holding = Holding(setup.hold, model, self.random)
         self.metrics = Metrics()
         self._sampling = Sampling()
         self.step = self.epoch = self.batch = 0
@@ -108,13 +110,20 @@ class TrainingLoop:
         """Give the optimizer other parameters; its state stays. Raises LabError, and changes
         nothing, if they are invalid, or need a state that this run's optimizer does not have."""
         self._optimization.adjust(optimizer_params)
-        self.setup = self._optimization.setup
+        self.setup = replace(self.setup, optimizer_params=dict(optimizer_params))
+
+    def hold_when(self, limits: HoldWhen) -> None:
+        """Hold the run for other reasons from the next step on."""
+        if limits != self.setup.hold:
+            self.setup = replace(self.setup, hold=limits)
+            self.holding.set_limits(limits)
 
     def become(self, setup: TrainingSetup, objective: Objective) -> None:
         """Go on with another set-up and objective of the same data. An optimizer of the same class
         keeps its state. Raises LabError for what a run cannot change (see `check_change`)."""
         check_change(self.setup, setup)
         check_order(setup)
+        self.hold_when(setup.hold)
         self.setup = setup
         self._optimization.become(setup, self.total_steps)
         if objective is not self.objective:
@@ -125,8 +134,9 @@ class TrainingLoop:
 
     def steps(self) -> Generator[None, None, None]:
         """Train to the end. Yields after every optimizer step, every batch of a validation pass,
-        and every epoch but the last; while `by_phase` is set, also between the phases of a step. A
-        caller may close the generator there; the progress is kept, but for that of such a step.
+        and every epoch but the last; while `by_phase` is set, also between the phases of a step,
+        and where it is held. A caller may close the generator there; the progress is kept, but for
+        that of such a step.
 
         Raises Diverged if the loss is NaN or infinite, and any error of the model's.
         """
@@ -136,6 +146,7 @@ class TrainingLoop:
                 while of_step := list(islice(batches, self.setup.accumulate)):
                     yield from self._train_step(of_step)
                     yield
+                    self.holding.leave()
                 yield from self._end_epoch()
 
     def _train_step(self, batches: list[Any]) -> Iterator[None]:
@@ -154,13 +165,15 @@ class TrainingLoop:
             self._optimization,
             measured or self.by_hand,
             self.by_hand,
+            lets_diverge=self.holding.looks_for_divergence,
         )
         self.is_in_step = True
-        for _ in step.phases():
+        for _ in self.holding.phases(step) if self.holding.looks else step.phases():
             if not self.step:
                 self._check_gradients()
-            if self.by_phase:
+            if self.by_phase or self.holding.hold is not None:
                 yield
+                self.holding.leave()
         if not self.step:
             self._check_gradients()
         self.is_in_step = False

@@ -16,6 +16,7 @@ from ..project.steps.order import keeps_gradients
 from ..protocol import (
     EpochRow,
     ErrorReport,
+    Hold,
     StepColumns,
     StepNumbers,
     TrainingMemory,
@@ -66,7 +67,8 @@ class TrainingRun:
     end. The checkpoint's file counts as the run's own until the run writes one. `writer` writes the
     run's folder, by default one in the data folder.
 
-    `failure` says why the run ended early; `warning` is an error that did not end it. Raises
+    `failure` says why the run ended early, `diverged_at` in which step (from 1) its numbers were
+    not finite any more, if it did for that; `warning` is an error that did not end it. Raises
     LabError if the checkpoint does not fit the loop.
     """
 
@@ -80,6 +82,7 @@ class TrainingRun:
         self.loop = loop
         self.failure: ErrorReport | None = None
         self.warning: ErrorReport | None = None
+        self.diverged_at = 0
         self.checkpoint_path = resume_path
         self.checkpoint_step = 0
         try:
@@ -113,6 +116,22 @@ class TrainingRun:
     def is_in_step(self) -> bool:
         return self.loop.is_in_step
 
+    @property
+    def hold(self) -> Hold | None:
+        return self.loop.holding.hold
+
+    @property
+    def is_on_way(self) -> bool:
+        return self._way is not None
+
+    @property
+    def can_find_divergence(self) -> bool:
+        """Whether `where_it_diverged` can be had; not of such a run itself."""
+        if not self.diverged_at or self.loop.holding.looks_for_divergence:
+            return False
+        has_phases = self.loop.setup.optimizer != "optim.LBFGS"
+        return has_phases and self.kept.newest_finite(self.diverged_at - 1) is not None
+
     @contextmanager
     def by_hand(self, by_phase: bool) -> Iterator[None]:
         """Steps in this context are run one by one, with all their numbers, or phase by phase."""
@@ -123,10 +142,12 @@ class TrainingRun:
             self.loop.by_hand = self.loop.by_phase = False
 
     @classmethod
-    def again(cls, before: TrainingRun, loop: TrainingLoop, way: Way) -> TrainingRun:
+    def again(
+        cls, before: TrainingRun, loop: TrainingLoop, way: Way, is_new: bool = False
+    ) -> TrainingRun:
         """A run that goes to a step of the run before it. A step back gives it a new id, so that
-        the checkpoints of the other one stay."""
-        is_back = way.step < before.step
+        the checkpoints of the other one stay; so does `is_new`."""
+        is_back = is_new or way.step < before.step
         writer = before.writer.forked(way.step) if is_back else before.writer
         run = cls(loop, way.start, writer=writer)
         if is_back:
@@ -139,11 +160,12 @@ class TrainingRun:
         run._way = msgspec.structs.replace(
             way, changes=tuple(c for c in run.changes if c.step >= way.start.step)
         )
+        loop.holding.is_on_way = True
         return run
 
     def steps(self) -> Generator[bool, None, None]:
-        """Train, as `TrainingLoop.steps`; yields whether a snapshot is due, which in the middle of
-        a step it is not.
+        """Train, as `TrainingLoop.steps`; yields whether a snapshot is due: at times, and where the
+        run is held.
 
         Ends early, with `failure` set, if the model raises or the loss is NaN or infinite.
         """
@@ -154,7 +176,7 @@ class TrainingRun:
                 self._keep()
                 for _ in steps:
                     if self.loop.is_in_step:
-                        yield False
+                        yield self.hold is not None
                         continue
                     self._follow_way()
                     now = perf_counter()
@@ -168,7 +190,7 @@ class TrainingRun:
                     if now >= self._checkpoint_due_s - self._early_s():
                         self.save()
                     if self.failure is None:
-                        yield due
+                        yield due or self.hold is not None
                     if not self._keep_due_s:
                         self._keep()
                     if self.failure is not None:  # set by `_flush`, here or during the yield
@@ -196,10 +218,16 @@ class TrainingRun:
                 self._fail(error)
 
     def _fail(self, error: Exception) -> None:
+        if isinstance(error, Diverged):
+            self.diverged_at = error.step
         self.failure = self.failure or explain(error, self.loop.setup, self.loop.learning_rate)
 
     def adjust(self, setup: TrainingSetup) -> None:
-        """Take the parameters of another set-up of the same optimizer. Raises LabError."""
+        """Take what holds the run, and the parameters of the same optimizer, of another set-up.
+        Raises LabError."""
+        self.loop.hold_when(setup.hold)
+        if setup.optimizer_params == self.loop.setup.optimizer_params:
+            return
         if self._way is None and setup.optimizer == self.loop.setup.optimizer:
             self.loop.adjust(setup.optimizer_params)
             self.changes.append(Change(self.step, setup.optimizer_params))
@@ -251,6 +279,7 @@ class TrainingRun:
         if self.step < way.step:
             return False
         self._way = None
+        self.loop.holding.is_on_way = False
         self.loop.become(way.setup, way.objective)
         self._keep_due_s = 0.0  # a later way begins here: before, other settings hold
         way.arrived()
@@ -301,6 +330,8 @@ class TrainingRun:
             validation_samples=loop.objective.validation_samples,
             step_numbers=self._step_numbers(state),
             is_in_step=loop.is_in_step,
+            hold=self.hold,
+            can_find_divergence=self.can_find_divergence,
         )
 
     def _step_numbers(self, state: TrainingState) -> StepNumbers | None:

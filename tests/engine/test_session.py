@@ -37,7 +37,8 @@ class FakeRun:
         self.step, self.total, self.closed = 0, total, False
         self.new: list[int] = []
 
-    is_in_step = False
+    is_in_step = is_on_way = False
+    hold = None
 
     def between_steps(self):
         return nullcontext()

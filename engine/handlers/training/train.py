@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, nullcontext, suppress
 from pathlib import Path
-
-from torch import nn
 
 from ...advice.first_steps import FirstSteps
 from ...errors import LabError
@@ -24,6 +22,7 @@ from ...protocol import (
     FindingSnapshot,
     Snapshot,
     TrainCommand,
+    TrainingState,
 )
 from ...runs import folders
 from ...runs.record import RunProblem, load
@@ -31,13 +30,13 @@ from ...runs.writer import RunWriter
 from ...subjects.subject import CodeModel
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
-from ...training.checkpoints.checkpoint_match import check_change, check_match
+from ...training.checkpoints.checkpoint_match import check_match
 from ...training.loop import TrainingLoop
-from ...training.objectives.objective import Objective
-from ...training.run import TrainingRun, Way
+from ...training.run import TrainingRun
 from ..console import output_of
 from ..holding import steps_held
 from ..subjects import find_subject, forget_weights, objective_of
+from .repeating import again, last_run, where_it_diverged
 
 
 def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
@@ -107,28 +106,49 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     if isinstance(command.subject, CanvasSubject):
         require_runnable(command.model, command.training)
     resume = checkpoint_files.load(command.checkpoint) if command.checkpoint else None
-    if command.fresh and command.to_step is None:
+    if command.fresh and not _repeats(command):
         forget_weights(lab, command.subject, command.model, command.training)
     subject = find_subject(lab, command.subject, command.model, command.training)
     objective = objective_of(lab, subject, command.objective, command.model, command.training)
-    if command.to_step is None:
+    if command.find_divergence:
+        run = where_it_diverged(last_run(lab, subject.module, command))
+    elif command.to_step is not None:
+        run = again(lab, subject.module, command, objective)
+    else:
         watch, writer = lab.subjects.watching, _writer(command, resume)
         loop = TrainingLoop(subject.module, command.training, objective, watch, command.subject)
         run = TrainingRun(loop, resume, command.checkpoint, writer)
-    else:
-        run = _again(lab, subject.module, command, objective)
     lab.run = run
-    state, updates = "stopped", lab.subjects.updates
 
     def tell(finding: Finding) -> None:
-        lab.emit(FindingSnapshot(finding=finding, run=run.id))
+        assert lab.run is not None
+        lab.emit(FindingSnapshot(finding=finding, run=lab.run.id))
 
     is_code = isinstance(subject, CodeModel)
-    first = FirstSteps(subject.module, tell) if is_code and command.to_step is None else None
-    output = output_of(lab)
-    printed = output.redirected() if is_code else nullcontext()
-    held = steps_held(lab, output) if is_code else nullcontext
-    with printed, closing(run), closing(run.steps()) as steps:
+    first = FirstSteps(subject.module, tell) if is_code and not _repeats(command) else None
+    with output_of(lab).redirected() if is_code else nullcontext():
+        state = yield from _driven(lab, run, is_code, first)
+        if run.failure is not None and run.loop.setup.hold.not_finite and run.can_find_divergence:
+            run.snapshot("failed")  # its folder tells its end; the window hears of the next run
+            run.writer.close()
+            run = lab.run = where_it_diverged(run)
+            state = yield from _driven(lab, run, is_code, None)
+    if first is not None:
+        first.end()
+    yield run.snapshot(state)
+
+
+def _repeats(command: TrainCommand) -> bool:
+    return command.to_step is not None or command.find_divergence
+
+
+def _driven(
+    lab: Lab, run: TrainingRun, is_code: bool, first: FirstSteps | None
+) -> Generator[Snapshot | None, None, TrainingState]:
+    """Run to the end, or until it is stopped; returns which of them."""
+    updates = lab.subjects.updates
+    held = steps_held(lab, output_of(lab)) if is_code else nullcontext
+    with closing(run), closing(run.steps()) as steps:
         yield run.snapshot("running")
         while not lab.control.stop.is_set():
             try:
@@ -140,14 +160,15 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
                 ):
                     due = next(steps, None)
             except KeyboardInterrupt:  # the user's step took too long to wait for its end
-                break
+                return "stopped"
             if due is None:
-                state = "finished"
-                break
-            yield run.snapshot("running") if due else None
-    if first is not None:
-        first.end()
-    yield run.snapshot(state)
+                return "finished"
+            if run.hold is not None:
+                lab.control.pause.set()
+                yield run.snapshot("paused")
+            else:
+                yield run.snapshot("running") if due else None
+    return "stopped"
 
 
 def _writer(command: TrainCommand, resume: Checkpoint | None) -> RunWriter:
@@ -163,32 +184,6 @@ def _writer(command: TrainCommand, resume: Checkpoint | None) -> RunWriter:
         return RunWriter.new(runs, project, Path(command.folder) if command.folder else None)
     folder = folders.run_of(Path(command.checkpoint)) or runs / resume.run
     return RunWriter.resumed(folder, resume.run, project)
-
-
-def _again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objective) -> TrainingRun:
-    """The last run, on its way to the step of the command. Raises LabError."""
-    before, step = lab.run, command.to_step
-    assert step is not None
-    if not isinstance(before, TrainingRun):
-        raise LabError("There is no run to go back in.", hint="Train first.")
-    check_change(before.loop.setup, command.training)
-    if before.loop.model is not model:
-        raise LabError(
-            "The last run trained another model.", hint="Undo the change, or train again."
-        )
-    total = before.loop.total_steps
-    if step < 0 or (total is not None and step > total):
-        raise LabError(f"The run has the steps 0 to {total or 0:,}, not {step:,}.")
-    start = before.kept.newest(step)
-    if start is None:
-        raise LabError(
-            f"No state of the run is in memory from which step {step:,} can be reached.",
-            hint="A run keeps its states if they are small enough. Train again.",
-        )
-    objective_then, watch = before.loop.objective, lab.subjects.watching
-    loop = TrainingLoop(model, start.setup, objective_then, watch, before.loop.subject)
-    way = Way(start, step, command.training, objective, lab.control.pause.set)
-    return TrainingRun.again(before, loop, way)
 
 
 def adjust(lab: Lab, command: AdjustTrainingCommand) -> Iterator[Snapshot]:

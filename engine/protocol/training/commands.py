@@ -22,6 +22,9 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     With `to_step`, the last run goes to that step, back or on, and pauses there: it begins at the
     newest state in memory that is not after it, and repeats the steps between. From there on it has
     this set-up and objective. A step back gives the run a new id.
+
+    With `find_divergence`, the last run, which has diverged, is repeated from a state in memory up
+    to the first number that is not finite, and held there before the update.
     """
 
     handler = "training.train:train"
@@ -33,6 +36,7 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     to_step: int | None = None
     runs: str = ""
     folder: str = ""
+    find_divergence: bool = False
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
 
@@ -63,8 +67,9 @@ class FindCheckpointCommand(Command, frozen=True, kw_only=True):
 
 
 class AdjustTrainingCommand(Command, frozen=True, kw_only=True):
-    """Give the run under way the optimizer's parameters of `training` from its next step on. The
-    run keeps everything else. Without a run of this optimizer nothing happens."""
+    """Give the run under way what `training` says of holding it, and the optimizer's parameters,
+    from its next step on. The run keeps everything else. Without a run nothing happens; another
+    optimizer's parameters are not taken."""
 
     handler = "training.train:adjust"
     training: TrainingSetup

@@ -141,7 +141,8 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
 
     A paused run that is in the middle of a step, or has run its last one by hand, has the numbers
     of that `step_numbers`; `is_in_step` says whether some of its phases are still to come. `hold`
-    says why it is held, if it is.
+    says why it is held, if it is. `can_find_divergence`: the run failed since a number was not
+    finite, and can be repeated up to there.
     """
 
     folder: str = ""
@@ -152,6 +153,7 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     step_numbers: StepNumbers | None = None
     is_in_step: bool = False
     hold: Hold | None = None
+    can_find_divergence: bool = False
 
 
 class LoopSnapshot(RunSnapshot, frozen=True, kw_only=True):

@@ -43,11 +43,22 @@ class KeptStates:
         before = [state for state in self._states if state.step <= step]
         return before[-1] if before else None
 
+    def newest_finite(self, step: int) -> Checkpoint | None:
+        """As `newest`, of those whose model has no number that is NaN or infinite."""
+        for state in reversed(self._states):
+            if state.step <= step and all(map(_is_finite, state.model.values())):
+                return state
+        return None
+
     def until(self, step: int) -> KeptStates:
         """Those at a step or before it."""
         found = KeptStates()
         found._states = [state for state in self._states if state.step <= step]
         return found
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() or bool(tensor.isfinite().all())
 
 
 def _copied(value: Any) -> Any:

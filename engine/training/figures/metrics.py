@@ -136,10 +136,11 @@ _BACK = {RMSE: sqrt, PERPLEXITY: lambda mean: inf if mean > MAX_EXPONENT else ex
 
 
 class Diverged(Exception):
-    """The loss of step `step` is `loss`: NaN or infinite."""
+    """The loss of step `step` is `loss`: NaN or infinite; or another number is, named by `what`."""
 
-    def __init__(self, step: int, loss: float) -> None:
-        super().__init__(f"The loss became {loss} at step {step:,}.")
+    def __init__(self, step: int, loss: float, what: str = "The loss") -> None:
+        super().__init__(f"{what} became {loss} at step {step:,}.")
+        self.step = step
 
 
 class Metrics:

@@ -75,6 +75,11 @@ class TrainingStep:
         """That of the newest batch, with its graph."""
         return self.outcomes[-1].loss
 
+    def run_again(self, batch: Any) -> Outcome:
+        """Forward and loss of a batch once more; it changes nothing of the step."""
+        with self.optimization.autocast:
+            return self._objective.outcome(batch)
+
     def phases(self) -> Iterator[None]:
         """Run the step. Yields between two phases. Raises Diverged, and what the user's code
         raises."""

@@ -173,7 +173,7 @@ def test_a_small_project_word_for_word():
     "precision": "float32",
     "order": ["zero_grad", "forward", "loss", "backward", "step"],
     "hold": {
-      "not_finite": true,
+      "not_finite": false,
       "loss_spike": 0.0,
       "gradient_norm": 0.0,
       "ratio_above": 0.0,

@@ -1,0 +1,62 @@
+"""The last run once more: to one of its steps, or to where it diverged."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from ...errors import LabError
+from ...lab import Lab
+from ...protocol import TrainCommand
+from ...training.checkpoints.checkpoint_match import check_change
+from ...training.loop import TrainingLoop
+from ...training.objectives.objective import Objective
+from ...training.run import TrainingRun, Way
+
+
+def again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objective) -> TrainingRun:
+    """The last run, on its way to the step of the command. Raises LabError."""
+    before, step = last_run(lab, model, command), command.to_step
+    assert step is not None
+    total = before.loop.total_steps
+    if step < 0 or (total is not None and step > total):
+        raise LabError(f"The run has the steps 0 to {total or 0:,}, not {step:,}.")
+    start = before.kept.newest(step)
+    if start is None:
+        raise LabError(
+            f"No state of the run is in memory from which step {step:,} can be reached.",
+            hint="A run keeps its states if they are small enough. Train again.",
+        )
+    objective_then, watch = before.loop.objective, lab.subjects.watching
+    loop = TrainingLoop(model, start.setup, objective_then, watch, before.loop.subject)
+    way = Way(start, step, command.training, objective, lab.control.pause.set)
+    return TrainingRun.again(before, loop, way)
+
+
+def last_run(lab: Lab, model: nn.Module, command: TrainCommand) -> TrainingRun:
+    """Raises LabError if it is of another model, or cannot have the set-up of the command."""
+    before = lab.run
+    if not isinstance(before, TrainingRun):
+        raise LabError("There is no run to go back in.", hint="Train first.")
+    check_change(before.loop.setup, command.training)
+    if before.loop.model is not model:
+        raise LabError(
+            "The last run trained another model.", hint="Undo the change, or train again."
+        )
+    return before
+
+
+def where_it_diverged(before: TrainingRun) -> TrainingRun:
+    """The run once more, on its way to the step in which it diverged: it will be held there.
+    Raises LabError unless it `can_find_divergence`."""
+    step, old = before.diverged_at, before.loop
+    start = before.kept.newest_finite(step - 1) if before.can_find_divergence else None
+    if start is None:
+        raise LabError(
+            "No state of the last run can be repeated up to where its numbers went wrong.",
+            hint="A run keeps its states if they are small enough; LBFGS cannot be held inside a"
+            " step. Train with fresh weights.",
+        )
+    loop = TrainingLoop(old.model, start.setup, old.objective, old.watch, old.subject)
+    loop.holding.look_for_divergence()
+    way = Way(start, step - 1, old.setup, old.objective, lambda: None)
+    return TrainingRun.again(before, loop, way, is_new=True)

@@ -1,0 +1,4 @@
+"""What holds a run at a step, and which operation gave the first number that is not finite.
+
+Not here: the settings (`project/document.HoldWhen`), the words of a run that ends (`failures`).
+"""
