@@ -1,7 +1,7 @@
 """Reads the parameters of every kind of block from the installed torch.
 
-`python -m engine.models.signatures` writes them to `engine/project/signatures.json`. From that file
-the window makes its forms before torch has loaded.
+`python -m engine.models.signatures` writes them, with what is written by hand of each kind, to
+`engine/project/catalogue.json`. From that file the window makes its forms before torch has loaded.
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ from __future__ import annotations
 import collections.abc
 import inspect
 import re
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 import torch
 from torch import nn
 
+from ..project.catalogue import PATH
 from ..project.kinds import Param
-from ..project.table import Row, table
-
-PATH = Path(__file__).parent.parent / "project" / "signatures.json"
+from ..project.table import Row, complete, table
 
 # Arguments that a form does not offer: devices are chosen in the training set-up, `inplace` would
 # change a value after it was shown, and the others are deprecated or internal.
@@ -35,7 +33,7 @@ _LEFT_OUT = frozenset(
 
 
 def read() -> dict[str, tuple[Param, ...]]:
-    """Return the parameters for each key of `signatures.json`, read from torch now."""
+    """Return the parameters for each key of the catalogue, read from torch now."""
     params = {row.key: _params(row) for row in table().rows}
     for key in table().optimizers:
         params[key] = _class_params(getattr(torch.optim, key.removeprefix("optim.")))
@@ -46,8 +44,8 @@ def read() -> dict[str, tuple[Param, ...]]:
 
 
 def text() -> str:
-    """Return the text of `signatures.json` for the installed torch."""
-    data = msgspec.json.encode(read())
+    """Return the text of `catalogue.json` for the installed torch."""
+    data = msgspec.json.encode(complete(table(), read()))
     return msgspec.json.format(data, indent=1).decode() + "\n"
 
 

@@ -1,22 +1,21 @@
 """The catalogue, as data: blocks, losses, optimizers, schedulers and data sets. No torch.
 
 The rows are written by hand (`catalogue.toml`: group, icon, words, ports); the parameters come
-from torch's own signatures and docstrings, read once by `engine.models.signatures` into
-`signatures.json`, so that the window knows them before torch has loaded.
+from torch's own signatures and docstrings. `python -m engine.models.signatures` joins both into
+`catalogue.json`, which is read here: the window knows it before torch has loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .document import Block, ParamValue
 from .kinds import BlockKind, DatasetKind, Param, ParamType, Port
-from .table import PATH, Changes, Row, TableProblem, checked, table
 from .values import parse_value
 
 __all__ = [
@@ -38,10 +37,26 @@ __all__ = [
 ]
 
 
-@lru_cache
+PATH = Path(__file__).with_name("catalogue.json")
+
+
+class Catalogue(Struct, frozen=True):
+    """What `catalogue.json` holds, by key."""
+
+    kinds: dict[str, BlockKind]
+    optimizers: dict[str, tuple[Param, ...]]
+    schedulers: dict[str, tuple[Param, ...]]
+    datasets: dict[str, DatasetKind]
+
+
+@cache
+def _catalogue() -> Catalogue:
+    return msgspec.json.decode(PATH.read_bytes(), type=Catalogue)
+
+
 def kinds() -> dict[str, BlockKind]:
     """Return every kind of block by key, the loss blocks included, in the palette's order."""
-    return {row.key: _kind(row) for row in table().rows}
+    return _catalogue().kinds
 
 
 def kind(key: str) -> BlockKind:
@@ -90,82 +105,22 @@ def arguments(block: Block) -> dict[str, ParamValue]:
     return values
 
 
-@lru_cache
+@cache
 def losses() -> dict[str, BlockKind]:
     """Return the kinds of loss by key (`"nn.CrossEntropyLoss"`)."""
     return {key: found for key, found in kinds().items() if found.call == "loss"}
 
 
-@lru_cache
 def optimizers() -> dict[str, tuple[Param, ...]]:
     """Return the parameters of each optimizer by key (`"optim.SGD"`)."""
-    return {
-        key: _corrected(_torchs(key), row.params, key) for key, row in table().optimizers.items()
-    }
+    return _catalogue().optimizers
 
 
-@lru_cache
 def schedulers() -> dict[str, tuple[Param, ...]]:
     """Return the parameters of each learning-rate scheduler by key (`"lr_scheduler.StepLR"`)."""
-    return {
-        key: _corrected(_torchs(key), row.params, key) for key, row in table().schedulers.items()
-    }
+    return _catalogue().schedulers
 
 
 def datasets() -> dict[str, DatasetKind]:
     """Return the built-in data sets by key."""
-    return table().datasets
-
-
-@lru_cache
-def _signatures() -> dict[str, tuple[Param, ...]]:
-    data = (Path(__file__).parent / "signatures.json").read_bytes()
-    return msgspec.json.decode(data, type=dict[str, tuple[Param, ...]])
-
-
-def _torchs(key: str) -> list[Param]:
-    """The parameters that torch has, with our bounds."""
-    if key not in _signatures():
-        raise TableProblem(
-            f"{PATH.name}, {key}: its parameters are not in signatures.json yet. Run: python -m"
-            " engine.models.signatures"
-        )
-    return [_bounded(param) for param in _signatures()[key]]
-
-
-def _kind(row: Row) -> BlockKind:
-    torchs = [param for param in _torchs(row.key) if param.name not in row.omit]
-    return BlockKind(
-        key=row.key,
-        torch_name=row.torch_name,
-        title=row.title,
-        group=row.group,
-        summary=row.summary,
-        icon=row.icon,
-        call=row.call,
-        inputs=row.inputs,
-        outputs=row.outputs,
-        params=_corrected([*row.extra, *torchs], row.params, row.key),
-        stem=row.stem,
-        keywords=row.keywords,
-        variadic="inputs" in [param.name for param in row.extra],
-    )
-
-
-def _corrected(params: Iterable[Param], changes: Changes, key: str) -> tuple[Param, ...]:
-    found = {param.name: param for param in params}
-    for name, change in changes.items():
-        if name not in found:
-            raise TableProblem(f"{PATH.name}, {key}: torch has no parameter “{name}”.")
-        change = change if isinstance(change, dict) else {"initial": change}
-        fields = {**asdict(found[name]), **change}
-        found[name] = checked(Param, fields, PATH, f"{key}, {name}")
-    return tuple(found.values())
-
-
-def _bounded(param: Param) -> Param:
-    if param.type in ("int", "float", "ints", "floats"):
-        for bounds in table().bounds:
-            if param.name in bounds.names:
-                return replace(param, minimum=bounds.minimum, maximum=bounds.maximum)
-    return param
+    return _catalogue().datasets

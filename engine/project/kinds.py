@@ -16,7 +16,7 @@ ParamType = Literal["int", "float", "bool", "str", "choice", "ints", "floats", "
 Call = Literal["module", "function", "method", "input", "output", "loss"]
 
 
-class Param(Struct, frozen=True, forbid_unknown_fields=True):
+class Param(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One argument of a torch class or function.
 
     `default` is torch's; a `required` parameter has none and a new block gets `initial`. A
@@ -37,7 +37,7 @@ class Param(Struct, frozen=True, forbid_unknown_fields=True):
     doc: str = ""
 
 
-class Port(Struct, frozen=True, forbid_unknown_fields=True):
+class Port(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where a wire ends. Inputs are passed by position; `optional` ones come last and may stay
     open.
 
@@ -51,7 +51,7 @@ class Port(Struct, frozen=True, forbid_unknown_fields=True):
     pack: str = ""
 
 
-class BlockKind(Struct, frozen=True):
+class BlockKind(Struct, frozen=True, omit_defaults=True):
     """One row of the catalogue.
 
     `call` says how a block becomes a torch.fx node: a submodule, a function (`torch_name` is its
@@ -82,7 +82,7 @@ class BlockKind(Struct, frozen=True):
         raise KeyError(name)
 
 
-class DatasetKind(Struct, frozen=True, forbid_unknown_fields=True):
+class DatasetKind(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A data set: float32 samples of `sample_shape` (without batch), with int64 labels from 0 to
     `classes` - 1, or with one number each if `classes` is 0. One that is read from `source`, a
     file or a folder, has neither a shape nor classes before it is read; `suffixes` are those of

@@ -1,8 +1,9 @@
-"""Reads `catalogue.toml`: what is written by hand of the catalogue, one row a line. Its first
-lines say what a row holds."""
+"""Reads `catalogue.toml`, what is written by hand of the catalogue, one row a line, and joins it
+with torch's parameters. Its first lines say what a row holds."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
+from .catalogue import Catalogue
 from .document import ParamValue
-from .kinds import Call, DatasetKind, Param, Port
+from .kinds import BlockKind, Call, DatasetKind, Param, Port
 
 PATH = Path(__file__).with_name("catalogue.toml")
 _NAMESPACES: dict[str, tuple[str, Call]] = {
@@ -80,8 +83,6 @@ def table() -> Table:
 
 def read(text: str) -> Table:
     """Raises TableProblem."""
-    import tomllib  # the window shows before it is needed
-
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -149,3 +150,63 @@ def _ports(ports: list[str | dict[str, Any]]) -> list[dict[str, Any]]:
             port = {"name": name, "doc": doc}
         found.append(port)
     return found
+
+
+# -- with torch's parameters -----------------------------------------------------------------------
+
+Params = Mapping[str, tuple[Param, ...]]
+"""The parameters that torch has, by the key of their row."""
+
+
+def complete(table: Table, torchs: Params) -> Catalogue:
+    """Raises TableProblem for a correction of a parameter that torch has not, or of a field that a
+    parameter has not."""
+    bounded = {key: [_bounded(param, table) for param in params] for key, params in torchs.items()}
+
+    def classes(rows: Mapping[str, ClassRow]) -> dict[str, tuple[Param, ...]]:
+        return {key: _corrected(bounded[key], row.params, key) for key, row in rows.items()}
+
+    return Catalogue(
+        kinds={row.key: _kind(row, bounded[row.key]) for row in table.rows},
+        optimizers=classes(table.optimizers),
+        schedulers=classes(table.schedulers),
+        datasets=table.datasets,
+    )
+
+
+def _kind(row: Row, torchs: Iterable[Param]) -> BlockKind:
+    kept = [param for param in torchs if param.name not in row.omit]
+    return BlockKind(
+        key=row.key,
+        torch_name=row.torch_name,
+        title=row.title,
+        group=row.group,
+        summary=row.summary,
+        icon=row.icon,
+        call=row.call,
+        inputs=row.inputs,
+        outputs=row.outputs,
+        params=_corrected([*row.extra, *kept], row.params, row.key),
+        stem=row.stem,
+        keywords=row.keywords,
+        variadic="inputs" in [param.name for param in row.extra],
+    )
+
+
+def _corrected(params: Iterable[Param], changes: Changes, key: str) -> tuple[Param, ...]:
+    found = {param.name: param for param in params}
+    for name, change in changes.items():
+        if name not in found:
+            raise TableProblem(f"{PATH.name}, {key}: torch has no parameter “{name}”.")
+        change = change if isinstance(change, dict) else {"initial": change}
+        fields = {**asdict(found[name]), **change}
+        found[name] = checked(Param, fields, PATH, f"{key}, {name}")
+    return tuple(found.values())
+
+
+def _bounded(param: Param, table: Table) -> Param:
+    if param.type in ("int", "float", "ints", "floats"):
+        for bounds in table.bounds:
+            if param.name in bounds.names:
+                return replace(param, minimum=bounds.minimum, maximum=bounds.maximum)
+    return param

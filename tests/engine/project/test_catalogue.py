@@ -15,7 +15,7 @@ from engine.project.catalogue import Param, parse_value
 from engine.project.document import Block
 
 
-def test_signatures_json_is_what_the_installed_torch_says():
+def test_catalogue_json_is_what_its_rows_and_the_installed_torch_say():
     written = signatures.PATH.read_text(encoding="utf-8")
     assert written == signatures.text(), "run: python -m engine.models.signatures"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from engine.models.signatures import read as torchs
 from engine.project import catalogue, table
 from engine.project.kinds import Param, Port
-from engine.project.table import TableProblem
+from engine.project.table import TableProblem, complete
 
 
 def changed(old: str, new: str) -> str:
@@ -70,45 +71,24 @@ def test_a_wrong_row_is_named_with_its_field(old, new, words):
     assert all(word in str(caught.value) for word in ("catalogue.toml", *words))
 
 
-@pytest.fixture
-def of_text(monkeypatch):
-    """The catalogue as it is with another text of the table."""
-
-    def of_text(old: str, new: str) -> None:
-        other = table.read(changed(old, new))
-        monkeypatch.setattr(catalogue, "table", lambda: other)
-        catalogue.kinds.cache_clear()
-        catalogue.optimizers.cache_clear()
-
-    yield of_text
-    catalogue.kinds.cache_clear()
-    catalogue.optimizers.cache_clear()
-
-
-def test_a_correction_of_a_parameter_that_torch_does_not_have_is_told(of_text):
-    of_text("params = { in_features = 64,", "params = { in_feature = 64,")
-    with pytest.raises(TableProblem, match=r"\.toml, nn\.Linear: torch has no parameter “in_f"):
-        catalogue.kinds()
-
-
 @pytest.mark.parametrize(
-    ("heading", "key", "read"),
+    ("old", "new", "words"),
     [
-        ("[blocks.Linear]", "nn.New", lambda: catalogue.kinds()),
-        ("[optimizers]", "optim.New", lambda: catalogue.optimizers()),
+        (
+            "params = { in_features = 64,",
+            "params = { in_feature = 64,",
+            r"\.toml, nn\.Linear: torch has no parameter “in_f",
+        ),
+        (
+            "alpha = { minimum = 0, maximum = 1 }",
+            "alpha = { minimum = 0, largest = 1 }",
+            r"optim\.RMSprop, alpha: .*largest",
+        ),
     ],
 )
-def test_a_new_row_asks_for_its_signature(of_text, heading, key, read):
-    fields = 'stem = "new", icon = "mdi6.plus", summary = "New."' if "nn" in key else ""
-    of_text(f"{heading}\n", f'{heading}\n"{key}" = {{ {fields} }}\n')
-    with pytest.raises(TableProblem, match=rf"{key}: .* Run: python -m engine\.models\.signatures"):
-        read()
-
-
-def test_a_wrong_correction_is_told(of_text):
-    of_text("alpha = { minimum = 0, maximum = 1 }", "alpha = { minimum = 0, largest = 1 }")
-    with pytest.raises(TableProblem, match=r"optim\.RMSprop, alpha: .*largest"):
-        catalogue.optimizers()
+def test_a_wrong_correction_of_torchs_parameters_is_told(old, new, words):
+    with pytest.raises(TableProblem, match=words):
+        complete(table.read(changed(old, new)), torchs())
 
 
 def test_starting_values_corrections_and_bounds_meet_torchs_parameters():
