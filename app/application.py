@@ -37,6 +37,7 @@ from app.window.first_picture import after_first_picture
 from app.window.main_window import MainWindow
 from app.workbench import Workbench
 from app.workspaces import Workspaces
+from engine.project.files import SUFFIX
 
 CONSOLE_HISTORY = "console_history.jsonl"
 
@@ -107,8 +108,12 @@ class Application(QObject):
         self.window.closing.connect(self.close)
         bench.actions.bind(self._calls())
 
-    def open(self) -> None:
-        """Show the Start page if nothing is shown yet; offer recovered work."""
+    def open(self, project: str = "") -> None:
+        """Show a project's file, or the Start page if nothing is shown yet; offer recovered
+        work."""
+        if project:
+            self.window.page("model")
+            self.bench.files.open(project)
         if self.window.workspace is None:
             self.window.show_workspace("start")
         self.frame.offer(find_recoveries(self._recovery))
@@ -258,13 +263,12 @@ def run(path: str = "") -> int:
     window = application.window
     application.frame.fit_screen(window.screen().availableGeometry())
     after_first_picture(window, gc.enable)
-    if path:
-        window.show()  # nothing is painted before events are handled; the project fits the page
-        application.start(path)
-    else:  # starting the engine takes a processor for a second: the Start page is seen before
-        application.open()
-        after_first_picture(window, application.start)
-        window.show()
+    # Starting the engine takes a processor for a second: the Start page or a project is seen
+    # before. Other files are for the engine.
+    project, other = (path, "") if path.endswith(SUFFIX) else ("", path)
+    after_first_picture(window, partial(application.start, other))
+    window.show()  # nothing is painted before events are handled; the project fits the page
+    application.open(project)
     _close_on_interrupt(application)
     code = qt.exec()
     application.bench.link.wait_closed()

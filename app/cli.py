@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # the terminal's encoding may lack some characters
             stream.reconfigure(errors="backslashreplace")
     try:
-        options = _parser(arguments).parse_args(arguments)
+        options = _options(arguments)
         return options.run(options) or 0
     except CommandFailure as failure:
         print(f"tensorlab: {failure}", file=sys.stderr)
@@ -47,12 +47,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_.code if isinstance(exit_.code, int) else BAD_ARGUMENTS
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of a command, if the first argument is the name of one, else that of the window. A
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    """Those of a command, if the first argument is the name of one, else those of the window. A
     project file called `train` can be given as ./train."""
     if arguments and arguments[0] in COMMANDS:
-        return _command_parser()
-    return _window_parser()
+        return _command_parser().parse_args(arguments)
+    if len(arguments) <= 1 and not "".join(arguments).startswith("-"):
+        # A parser looks for translations of its words: the window shows sooner without.
+        file = Path(arguments[0]) if arguments else None
+        return argparse.Namespace(run=_window, file=file)
+    return _window_parser().parse_args(arguments)
 
 
 def _window_parser() -> argparse.ArgumentParser:
@@ -244,10 +248,10 @@ def _window(options: argparse.Namespace) -> int:
         )
     import gc
 
+    gc.disable()  # what is made until the first picture stays: `run` turns it on again
     from app.python_imports import import_plainly
 
     import_plainly()
-    gc.disable()  # what is made until the first picture stays: `run` turns it on again
     from app.application import run
 
     return run(str(options.file) if options.file else "")

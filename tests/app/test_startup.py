@@ -7,6 +7,10 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
+from app import templates
+
 
 def test_the_window_shows_without_torch_and_can_be_used_before_the_engine_is_ready():
     script = """
@@ -58,7 +62,7 @@ def test_the_first_window_lies_inside_its_screen():
             window.close()
 
         EngineLink.start = lambda self: None
-        application.Application.start = lambda self: QTimer.singleShot(0, look)
+        application.Application.start = lambda *_: QTimer.singleShot(0, look)
         application.run()
     """
     done = subprocess.run(
@@ -67,31 +71,64 @@ def test_the_first_window_lies_inside_its_screen():
     assert done.stdout.splitlines() == ["True"]
 
 
-def test_the_start_page_is_painted_before_the_engine_starts():
+@pytest.mark.parametrize(
+    ("painter", "file", "page", "not_needed"),
+    [
+        ("widgets.start.cards.TemplateCard", "", "start", ["widgets.canvas"]),
+        (
+            "widgets.diagram.view.DiagramView",
+            templates.FOLDER / "mlp.tlab",
+            "model",
+            ["tomllib", "widgets.layout.model_layout", "widgets.model.code_editor"],
+        ),
+    ],
+)
+def test_the_first_page_is_painted_before_the_engine_starts(painter, file, page, not_needed):
     """Nor does it load what the first picture does not need."""
-    script = """
+    module, _, name = painter.rpartition(".")
+    script = f"""
         import sys
         from PySide6.QtCore import QTimer
         from PySide6.QtWidgets import QApplication
         from app import application, cli
-        from widgets.start.cards import TemplateCard
+        from {module} import {name}
 
         painted = []
-        paint = TemplateCard.paintEvent
-        TemplateCard.paintEvent = lambda *event: (paint(*event), painted.append(event))
+        paint = {name}.paintEvent
+        {name}.paintEvent = lambda *event: (paint(*event), painted.append(event))
 
-        def start(self):
-            loaded = {"numpy", "multiprocessing", "subprocess", "widgets.canvas"} & {*sys.modules}
-            print(bool(painted), loaded, self.window.workspace)
+        def start(self, path):
+            not_needed = {{"numpy", "multiprocessing", "subprocess", *{not_needed}}}
+            print(bool(painted), not_needed & {{*sys.modules}}, self.window.workspace, path)
             QTimer.singleShot(0, self.window.close)
 
         application.Application.start = start
-        cli.main([])
+        cli.main({[str(file)] if file else []})
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == ["True set() start"]
+    assert done.stdout.splitlines() == [f"True set() {page} "]
+
+
+def test_a_python_file_waits_for_the_engine_behind_the_start_page(tmp_path):
+    file = tmp_path / "net.py"
+    file.write_text("x = 1\n", encoding="utf-8")
+    script = f"""
+        from PySide6.QtCore import QTimer
+        from app import application, cli
+
+        def start(self, path):
+            print(self.window.workspace, path)
+            QTimer.singleShot(0, self.window.close)
+
+        application.Application.start = start
+        cli.main([{str(file)!r}])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [f"start {file}"]
 
 
 def test_pyside_reads_no_sources_of_the_modules_that_are_imported():
