@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -79,13 +77,6 @@ class CodeEditor(QPlainTextEdit):
 
     def marked_lines(self) -> tuple[int, ...]:
         return self._marked
-
-    def width_of(self, columns: int) -> int:
-        """The width in pixels that shows this many columns beside the line numbers."""
-        text = self.fontMetrics().horizontalAdvance("9" * columns)
-        margins = 2 * ceil(self.document().documentMargin())
-        scroll_bar = self.verticalScrollBar().sizeHint().width()
-        return self._numbers.sizeHint().width() + text + margins + scroll_bar
 
     def line_rect(self, line: int) -> QRect:
         """The rect of a 1-based line in the viewport."""

@@ -41,10 +41,14 @@ class BlockList(QListView):
         self.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
         self.setMouseTracking(True)
         self.setModel(QStandardItemModel(self))
-        self.setItemDelegate(PaletteDelegate(self))
-        theme.notifier.changed.connect(self.viewport().update)
+        self._rows = PaletteDelegate(self)
+        self.setItemDelegate(self._rows)
+        theme.notifier.changed.connect(self._repaint)
         self._pressed: tuple[str, QPoint] | None = None
         self._dragging: str | None = None
+
+    def _repaint(self) -> None:
+        self.viewport().update()
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -148,10 +152,21 @@ class BlockList(QListView):
                 self._start_drag(key)
                 self.drag_moved.emit(key, event.globalPosition().toPoint())
             return
-        over_block = self._kind_at(self.indexAt(event.position().toPoint())) is not None
+        index = self.indexAt(event.position().toPoint())
+        self._hover(index.row())
+        over_block = self._kind_at(index) is not None
         shape = Qt.CursorShape.OpenHandCursor if over_block else Qt.CursorShape.ArrowCursor
         self.viewport().setCursor(shape)
         super().mouseMoveEvent(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(-1)
+        super().leaveEvent(event)
+
+    def _hover(self, row: int) -> None:
+        if row != self._rows.hovered:
+            self._rows.hovered = row
+            self._repaint()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:

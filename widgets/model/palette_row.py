@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QListView, QStyledItemDelegate, QStyleOptionViewItem
 
 from engine.project.catalogue import BlockKind
 from widgets import theme
@@ -32,7 +32,16 @@ def _beside_title(kind: BlockKind) -> str:
 
 
 class PaletteDelegate(QStyledItemDelegate):
-    """Paints the header of a group, or the kind of a block."""
+    """Paints the header of a group, or the kind of a block. `hovered` is the row under the pointer,
+    -1 without one.
+
+    It does not ask the option's state: for that, PySide would load the 600 members of QStyle.
+    """
+
+    def __init__(self, view: QListView) -> None:
+        super().__init__(view)
+        self._view = view
+        self.hovered = -1
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
         line = option.fontMetrics.height()
@@ -48,8 +57,8 @@ class PaletteDelegate(QStyledItemDelegate):
         if kind is None:
             _paint_header(painter, rect, font, index.data())
         else:
-            state = option.state  # pyright: ignore[reportAttributeAccessIssue]
-            _paint_background(painter, rect, state)
+            selected = self._view.selectionModel().isSelected(index)
+            _paint_background(painter, rect, selected, index.row() == self.hovered)
             _paint_kind(painter, rect, font, kind)
         painter.restore()
 
@@ -64,12 +73,12 @@ def _paint_header(painter: QPainter, rect: QRect, font: QFont, text: str) -> Non
     painter.drawText(inner, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignLeft, text)
 
 
-def _paint_background(painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> None:
+def _paint_background(painter: QPainter, rect: QRect, selected: bool, hovered: bool) -> None:
     colors = theme.current()
-    if state & QStyle.StateFlag.State_Selected:
+    if selected:
         painter.fillRect(rect, colors.color("accent", 46))
         painter.fillRect(QRect(rect.left(), rect.top(), 3, rect.height()), colors.color("accent"))
-    elif state & QStyle.StateFlag.State_MouseOver:
+    elif hovered:
         painter.fillRect(rect, colors.color("accent", 20))
 
 

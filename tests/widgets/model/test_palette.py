@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QRect, Qt
-from PySide6.QtGui import QColor, QImage, QKeyEvent, QPainter
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QColor, QKeyEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.project import catalogue
 from tests.pictures import assert_same_picture
@@ -212,29 +212,18 @@ def test_escape_clears_a_search_and_goes_no_further(palette, qtbot):
 
 
 def test_the_row_under_the_pointer_is_lit(palette):
-    index = palette.list.model().index(4, 0)
-    room = QRect(0, 0, 240, palette.list.sizeHintForRow(4))
+    view = palette.list
+    view.setCurrentIndex(view.model().index(5, 0))
 
-    def painted(state: QStyle.StateFlag) -> QImage:
-        image = QImage(room.size(), QImage.Format.Format_RGB32)
-        image.fill(theme.current().color("surface"))
-        option = QStyleOptionViewItem()
-        option.rect, option.state = room, QStyle.StateFlag.State_Enabled | state
-        with QPainter(image) as painter:
-            palette.list.itemDelegate().paint(painter, option, index)
-        return image
+    def corner(row: int) -> QColor:
+        rect = view.visualRect(view.model().index(row, 0))
+        return view.viewport().grab().toImage().pixelColor(rect.right() - 1, rect.top() + 1)
 
-    def corner(state: QStyle.StateFlag) -> QColor:
-        return painted(state).pixelColor(room.right() - 1, 1)
-
-    resting, lit, chosen = map(
-        corner,
-        (
-            QStyle.StateFlag.State_None,
-            QStyle.StateFlag.State_MouseOver,
-            QStyle.StateFlag.State_Selected,
-        ),
-    )
+    resting, chosen = corner(4), corner(5)
+    QTest.mouseMove(view.viewport(), view.visualRect(view.model().index(4, 0)).center())
+    lit = corner(4)
+    QApplication.sendEvent(view, QEvent(QEvent.Type.Leave))
+    assert corner(4) == resting
     accent = theme.current().color("accent")
     assert resting == theme.current().color("surface")
     assert abs(lit.red() - (resting.red() * 235 + accent.red() * 20) / 255) <= 1
