@@ -16,6 +16,7 @@ class FlowLayout(QLayout):
         self._even = even
         self._items: list[QLayoutItem] = []
         self._gap = gap
+        self._heights: dict[int, int] = {}  # by width; Qt asks for each many times
 
     def addItem(self, item: QLayoutItem) -> None:
         self._items.append(item)
@@ -35,7 +36,16 @@ class FlowLayout(QLayout):
     def hasHeightForWidth(self) -> bool:
         return True
 
+    def invalidate(self) -> None:
+        self._heights.clear()
+        super().invalidate()
+
     def heightForWidth(self, width: int) -> int:
+        if width not in self._heights:
+            self._heights[width] = self._height_for(width)
+        return self._heights[width]
+
+    def _height_for(self, width: int) -> int:
         margins = self.contentsMargins()
         inside = QRect(0, 0, width, 0).marginsRemoved(margins)
         placed = self._placed(inside)

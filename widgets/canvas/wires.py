@@ -164,9 +164,16 @@ class WireItem(QGraphicsItem):
         self.label_rects = {False: QRectF(), True: QRectF()}
         """The label's box in scene coordinates, with and without the larger text for small zooms;
         empty where the label is not shown."""
-        self.points = [(0.0, 0.0)] * SAMPLES
+        self._points: list[Point] = []
         self._path = QPainterPath()
         self._bounds = QRectF()
+
+    @property
+    def points(self) -> list[Point]:
+        """SAMPLES points along the wire; measured when they are first needed."""
+        if not self._points:
+            self._points = sample_path(self._path)
+        return self._points
 
     def run(
         self, start: QPointF, end: QPointF, obstacles: Obstacles, without: Collection[int]
@@ -176,7 +183,7 @@ class WireItem(QGraphicsItem):
         if path != self._path:
             self.prepareGeometryChange()
             self._path = path
-            self.points = sample_path(path)
+            self._points = []
             self._hide_label()
 
     def show_spec(self, spec: TensorSpec | None, role: str) -> None:

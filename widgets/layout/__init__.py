@@ -1,13 +1,15 @@
 """Positions of the blocks of a model, and of boxes within boxes with their links. Imports no Qt.
 
-Boxes within boxes are arrays: who needs them imports `nested_layout` and `outline`, and numpy with
-them. Not here: which boxes there are (`boxes`), and their painting (`canvas`, `graph`).
+Who places blocks imports `model_layout`. Boxes within boxes are arrays: who needs them imports
+`nested_layout` and `outline`, and numpy with them. Not here: which boxes there are (`boxes`), and
+their painting (`canvas`, `graph`).
 """
 
 from .blocks import (
     BLOCK_WIDTH,
     BODY_HEIGHT,
     GRID,
+    LAYER_GAP,
     PORT_LINE,
     SIDES,
     Side,
@@ -15,7 +17,6 @@ from .blocks import (
     port_y,
     snap,
 )
-from .model_layout import LAYER_GAP, layout_model
 from .without_collection import without_collection
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "SIDES",
     "Side",
     "block_size",
-    "layout_model",
     "port_y",
     "snap",
     "without_collection",

@@ -18,6 +18,8 @@ PORT_LINE = 36.0
 """A lone port's distance from the top: blocks with equal tops have straight wires."""
 PORT_SPACING = 20.0
 GRID = 8
+LAYER_GAP = 112.0
+"""The gap between layers, with room for a shape such as `(B, 64, 28, 28)` on the wire."""
 
 
 def snap(value: float, step: float = GRID) -> float:

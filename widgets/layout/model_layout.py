@@ -10,12 +10,10 @@ from collections import defaultdict
 from engine.project import catalogue
 from engine.project.document import Block, Model
 
-from .blocks import SIDES, Side, block_size, port_y, snap
+from .blocks import LAYER_GAP, SIDES, Side, block_size, port_y, snap
 from .columns import broken
 from .level import Level, LevelEdge, PlacedLevel, Point, place_level
 
-LAYER_GAP = 112.0
-"""The gap between layers, with room for a shape such as `(B, 64, 28, 28)` on the wire."""
 BLOCK_GAP = 40.0
 MAX_ROWS = 8
 

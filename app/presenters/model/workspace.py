@@ -21,7 +21,6 @@ from engine.protocol import (
     Snapshot,
     WeightsSnapshot,
 )
-from widgets.layout import layout_model
 from widgets.text import format_bytes
 
 CANVAS, CODE = "canvas", "canvas code"
@@ -42,7 +41,8 @@ class ModelPresenter(QObject):
         bench.files.opened.connect(self._on_opened)
         bench.selection.views[page.canvas] = CANVAS
         bench.selection.views[page.code] = CODE
-        self._show_all()
+        page.canvas.show_model(bench.project.model)
+        self._on_opened()
 
     # -- views -> edits --------------------------------------------------------------------------
 
@@ -98,6 +98,8 @@ class ModelPresenter(QObject):
     # -- commands --------------------------------------------------------------------------------
 
     def arrange(self) -> None:
+        from widgets.layout.model_layout import layout_model  # the window shows before it is needed
+
         model = self._bench.project.model
         view = self.page.canvas.viewport().size()
         room = (float(view.width()), float(view.height()))
@@ -165,7 +167,6 @@ class ModelPresenter(QObject):
     def _on_opened(self) -> None:
         self._bench.selection.forget()
         view = self._bench.project.view
-        self.page.canvas.show_model(self._bench.project.model)
         self._show_report(self._bench.newest(ModelSnapshot))
         if view.canvas_zoom == 1.0 and view.canvas_center == (0.0, 0.0):
             self.page.canvas.fit()
@@ -175,9 +176,6 @@ class ModelPresenter(QObject):
     def _on_view_changed(self, zoom: float, x: float, y: float) -> None:
         view = self._bench.project.view
         self._bench.store.set_view(replace(view, canvas_zoom=zoom, canvas_center=(x, y)))
-
-    def _show_all(self) -> None:
-        self._on_opened()
 
     def _show_report(self, report: ModelSnapshot | None) -> None:
         """Show what the engine has found; None if it has not answered yet."""

@@ -18,7 +18,7 @@ from engine.project.problems import Fix, Problem
 from engine.protocol import BlockReport, InitialiseCommand, ModelSnapshot, Snapshot, WeightsSnapshot
 from tests.widgets.backward.autograd_snapshots import forward
 from tests.widgets.small_model import SMALL_MODEL
-from widgets.layout import layout_model
+from widgets.layout.model_layout import layout_model
 
 OPEN = Problem("It has no input.", block="a", fix=Fix("Set 7", "a", "out_features", 7))
 

@@ -9,7 +9,7 @@ import pytest
 from engine.project import edits, files
 from engine.project.document import Model, Wire, replace
 from widgets.canvas.scene import ModelScene
-from widgets.layout import layout_model
+from widgets.layout.model_layout import layout_model
 
 TEMPLATES = sorted(Path("assets/templates").glob("*.tlab"))
 ROOMS = (None, (900.0, 600.0), (600.0, 700.0), (1100.0, 500.0), (500.0, 400.0))

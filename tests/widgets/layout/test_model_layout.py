@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from engine.project import catalogue, files
 from engine.project.document import Block, Model, Wire, replace
 from tests.widgets.small_model import SMALL_MODEL, make_block, make_wire
-from widgets.layout import BLOCK_WIDTH, GRID, LAYER_GAP, PORT_LINE, block_size, layout_model, port_y
+from widgets.layout import BLOCK_WIDTH, GRID, LAYER_GAP, PORT_LINE, block_size, port_y
+from widgets.layout.model_layout import layout_model
 
 Places = dict[str, tuple[float, float]]
 KINDS = ("nn.Linear", "torch.add", "torch.cat")
