@@ -21,13 +21,27 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 
 class Steps(Protocol):
-    """The methods that the hooks call. `has_closure`: the step computes its loss and its gradients
-    itself, with a closure. `root` is what backward is called on, `loss` its value without a graph,
-    as it was before a GradScaler scaled it."""
+    """The methods that the hooks call, if a class has them of its own. `has_closure`: the step
+    computes its loss and its gradients itself, with a closure. `root` is what backward is called
+    on, `loss` its value without a graph, as it was before a GradScaler scaled it."""
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None: ...
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None: ...
     def saw_loss(self, loss: Tensor, root: Tensor) -> None: ...
+
+
+class _Forks:
+    """`count`: how many forks lead from the process that imported this to the one that runs."""
+
+    count = 0
+
+    def add(self) -> None:
+        self.count += 1
+
+
+_forks = _Forks()  # to ask for the process in every step takes a call of the system
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forks.add)
 
 
 @contextmanager
@@ -35,7 +49,11 @@ def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) ->
     """Show each of `watching` the optimizer steps of this thread, and the scalars on which
     `backward` is called. Not shown: what other threads and forked processes do, what torch
     compiles, what a CUDA graph captures, and what runs while `unless` returns True."""
-    thread, process = threading.get_ident(), os.getpid()
+    get_ident, is_compiling = threading.get_ident, torch.compiler.is_compiling
+    thread, forks = get_ident(), _forks.count
+    before_step = [each.before_step for each in watching if _has(each, "before_step")]
+    after_step = [each.after_step for each in watching if _has(each, "after_step")]
+    saw_loss = [each.saw_loss for each in watching if _has(each, "saw_loss")]
     is_open = True
     # The result of the last GradScaler.scale, and the loss that was scaled.
     scaled: weakref.ref[Tensor] | None = None
@@ -46,9 +64,9 @@ def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) ->
     def is_seen() -> bool:
         return (
             is_open
-            and threading.get_ident() == thread
-            and os.getpid() == process
-            and not torch.compiler.is_compiling()
+            and get_ident() == thread
+            and not is_compiling()
+            and _forks.count == forks
             and not unless()
         )
 
@@ -59,13 +77,15 @@ def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) ->
                 torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
             )
             if is_shown:
-                for steps in watching:
-                    steps.before_step(optimizer, _has_closure(args, kwargs))
+                has_closure = _has_closure(args, kwargs)
+                for tell in before_step:
+                    tell(optimizer, has_closure)
 
     def after(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
-        if is_seen() and is_shown:
-            for steps in watching:
-                steps.after_step(optimizer, _has_closure(args, kwargs))
+        if is_shown and is_seen():
+            has_closure = _has_closure(args, kwargs)
+            for tell in after_step:
+                tell(optimizer, has_closure)
 
     run_backward = torch.autograd.backward
     scale = torch.amp.GradScaler.scale
@@ -79,8 +99,8 @@ def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) ->
                     is_scaled = scaled is not None and scaled() is tensor
                     loss = unscaled if is_scaled and unscaled is not None else tensor
                     loss = _without_graph(loss)
-                    for steps in watching:
-                        steps.saw_loss(loss, tensor)
+                    for tell in saw_loss:
+                        tell(loss, tensor)
         return run_backward(tensors, *args, **kwargs)
 
     @functools.wraps(scale)
@@ -139,8 +159,14 @@ def quiet() -> Iterator[None]:
 
 
 def _without_graph(tensor: Tensor) -> Tensor:
+    if type(tensor) is Tensor and not torch._C._len_torch_function_stack():  # pyright: ignore
+        return tensor.detach()
     with torch._C.DisableTorchFunction():
         return tensor.detach()
+
+
+def _has(steps: Steps, name: str) -> bool:
+    return getattr(type(steps), name) is not getattr(Steps, name)
 
 
 def _has_closure(args: tuple, kwargs: dict[str, Any]) -> bool:

@@ -17,7 +17,13 @@ from ..control import Control
 from ..protocol import ErrorReport, LoopSnapshot, TrainingState
 from ..training.figures.memory import cuda_bytes, rss_bytes
 from ..training.figures.metrics import Measured, Metrics
-from ..training.figures.pace import SNAPSHOT_INTERVAL_S, Budget, Speed
+from ..training.figures.pace import (
+    LONGEST_WAIT_S,
+    SENT_SHARE,
+    SNAPSHOT_INTERVAL_S,
+    Budget,
+    Speed,
+)
 from ..training.loop import Watch
 from ..training.objectives.objective import Outcome
 from .hooks import gradient_norms, quiet
@@ -39,7 +45,8 @@ class OwnLoop:
     optimizers or groups, each has named figures too; `name_of` names an optimizer, "" if it has no
     name.
 
-    `send` gets snapshots while the code runs, at most 30 a second, and none before the first step.
+    `send` gets snapshots while the code runs, at most 30 a second, and none before the first step;
+    making them takes at most SENT_SHARE of the time.
     `hold`, if given, holds the code after a step while `control.pause` is set.
     """
 
@@ -184,9 +191,12 @@ class OwnLoop:
     # -- snapshots -------------------------------------------------------------------------------
 
     def _send(self, state: TrainingState) -> None:
+        began_s = perf_counter()
         self._flush()
         self._emit(self._snapshot(state))
-        self._due_s = perf_counter() + SNAPSHOT_INTERVAL_S
+        now_s = perf_counter()
+        wait_s = min((now_s - began_s) / SENT_SHARE, LONGEST_WAIT_S)
+        self._due_s = now_s + max(wait_s, SNAPSHOT_INTERVAL_S)
 
     def _snapshot(self, state: TrainingState, error: ErrorReport | None = None) -> LoopSnapshot:
         steps, _ = self.metrics.drain(with_cuda=self._device.type == "cuda")

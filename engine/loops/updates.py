@@ -12,7 +12,7 @@ from msgspec import Struct
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from .hooks import quiet
+from .hooks import Steps, quiet
 
 COPIED_BYTES = 2**26
 """The copies of parameters that one step makes stay below this, unless one alone is larger. The
@@ -27,7 +27,7 @@ class Update(Struct, frozen=True):
     ratio: float | None
 
 
-class Updates:
+class Updates(Steps):
     """Measures a step of each parameter of one module after `ask`: `with steps_shown(updates):`
     around the steps. Until `ask` is called again, steps then cost next to nothing.
 
@@ -68,9 +68,6 @@ class Updates:
         return list(self._held_by)
 
     # -- what the hooks call ---------------------------------------------------------------------
-
-    def saw_loss(self, loss: Tensor, root: Tensor) -> None:
-        """A loss tells nothing of the parameters."""
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         if not self._waiting:

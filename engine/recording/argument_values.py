@@ -175,9 +175,10 @@ def tiny_values(result: object) -> TinyValues | None:
     all others: reading them would take time."""
     if type(result) is not torch.Tensor or result.is_nested or result.numel() > TINY_ELEMENTS:
         return None
-    if not result.requires_grad or is_functorch_wrapped_tensor(result):
+    if not result.requires_grad or not result.is_cpu or result.layout is not torch.strided:
         return None
-    if result.layout != torch.strided or result.device.type != "cpu" or storage_fault(result):
+    # Only a view's storage can be too small: it may be another's.
+    if is_functorch_wrapped_tensor(result) or (result._is_view() and storage_fault(result)):
         return None
     return TinyValues(result.tolist(), result.shape, result.dtype)
 

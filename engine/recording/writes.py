@@ -264,8 +264,12 @@ class Watch:
                 line = self._line()
             self._writes.made(t, parent, Where(op, self._cell, line))
 
-    def stepped(self, optimizer: Optimizer) -> None:
-        self._writes.stepped(optimizer, self._cell, self._line())
+    def stepped(self, optimizer: Optimizer, place: tuple[str, int] | None) -> None:
+        """`place` is the user's innermost line, if it is known."""
+        file, line = place or ("", None)
+        if file != self._cell:
+            line = self._line()
+        self._writes.stepped(optimizer, self._cell, line)
 
     def _where(self, op: str) -> Where:
         return Where(op, self._cell, self._line())

@@ -25,7 +25,6 @@ from .repeats import Repeats, Whole
 _pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack  # pyright: ignore
 _push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
 _depth: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
-_mode_at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at  # pyright: ignore
 
 ONE_FUNCTION: dict[type[nn.Module], tuple[Callable, tuple[str, ...]]] = {
     nn.Linear: (F.linear, ("weight", "bias")),
@@ -73,11 +72,8 @@ class ModuleCalls(Protocol):
     """What a recorder has for each call of a module."""
 
     repeats: Repeats
-
-    @property
-    def is_outermost(self) -> bool:
-        """Whether no module runs."""
-        ...
+    running: list[nn.Module | None]
+    """The modules that run, the outermost first: always the same list."""
 
     def place(self) -> Place | None:
         """The user's line that runs."""
@@ -99,7 +95,8 @@ class ModuleCalls(Protocol):
 def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractContextManager[None]:
     """Tell `recorder` of each call of a module. (torch's global hooks cost five times as much.)
     While a module runs that calls one function, or that repeats, `mode` is off."""
-    thread, repeats = threading.get_ident(), recorder.repeats
+    get_ident = threading.get_ident
+    thread, repeats, running = get_ident(), recorder.repeats, recorder.running
 
     def make(original: Callable) -> Callable:
         @wraps(original)
@@ -108,17 +105,19 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
                 try:
                     return original(self, *args, **kwargs)
                 except Exception:
-                    if threading.get_ident() != thread or not _may_run_again(self, args, kwargs):
+                    if get_ident() != thread or not _may_run_again(self, args, kwargs):
                         raise
                 with _pushed(mode):  # which sees what raises
                     return original(self, *args)
-            if torch.compiler.is_dynamo_compiling() or threading.get_ident() != thread:
+            if torch.compiler.is_dynamo_compiling() or get_ident() != thread:
                 return original(self, *args, **kwargs)
             known = ONE_FUNCTION.get(type(self))
-            is_on_top = _depth() == 1 and _mode_at(0) is mode
-            if known is not None and not kwargs and is_on_top and _is_plain(self, args):
+            is_off = _depth() == 1
+            if is_off and (top := _pop()) is not mode:
+                _push(top)
+                is_off = False
+            if known is not None and not kwargs and is_off and _is_plain(self, args):
                 func, names = known
-                _pop()
                 try:
                     first = next_sequence()
                     result = original(self, *args)
@@ -130,24 +129,27 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
                     pass
                 finally:
                     _push(mode)
+                is_off = False
             whole: Whole | None = None
-            if is_on_top and recorder.is_outermost:
-                place = recorder.place()
-                _pop()
+            if is_off:
                 try:
-                    found = repeats.find(self, place, args, kwargs)
+                    found = None if running else repeats.find(self, recorder.place(), args, kwargs)
                     if found is not None:
                         alike, given = found
-                        if repeats.begin(alike, given):
+                        repeat = repeats.begin(alike, given)
+                        if repeat is not None:
                             try:
                                 result = original(self, *args, **kwargs)
                             finally:
-                                repeats.has_run()
-                            repeats.end(given, result)
+                                repeats.is_running, repeat.end = False, next_sequence()
+                            repeats.end(repeat, given, result)
                             return result
                         whole = recorder.begin_whole(alike, given)
                 finally:
-                    _put_back(mode)
+                    if _depth():
+                        _put_under(mode)
+                    else:
+                        _push(mode)
             recorder.enter_module(self)
             try:
                 result = original(self, *args, **kwargs)
@@ -176,10 +178,9 @@ def _pushed(mode: TorchFunctionMode) -> Iterator[None]:
         _pop()
 
 
-def _put_back(mode: TorchFunctionMode) -> None:
+def _put_under(mode: TorchFunctionMode) -> None:
     """Under those modes that the user's code has left on."""
-    depth = _depth()
-    above = [_pop() for _ in range(depth)] if depth else ()
+    above = [_pop() for _ in range(_depth())]
     _push(mode)
     for each in reversed(above):
         _push(each)

@@ -77,13 +77,14 @@ class LightRecorder:
         self._frames = UsersFrames(files)
         self._is_user_file = files
         self._paths = ModulePaths(modules, self.recording.classes, self._frames.innermost)
+        self.running = self._paths.running
         self._steps = 0
         self.repeats = Repeats(self.recording.repeats, self._cuts, watch, looks)
         self._entered = ExitStack()
 
     def __enter__(self) -> LightRecorder:
         with ExitStack() as stack:
-            mode = LightMode(self, self._told, self._paths.running)
+            mode = LightMode(self, self._told, self.running)
             stack.enter_context(mode)
             stack.enter_context(module_calls(self, mode))
             stack.enter_context(custom_functions(self, unless=lambda: self.repeats.is_running))
@@ -162,10 +163,6 @@ class LightRecorder:
     def fail_function(self, begun: Begun, error: BaseException) -> None:
         """What raised has made nothing."""
 
-    @property
-    def is_outermost(self) -> bool:
-        return not self._paths.running
-
     def place(self) -> Place | None:
         return self._frames.place(3)
 
@@ -174,7 +171,7 @@ class LightRecorder:
 
     def leave_module(self, module: nn.Module) -> None:
         self._paths.leave(module)
-        if self._watch is not None and not self._paths.running:
+        if self._watch is not None and not self.running:
             self._watch.written = None
 
     def begin_whole(self, alike: Alike, given: list[Tensor]) -> Whole:
@@ -193,7 +190,7 @@ class LightRecorder:
         self, module: nn.Module, func: Callable, args: tuple, first: int, result: object
     ) -> None:
         if func in self._told:
-            self._told[func](func, args, {}, result, (*self._paths.running, module))
+            self._told[func](func, args, {}, result, (*self.running, module))
         end = next_sequence()
         if end == first or type(result) is not Tensor or not result.requires_grad:
             self._paths.enter(module)
@@ -203,8 +200,8 @@ class LightRecorder:
         slots: tuple[Slot, ...] = ()
         for t in args:
             if t is not None and not t.requires_grad:
-                given = (each for each in args if each is not None)
-                slots = tuple([self._cuts.slot(each, each.requires_grad) for each in given])
+                given = [each for each in args if each is not None]
+                slots = tuple([each.requires_grad or self._cuts.why(each) for each in given])
                 break
         is_tiny = end - first == 1 and result.numel() <= TINY_ELEMENTS
         tiny = tiny_values(result) if is_tiny else None
@@ -253,4 +250,4 @@ class LightRecorder:
     def _stepped(self, optimizer: torch.optim.Optimizer) -> None:
         self._steps += 1
         if self._watch is not None:
-            self._watch.stepped(optimizer)
+            self._watch.stepped(optimizer, self._frames.place(2))

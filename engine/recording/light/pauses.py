@@ -6,7 +6,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -18,19 +18,8 @@ from torch.overrides import TorchFunctionMode
 from ..modes import replaced
 
 _depth: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
-_mode_at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at  # pyright: ignore
 _push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
 _pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack
-
-
-class _Pause(tuple):
-    """The arguments of a step, whose frame holds them: the pause ends with this frame. (torch's
-    hook after a step is not called where the step raises.)"""
-
-    over: Callable[[], None]
-
-    def __del__(self) -> None:
-        self.over()
 
 
 @contextmanager
@@ -43,20 +32,12 @@ def training_unseen(
     gradients, and tell `stepped` of each step.
 
     Not so for an optimizer whose `step` the user wrote, nor for a step with a closure, which runs
-    the user's code; nor where another mode is above, which may be the user's.
+    the user's code; nor where another mode is above, which may be the user's. (In other threads
+    `mode` is never on the stack.)
     """
     thread = threading.get_ident()
     users: dict[type, bool] = {}
-    depth = -1  # of the stack without `mode`, during a pause
-
-    def pause() -> bool:
-        nonlocal depth
-        here = _depth() - 1
-        if here < 0 or _mode_at(here) is not mode or threading.get_ident() != thread:
-            return False
-        _pop()
-        depth = here
-        return True
+    depth = -1  # of the stack without `mode`, during a step
 
     def resume() -> None:
         nonlocal depth
@@ -64,29 +45,40 @@ def training_unseen(
             _push(mode)
             depth = -1
 
+    class Pause(tuple):
+        """The arguments of a step, whose frame holds them: the pause ends with this frame. (torch's
+        hook after a step is not called where the step raises.)"""
+
+        __slots__ = ()
+
+        def __del__(self) -> None:
+            resume()
+
     def before_step(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> Any:
+        nonlocal depth
         kind = type(optimizer)
         is_users = users.get(kind)
         if is_users is None:
             code = inspect.unwrap(kind.step).__code__
             is_users = users[kind] = is_user_file(code.co_filename)
-        if is_users or len(args) > 1 or any(kwargs.values()) or not pause():
+        if is_users or len(args) > 1 or any(kwargs.values()) or not _depth():
             return None
+        top = _pop()
+        if top is not mode:
+            _push(top)
+            return None
+        depth = _depth()
         stepped(optimizer)
-        pausing = _Pause(args)
-        pausing.over = resume
-        return pausing, kwargs
-
-    def unseen(original: Callable) -> Callable:
-        return _unseen(original, pause, resume)
+        return Pause(args), kwargs
 
     before = register_optimizer_step_pre_hook(before_step)
     try:
         with (
-            replaced(Optimizer, "zero_grad", unseen),
-            replaced(nn.Module, "zero_grad", unseen),
-            replaced(Tensor, "backward", unseen),
-            replaced(record_function, "__enter__", unseen),  # what each step begins with
+            replaced(Optimizer, "zero_grad", partial(_unseen, mode=mode)),
+            replaced(nn.Module, "zero_grad", partial(_unseen, mode=mode)),
+            replaced(Tensor, "backward", partial(_unseen, mode=mode)),
+            # What each step begins with.
+            replaced(record_function, "__enter__", partial(_unseen, mode=mode)),
         ):
             yield
     finally:
@@ -96,19 +88,25 @@ def training_unseen(
             depth = -1
 
 
-def _unseen(func: Callable, pause: Callable[[], bool], resume: Callable[[], None]) -> Callable:
+def _unseen(func: Callable, mode: TorchFunctionMode | None) -> Callable:
     @wraps(func)
     def method(*args: Any, **kwargs: Any) -> Any:
+        depth = _depth()
         # With arguments it may write (set_to_none=False) or make nodes (create_graph=True).
-        pauses = len(args) == 1 and not kwargs and pause()
-        try:
+        if not depth or len(args) != 1 or kwargs:
             return func(*args, **kwargs)
+        top = _pop()
+        if top is not mode:
+            _push(top)
+            return func(*args)
+        try:
+            return func(*args)
         finally:
-            if pauses:
-                resume()
+            if _depth() == depth - 1:
+                _push(top)
 
     return method
 
 
-UNSEEN = _unseen(Tensor.backward, lambda: False, lambda: None).__code__
+UNSEEN = _unseen(Tensor.backward, None).__code__
 """The code of the frames under which backward runs; their locals are those of a mode's frame."""

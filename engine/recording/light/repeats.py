@@ -67,6 +67,7 @@ class Repeats:
     ) -> None:
         self.noted = noted
         self.is_running = False
+        """Whether a call runs that is not looked into."""
         self._cuts, self._watch, self._looks = cuts, watch, looks
         self._alike = Remembered[dict[Hashable, Alike]]()
 
@@ -81,10 +82,12 @@ class Repeats:
             self._alike.set(module, known)
         given: list[Tensor] = []
         try:
-            kinds = [_kind(each, given) for each in args]
-            if kwargs:
-                kinds.append(_kind(kwargs, given))
-            key = place, module.training, torch.is_grad_enabled(), *kinds
+            if len(args) == 1 and type(args[0]) is Tensor and not kwargs:  # what runs most
+                given = [args[0]]
+                kinds = args[0].shape, args[0].dtype, args[0].requires_grad
+            else:
+                kinds = *[_kind(each, given) for each in args], _kind(kwargs, given)
+            key = place, module.training, torch.is_grad_enabled(), kinds
             alike = known.get(key)
         except (_OtherTensor, TypeError):
             return None
@@ -95,26 +98,22 @@ class Repeats:
             alike.is_unfit = any(map(_is_special, module.modules()))
         return None if alike.is_unfit else (alike, given)
 
-    def begin(self, alike: Alike, given: list[Tensor]) -> bool:
-        """Note a call, if it need not be looked into."""
+    def begin(self, alike: Alike, given: list[Tensor]) -> Repeat | None:
+        """Note a call, if it need not be looked into. After it, also if it has raised, its `end`
+        is to be set, and it is no longer running."""
         alike.calls += 1
         pattern = alike.pattern
         if pattern is None or alike.calls <= WHOLE_CALLS:
-            return False
+            return None
         if self._looks() if self._looks is not None else alike.calls % EVERY == 0:
-            return False
-        references = tuple(map(ref, given))
-        self.noted.append(Repeat(alike, pattern, references, next_sequence(), self._cuts))
+            return None
+        repeat = Repeat(alike, pattern, tuple(map(ref, given)), next_sequence(), self._cuts)
+        self.noted.append(repeat)
         self.is_running = True
-        return True
+        return repeat
 
-    def has_run(self) -> None:
-        """The noted call is over, perhaps because it raised."""
-        self.is_running, self.noted[-1].end = False, next_sequence()
-
-    def end(self, given: list[Tensor], result: object) -> None:
+    def end(self, repeat: Repeat, given: list[Tensor], result: object) -> None:
         """The noted call has returned `result`."""
-        repeat = self.noted[-1]
         alike, pattern = repeat.alike, repeat.pattern
         results = [result] if type(result) is Tensor else _tensors(result)
         nodes = pattern.end - pattern.first

@@ -11,7 +11,8 @@ MEASURE_INTERVAL_S = 2e-3
 """Each of the first steps gets a row of figures; later steps get at most one row per interval, so
 that measuring costs little even if steps are short. Epoch means are over all steps."""
 FREE_STEPS = 50
-MEASURED_SHARE = 0.02
+MEASURED_SHARE = 0.01
+SENT_SHARE = 0.005
 LONGEST_WAIT_S = 0.1
 """A busy machine may stop the measuring for a while: that must not leave a hole in the plots."""
 SPEED_WINDOW_S = 3.0

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
+from engine.control import Control
 from engine.handlers import holding
 from engine.loops.own_loop import OwnLoop
 from engine.protocol import (
@@ -423,13 +424,36 @@ def test_measuring_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) 
     budget = Budget()
     for step in range(FREE_STEPS):
         assert budget.takes(step)
-        budget.spend(0.0005)
-        budget.spend(0.0005)  # before the step, and after it
+        budget.spend(0.00025)
+        budget.spend(0.00025)  # before the step, and after it
     assert not budget.takes(FREE_STEPS)
-    now += 0.049  # one step cost 1 ms of 50; those before it leave no debt
+    now += 0.049  # one step cost 0.5 ms of 50; those before it leave no debt
     assert not budget.takes(FREE_STEPS)
     now += 0.002
     assert budget.takes(FREE_STEPS)
     budget.spend(10.0)
     now += 0.11
     assert budget.takes(FREE_STEPS + 1)
+
+
+def test_sending_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, cost, sent = 100.0, 0.0, []
+
+    def send(snapshot: LoopSnapshot) -> None:
+        nonlocal now
+        sent.append(snapshot.step)
+        now += cost
+
+    monkeypatch.setattr("engine.loops.own_loop.perf_counter", lambda: now)
+    loop = OwnLoop("loop", Control(), send)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))])
+    for number, (seconds, wait) in enumerate([(0.0001, 1 / 30), (0.0003, 0.06), (9.0, 0.1)], 1):
+        cost = seconds
+        loop.before_step(optimizer, False)
+        loop.after_step(optimizer, False)  # is sent, and takes `cost`
+        now += wait - 0.001
+        loop.before_step(optimizer, False)
+        loop.after_step(optimizer, False)
+        assert len(sent) == number
+        now += 0.002
+    assert sent == [1, 3, 5]
