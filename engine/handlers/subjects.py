@@ -47,6 +47,7 @@ from ..protocol import (
 from ..randomness import RandomStream
 from ..signatures import required_parameters
 from ..subjects.calls import calls_in
+from ..subjects.function import reached
 from ..subjects.initial_values import preview
 from ..subjects.python_file import objects_in
 from ..subjects.structure import (
@@ -223,7 +224,8 @@ def objective_of(
     validation = _value(lab, written.validation, subject.variables) if written.validation else None
     step = _step(lab, subject, written, data, training)
     logging = lab.console.namespace.lab.logging
-    return CodeObjective(step, data, validation, training.batch_size, logging)
+    known = [*reached(step), *subject.module.modules()]
+    return CodeObjective(step, data, validation, training.batch_size, logging, known)
 
 
 def _step(

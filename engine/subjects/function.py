@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dis
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import CellType, CodeType, FunctionType, MethodType
@@ -78,6 +78,18 @@ class FunctionModule(Parts):
     def extra_repr(self) -> str:
         function = self._function
         return getattr(function.func if isinstance(function, partial) else function, "__name__", "")
+
+
+def reached(value: object) -> Iterator[object]:
+    """The value, what it names as a function or holds as a collection, and what these name and
+    hold in turn; each once."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        value = waiting.pop(0)
+        if id(value) not in seen:
+            seen.add(id(value))
+            yield value
+            waiting += _named(value).values()
 
 
 def _tensors(module: nn.Module) -> set[tuple[str, int]]:

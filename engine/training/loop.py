@@ -128,6 +128,7 @@ class TrainingLoop:
         self._optimization.become(setup, self.total_steps)
         if objective is not self.objective:
             objective.to(self.device)
+            objective.metrics.restore(self.objective.metrics.states())
             self.objective = objective
 
     # -- training --------------------------------------------------------------------------------
@@ -185,11 +186,15 @@ class TrainingLoop:
     def _end_epoch(self) -> Iterator[None]:
         """Validate under eval() and no_grad, then begin the next epoch."""
         self.flush()
-        with modes_kept(self.model):
+        metrics = self.objective.metrics
+        of_epoch = metrics.figures()
+        with modes_kept(self.model), metrics.aside():
+            metrics.begin()
             totals = yield from self._validated()
+            of_validation = metrics.figures()
         self.epoch += 1
         self.batch = 0
-        row = self.metrics.end_epoch(self.epoch, self.step, totals)
+        row = self.metrics.end_epoch(self.epoch, self.step, totals, of_epoch, of_validation)
         loss = row.validation_loss if totals.samples else row.train_loss
         self._optimization.end_epoch(loss)
         if self.epoch < self.setup.epochs:
@@ -217,6 +222,7 @@ class TrainingLoop:
         at its beginning: the generators go back for it to the states of then."""
         if self.batch == 0:
             self.epoch_rng = self.random.state()
+            self.objective.metrics.begin()
             return self.objective.batches(self.epoch, 0)
         now = self.random.state()
         self.random.restore(self.epoch_rng)
@@ -295,6 +301,7 @@ class TrainingLoop:
             totals=self.metrics.totals,
             history=tuple(self.metrics.history),
             epoch_rows=tuple(self.metrics.epochs),
+            metrics=self.objective.metrics.states(),
             gradients=self._gradients(),
             **self._optimization.state(),
         )
@@ -323,3 +330,4 @@ class TrainingLoop:
         self.epoch, self.batch, self.step = saved.epoch, saved.batch, saved.step
         self.epoch_rng = saved.epoch_rng
         self.metrics.restore(saved.history, saved.epoch_rows, saved.totals)
+        self.objective.metrics.restore(saved.metrics)

@@ -239,7 +239,7 @@ class TrainingRun:
         self._flush()  # the figures of the last steps are computed from their gradients
         before = self._versions()
         gradients = self._gradients_in_use()
-        with self.loop.random.suspended():
+        with self.loop.random.suspended(), self.loop.objective.metrics.aside():
             yield
         for parameter, gradient in gradients:
             parameter.grad = gradient

@@ -157,7 +157,7 @@ class _Watched:
 
     def __init__(self, objective: Objective, losses: list[float]) -> None:
         self._objective, self._losses = objective, losses
-
+        self.metrics = objective.metrics
         self.validation_samples = 0  # validation is no part of the picture
         self.guess_accuracy = objective.guess_accuracy
         self.generators = objective.generators

@@ -16,6 +16,7 @@ from ...project.subject import Subject
 from ...protocol import EpochRow
 from ...tensors.plain import described, is_name, tensor_problem
 from ..figures.metrics import EpochTotals, StepRow
+from ..objectives.epoch_metrics import MetricStates
 
 FORMAT = 4
 Number = int | float
@@ -35,6 +36,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     `scheduler` and `scaler` are the numbers of their state_dicts. `gradients` are those that the
     next step uses, by the parameter's name: none in the usual order of a step's phases.
     `subject` refers to what is trained.
+    `metrics` are those that count over the current epoch.
     """
 
     run: str
@@ -53,6 +55,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: dict[str, Number | list[Number]] = {}
     scaler: dict[str, Number] = {}
     gradients: dict[str, Tensor] = {}
+    metrics: MetricStates = MetricStates({}, [])
 
 
 class FieldProblem(ValueError):
@@ -72,6 +75,7 @@ def encode(checkpoint: Checkpoint) -> dict[str, Any]:
     fields["history"] = torch.tensor([row[:-1] for row in checkpoint.history], dtype=torch.float64)
     fields["figures"] = [dict(row.figures) for row in checkpoint.history]
     fields["epoch_rows"] = [msgspec.structs.astuple(row) for row in checkpoint.epoch_rows]
+    fields["metrics"] = tuple(checkpoint.metrics)
     return fields
 
 
@@ -99,6 +103,7 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
         scheduler=_numbers(fields["scheduler"], "scheduler"),
         scaler=_numbers(fields["scaler"], "scaler"),
         gradients=_tensors(fields["gradients"], "gradients"),
+        metrics=_metrics(fields["metrics"]),
     )
 
 
@@ -153,14 +158,33 @@ def _optimizer(value: object) -> dict[str, Any]:
         _count(index, "optimizer.state, the number of a parameter")
         if not isinstance(state, dict):
             raise FieldProblem(at, f"a dict is expected, not {described(state)}")
-        for name, entry in state.items():
-            if not is_name(name):
-                raise FieldProblem(at, f"the name of an entry is {described(name)}")
-            for part in entry if isinstance(entry, list) else [entry]:  # LBFGS keeps lists
-                plain = part is None or isinstance(part, float | int)
-                if not plain and (reason := tensor_problem(part)):
-                    raise FieldProblem(f"{at}.{name}", reason)
+        _check_entries(state, at)
     return value
+
+
+def _check_entries(state: dict[Any, Any], at: str) -> None:
+    """Each is a tensor, a number, None, or a list of these, and has a name."""
+    for name, entry in state.items():
+        if not is_name(name):
+            raise FieldProblem(at, f"the name of an entry is {described(name)}")
+        for part in entry if isinstance(entry, list) else [entry]:  # LBFGS keeps lists
+            plain = part is None or isinstance(part, float | int)
+            if not plain and (reason := tensor_problem(part)):
+                raise FieldProblem(f"{at}.{name}", reason)
+
+
+def _metrics(value: object) -> MetricStates:
+    if not isinstance(value, tuple) or len(value) != 2 or not isinstance(value[1], list):
+        raise FieldProblem("metrics", f"names and states are expected, not {described(value)}")
+    names, states = _numbers(value[0], "metrics.names"), value[1]
+    for name, place in names.items():
+        if _count(place, f"metrics.names.{name}") >= len(states):
+            raise FieldProblem(f"metrics.names.{name}", f"there is no metric {place}")
+    for n, state in enumerate(states):
+        if not isinstance(state, dict):
+            raise FieldProblem(f"metrics[{n}]", f"a dict is expected, not {described(state)}")
+        _check_entries(state, f"metrics[{n}]")
+    return MetricStates(names, states)
 
 
 def _numbers(value: object, field: str) -> dict[str, Any]:

@@ -251,18 +251,27 @@ class Metrics:
             parts.append(torch.stack(torch._foreach_norm(gradients)).float())
         self._reduced.append(ReducedSteps(steps, bool(scores), torch.cat(parts)))
 
-    def end_epoch(self, epoch: int, step: int, validation: EpochTotals) -> EpochRow:
-        """Add the row of epoch `epoch` (1-based), and reset the totals. `flush` must be called
-        before."""
+    def end_epoch(
+        self,
+        epoch: int,
+        step: int,
+        validation: EpochTotals,
+        of_epoch: Mapping[str, float] = {},
+        of_validation: Mapping[str, float] = {},
+    ) -> EpochRow:
+        """Add the row of epoch `epoch` (1-based), and reset the totals. `of_epoch` and
+        `of_validation` are figures of the whole epoch. `flush` must be called before."""
         loss, accuracy, figures = self.totals.means()
         validation_loss, validation_accuracy, validation_figures = validation.means()
+        figures |= of_epoch
+        validation_figures |= of_validation
         row = EpochRow(
             epoch=epoch,
             step=step,
             train_loss=loss,
-            train_accuracy=accuracy,
+            train_accuracy=figures.pop(ACCURACY, accuracy),
             validation_loss=validation_loss,
-            validation_accuracy=validation_accuracy,
+            validation_accuracy=validation_figures.pop(ACCURACY, validation_accuracy),
             train_figures=figures,
             validation_figures=validation_figures,
         )

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ...errors import LabError
 from .batches import batches_of, generators_of, in_order, length_of, moved, samples_in, skipped
+from .epoch_metrics import EpochMetrics, is_metric
 from .objective import Outcome
 
 STEP_FILE = "<step>"
@@ -31,8 +32,9 @@ class CodeObjective:
 
     `step(batch)` runs the model and returns the loss, a scalar with a graph, or a dict of numbers
     with the key `loss`. `logging()` is a context that gives the figures which code names in it by
-    `lab.log`; they stand beside those that the step returns. Batches are moved to the run's device.
-    Raises LabError for data that has no batches.
+    `lab.log`; they stand beside those that the step returns. `reached` are the values that the step
+    can reach: those of them that are metrics may be figures too. Batches are moved to the run's
+    device. Raises LabError for data that has no batches.
     """
 
     guess_accuracy = nan
@@ -44,7 +46,9 @@ class CodeObjective:
         validation: object | None,
         batch_size: int,
         logging: Callable[[], Logging] = lambda: nullcontext({}),
+        reached: Iterable[object] = (),
     ) -> None:
+        self.metrics = EpochMetrics(reached)
         self._step, self._logging = step, logging
         self._batches = batches_of(data, batch_size)
         self._validation: Iterable[Any] = (
@@ -60,6 +64,7 @@ class CodeObjective:
 
     def to(self, device: torch.device) -> None:
         self._device = device
+        self.metrics.to(device)
 
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
         return (moved(batch, self._device) for batch in skipped(self._batches, first))
@@ -75,14 +80,17 @@ class CodeObjective:
 
     def outcome(self, batch: Any) -> Outcome:
         with self._logging() as logged:
-            outcome = outcome_of(self._step(batch), samples_in(batch))
+            result = self._step(batch)
+            self.metrics.take(result)
+            outcome = outcome_of(result, samples_in(batch))
         device = outcome.loss.device
         named = {name: _number(name, value, device) for name, value in logged.items()}
         return outcome._replace(figures={**named, **outcome.figures}) if named else outcome
 
 
 def outcome_of(result: object, samples: int) -> Outcome:
-    """What a step returned. Raises LabError unless it is a loss, or figures with a loss."""
+    """What a step returned, without metrics of the epoch. Raises LabError unless it is a loss, or
+    figures with a loss."""
     figures = dict(result) if isinstance(result, Mapping) else {LOSS: result}
     if LOSS not in figures:
         names = ", ".join(map(str, figures)) or "nothing"
@@ -100,7 +108,11 @@ def outcome_of(result: object, samples: int) -> Outcome:
             "The step's loss has no graph, so no gradient can be computed.",
             hint="Do not detach it, and compute it with gradients on.",
         )
-    numbers = {str(name): _number(name, value, loss.device) for name, value in figures.items()}
+    numbers = {
+        str(name): _number(name, value, loss.device)
+        for name, value in figures.items()
+        if not is_metric(value)
+    }
     return Outcome(loss.reshape(()) if loss.ndim else loss, samples, figures=numbers)
 
 

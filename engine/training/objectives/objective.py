@@ -12,6 +12,7 @@ from ...datasets.dataset import epoch_order
 from ...datasets.load import load_dataset
 from ...project.document import ParamValue, TrainingSetup
 from ..components.losses import make_loss
+from .epoch_metrics import EpochMetrics
 
 RMSE = "RMSE"
 """A figure of this name is the root of a mean of squares, also over an epoch."""
@@ -70,8 +71,10 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
 class Objective(Protocol):
     """`validation_samples` is 0 without validation data. `guess_accuracy` is the validation
     accuracy of always guessing the most frequent class; NaN for a task without classes.
-    `generators` are those of the data's own, from which batches draw besides the global ones."""
+    `generators` are those of the data's own, from which batches draw besides the global ones.
+    `metrics` count over a whole epoch."""
 
+    metrics: EpochMetrics
     validation_samples: int
     guess_accuracy: float
     generators: tuple[torch.Generator, ...]
@@ -118,6 +121,7 @@ class CatalogueObjective:
         loss: str = "",
         loss_params: Mapping[str, ParamValue] | None = None,
     ) -> None:
+        self.metrics = EpochMetrics()
         self.loss_fn = make_loss(loss or setup.loss, loss_params or {})
         self.dataset = load_dataset(setup.data)
         self.validation_samples = len(self.dataset.y_val)

@@ -20,6 +20,28 @@ _TARGETS = ("labels", "label", "target", "targets", "y")
 """A batch that is a dict has its target under one of these keys."""
 
 
+_R2 = """
+
+class R2:
+    # The share of the variance of y that is explained, over a whole epoch
+    sums = 0
+
+    def reset(self):
+        self.sums = 0
+
+    def update(self, prediction, y):
+        y, error = y.cpu().double(), (prediction - y).cpu().double()
+        self.sums = self.sums + torch.stack([torch.ones_like(y), y, y**2, error**2]).sum(1)
+
+    def compute(self):
+        count, total, squares, errors = self.sums
+        return (1 - errors / (squares - total**2 / count)).mean()
+
+
+r2 = R2()
+"""
+
+
 @dataclass(frozen=True)
 class UsualStep:
     """`task` is its name ("classification"), `source` the Python of `def step(batch)`."""
@@ -69,7 +91,8 @@ def write_step(model: nn.Module, batch: Any) -> UsualStep:
             hint=_WRITE,
         )
     task, lines = found
-    return UsualStep(task, _source([parts.line, f"prediction = model({parts.call})", *lines]))
+    source = _source([parts.line, f"prediction = model({parts.call})", *lines])
+    return UsualStep(task, source + (_R2 if "r2." in source else ""))
 
 
 def described(value: Any) -> str:
@@ -168,8 +191,12 @@ def _of_floats(y: Tensor, squeezed: list[str]) -> tuple[str, list[str]]:
     if y.ndim == 2 and y.shape[1] > 1 and bool(((y == 0) | (y == 1)).all()):
         loss = "loss = F.binary_cross_entropy_with_logits(prediction, y)"
         return "multi-label classification", [loss, _with_accuracy("(prediction > 0)")]
-    rmse = 'return {"loss": loss, "RMSE": loss.detach().sqrt()}'
-    return "regression", [*squeezed, "loss = F.mse_loss(prediction, y)", rmse]
+    loss = "loss = F.mse_loss(prediction, y)"
+    if y.ndim > 2:
+        return "regression", [loss, 'return {"loss": loss, "RMSE": loss.detach().sqrt()}']
+    update = "r2.update(prediction.detach(), y)"
+    figures = 'return {"loss": loss, "RMSE": loss.detach().sqrt(), "R2": r2}'
+    return "regression", [*squeezed, loss, update, figures]
 
 
 def _pairs(prediction: Any, y: Tensor) -> tuple[str, list[str]] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from math import isfinite
 from typing import Any
 
@@ -130,11 +131,13 @@ class TrainingStep:
         def closure() -> Tensor:
             self._zero_grad()
             first = len(self.outcomes)
-            for batch in self.batches:
-                self._batch = batch
-                self._forward()
-                self._loss()
-                self._backward()
+            # A batch counts once for the metrics of the epoch.
+            with self._objective.metrics.aside() if first else nullcontext():
+                for batch in self.batches:
+                    self._batch = batch
+                    self._forward()
+                    self._loss()
+                    self._backward()
             gradients = self.optimization.clip(self._measured)
             if not first:
                 self.gradients = gradients

@@ -27,9 +27,10 @@ _VALIDATION_TIP = (
 )
 _STEP_TIP = (
     "The function step(batch): it runs the model and returns the loss, a scalar, or a dict of"
-    " figures with “loss” among them. Each figure gets a plot, and so does"
-    " lab.log(name=value). It sees model, torch, nn, F and the names of your code. Ctrl+Enter takes"
-    " an edit over."
+    " figures with “loss” among them. Each figure gets a plot, and so does lab.log(name=value). A"
+    " figure may be a metric, an object with update, compute and reset, such as torchmetrics has:"
+    " it is computed over each epoch. It sees model, torch, nn, F and the names of your code."
+    " Ctrl+Enter takes an edit over."
 )
 _STEP_LINES = 9
 _NO_NAMES = "loader, or data.py:loader"
