@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ from ..training.objectives.batches import batches_of, generators_of
 from ..training.objectives.code_objective import CodeObjective, Step, compile_step
 from ..training.objectives.objective import CatalogueObjective
 from ..training.objectives.objective import Objective as RunObjective
-from ..training.objectives.usual_steps import described, write_step
+from ..training.objectives.usual_steps import described, usual_call, write_step
 from .console import output_of
 from .holding import seen_and_held
 
@@ -116,13 +116,11 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
     batch, calls, unrun = "", {}, ""
     if isinstance(subject, CanvasModel) or command.objective.data:
         try:
-            objective = objective_of(
-                lab, subject, command.objective, command.model, command.training
-            )
-            with running(lab, command.training, objective.generators):
-                first = first_batch(objective.batches(0, 0))
+            batches, generators, run = _run_of(lab, subject, command)
+            with running(lab, command.training, generators):
+                first = first_batch(batches())
                 batch = described(first)
-                calls = calls_in(subject.module, lambda: objective.outcome(first))
+                calls = calls_in(subject.module, run(first))
         except LabError as error:
             unrun = f"{error} {error.hint}".strip()
         except Exception as error:  # the user's code may raise anything
@@ -142,6 +140,26 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
     )
     weights = weight_rows(subject.module, optimizers)
     yield from structure_in_parts(whole, module_rows(subject.module, calls), weights)
+
+
+def _run_of(
+    lab: Lab, subject: CanvasModel | CodeModel, command: ReadStructureCommand
+) -> tuple[Callable[[], Iterable[Any]], Sequence[torch.Generator], Callable[[Any], Callable]]:
+    """Batches, the generators from which they draw, and what runs one. Where the program would
+    write the step, the model runs by itself: to write a step is one run more of the user's code.
+    Raises as `objective_of` does."""
+    training, written = command.training, command.objective
+    is_own = isinstance(subject, CodeModel) and inspect.isfunction(subject.variables.get("step"))
+    if isinstance(subject, CodeModel) and not written.step and not is_own:
+        batches = batches_of(_value(lab, written.data, subject.variables), training.batch_size)
+        run = functools.partial(usual_call, subject.module)
+        return lambda: batches, generators_of(batches), run
+    objective = objective_of(lab, subject, written, command.model, training)
+    return (
+        lambda: objective.batches(0, 0),
+        objective.generators,
+        lambda batch: functools.partial(objective.outcome, batch),
+    )
 
 
 def watch(lab: Lab, command: WatchCommand) -> Iterator[Snapshot]:

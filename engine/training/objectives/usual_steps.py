@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +93,15 @@ def write_step(model: nn.Module, batch: Any) -> UsualStep:
     task, lines = found
     source = _source([parts.line, f"prediction = model({parts.call})", *lines])
     return UsualStep(task, source + (_R2 if "r2." in source else ""))
+
+
+def usual_call(model: nn.Module, batch: Any) -> Callable[[], object]:
+    """Runs the model on the batch as the usual steps do; a triplet one by one."""
+    takes = _takes(model)
+    if _is_triplet(batch) and takes == 1:
+        return lambda: [model(part) for part in batch]
+    parts = _taken_apart(batch, takes)
+    return lambda: model(*parts.args, **parts.kwargs)
 
 
 def described(value: Any) -> str:

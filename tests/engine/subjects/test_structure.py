@@ -10,7 +10,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from app.templates import load_template
 from engine.project.subject import ConsoleSubject, Objective
-from engine.protocol import ReadStructureCommand, RunCellCommand, StructureSnapshot
+from engine.protocol import (
+    OutputSnapshot,
+    ReadStructureCommand,
+    RunCellCommand,
+    StructureSnapshot,
+)
 from engine.subjects import structure
 from engine.subjects.calls import calls_in
 from engine.subjects.structure import BINS, module_rows, totals, weight_rows
@@ -298,6 +303,45 @@ def test_code_runs_a_step_if_it_has_data_and_tells_why_it_cannot(ask):
     assert "RuntimeError: mat1 and mat2" in answer.unrun and len(answer.weights) == 2
     (answer,) = ask(ReadStructureCommand(subject=subject, objective=Objective(data="[]")))
     assert answer.unrun.startswith("The data has no batch.")
+
+
+COUNTED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.runs = nn.Linear(3, 2), []
+    def forward(self, x):
+        print("a run")
+        self.runs.append(self.training)
+        return self.layer(x)
+net = Net()
+x, y, positive = torch.randn(6, 3), torch.randn(6, 2), torch.randn(6, 3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "step", "calls"),
+    [
+        ("(x, y)", "", 1),
+        ("(x, positive, x)", "", 3),
+        ("(x, y)", "def step(batch): return model(batch[0]).sum() + model(batch[0]).sum()", 2),
+    ],
+)
+def test_the_users_code_runs_twice_to_count_and_to_time_and_prints_once(
+    lab, ask, data, step, calls
+):
+    told = []
+    lab.emit = told.append
+    ask(RunCellCommand(source=COUNTED))
+    command = ReadStructureCommand(
+        subject=ConsoleSubject("net"), objective=Objective(data, "", step)
+    )
+    (answer,) = ask(command)
+    assert answer.unrun == "" and answer.modules[1].call_count == calls
+    assert answer.modules[1].macs == calls * 6 * 3 * 2
+    assert lab.console.namespace.variables["net"].runs == [True] * 2 * calls
+    printed = "".join(each.text for each in told if isinstance(each, OutputSnapshot))
+    assert printed == "a run\n" * calls
 
 
 def test_a_large_structure_comes_in_parts(ask, monkeypatch):
