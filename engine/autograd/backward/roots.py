@@ -210,6 +210,15 @@ class ConsoleSubject(Subject):
         """Parameters of the modules that have some under the roots, and leaves whose names stand in
         the cells that made the graph."""
         reached = {id(t) for t in self.shown.values()}
+        others = {
+            name: t
+            for name, t in named.items()
+            if t.is_leaf
+            and (t.requires_grad or isinstance(t, nn.Parameter))
+            and id(t) not in reached
+        }
+        if not others:
+            return others
         modules = {owners[key].partition(".")[0] for key in reached if key in owners}
         calls = filter(None, map(self.provenance.call, graph.nodes))
         cells = {call.place[0] for call in calls if call.place is not None}
@@ -220,11 +229,8 @@ class ConsoleSubject(Subject):
         }
         return {
             name: t
-            for name, t in named.items()
-            if t.is_leaf
-            and (t.requires_grad or isinstance(t, nn.Parameter))
-            and id(t) not in reached
-            and (name in words or owners.get(id(t), "").partition(".")[0] in modules)
+            for name, t in others.items()
+            if name in words or owners.get(id(t), "").partition(".")[0] in modules
         }
 
     def defaults(self) -> AbstractContextManager[None]:
