@@ -6,13 +6,16 @@ A DataLoader would cost more than a training step of a small model.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, nan
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from ..project.document import Column
+from ..project.document import Column, Loading
+from .transforms import generator_of
+
+_INDEXED = Loading()
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +26,7 @@ class Dataset:
     is empty for numbers (y is float32 (N, T)). `target_scale` (T,) is what numbers were divided by
     to standardise them, else 1. `columns` names the elements of a table's sample, `roles` the
     columns of its file. `skipped` says what of the source was left out. `x_val` may be empty.
+    `drawn` are the transforms that each training batch gets, `transform(x, generator)`.
     """
 
     name: str
@@ -36,6 +40,8 @@ class Dataset:
     columns: tuple[str, ...] = ()
     roles: tuple[tuple[str, Column], ...] = ()
     skipped: tuple[str, ...] = ()
+    loading: Loading = _INDEXED
+    drawn: tuple[partial[Tensor], ...] = ()
 
     def __len__(self) -> int:
         return len(self.y_train)
@@ -54,7 +60,26 @@ class Dataset:
 
     def batches(self, batch_size: int) -> int:
         """The number of batches in an epoch; the last one may be smaller."""
+        if self.loading.drop_last:
+            return len(self) // batch_size
         return ceil(len(self) / batch_size)
+
+    def order(self, seed: int, epoch: int) -> Tensor:
+        """The rows of the samples of an epoch, in the order in which training takes them: int64
+        (N,), on the CPU. It depends only on the arguments, so a resumed run gets the same."""
+        if self.loading.balanced:
+            return balanced_order(self.y_train.cpu(), seed, epoch)
+        if self.loading.shuffle:
+            return epoch_order(len(self), seed, epoch)
+        return torch.arange(len(self))
+
+    def transformed(self, x: Tensor, seed: int, epoch: int, batch: int) -> Tensor:
+        """The samples of a training batch, x (B, *sample_shape), as the model gets them."""
+        if self.drawn:
+            generator = generator_of(seed, epoch, batch)
+            for transform in self.drawn:
+                x = transform(x, generator)
+        return x
 
     def train_batch(
         self, index: int, batch_size: int, seed: int, epoch: int = 0
@@ -65,13 +90,14 @@ class Dataset:
         """
         count = self.batches(batch_size)
         if not 0 <= index < count:
+            there = f"batches 0 to {count - 1}" if count else "not one whole batch"
             raise IndexError(
                 f"Batch {index} does not exist: {len(self):,} samples in batches of "
-                f"{batch_size} are batches 0 to {count - 1}."
+                f"{batch_size} are {there}."
             )
-        order = epoch_order(len(self), seed, epoch)
+        order = self.order(seed, epoch)
         rows = order[index * batch_size : (index + 1) * batch_size].to(self.x_train.device)
-        return self.x_train[rows], self.y_train[rows]
+        return self.transformed(self.x_train[rows], seed, epoch, index), self.y_train[rows]
 
     def to(self, device: torch.device) -> Dataset:
         """Return this data set on `device`; for CUDA it is copied from pinned memory."""
@@ -98,6 +124,12 @@ def epoch_order(samples: int, seed: int, epoch: int) -> Tensor:
 
     It depends only on its arguments, so a resumed run gets the same batches.
     """
-    mixed = np.random.SeedSequence([seed % 2**64, epoch]).generate_state(1, np.uint64)
-    generator = torch.Generator().manual_seed(int(mixed[0]))
-    return torch.randperm(samples, generator=generator)
+    return torch.randperm(samples, generator=generator_of(seed, epoch))
+
+
+def balanced_order(labels: Tensor, seed: int, epoch: int) -> Tensor:
+    """Return as many rows as there are labels (N,), int64, drawn with replacement, where each class
+    has the same chance: as torch's WeightedRandomSampler with weights 1 / samples of the class."""
+    weights = 1 / labels.bincount().double()
+    generator = generator_of(seed, epoch)
+    return torch.multinomial(weights[labels], len(labels), replacement=True, generator=generator)

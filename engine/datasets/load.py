@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -12,12 +13,13 @@ import numpy as np
 import torch
 
 from ..project import catalogue
-from ..project.document import DataSetup, ParamValue
+from ..project.document import DataSetup, Loading, ParamValue, Transform, replace
 from . import arrays, bundled, cifar, idx, images, points, table, text
 from .dataset import Dataset
 from .preparing import filled, scale_of, standardised
 from .samples import DataProblem, Samples
 from .split import split
+from .transforms import DRAWN, NORMALIZE, normalized
 
 _MAKERS: dict[str, Callable[..., Samples]] = {
     "digits": bundled.digits,
@@ -47,10 +49,51 @@ def load_dataset(setup: DataSetup) -> Dataset:
     Raises DataProblem for an unknown kind or parameter, a value out of range, a split that cannot
     be made, and data that cannot be used.
     """
-    encoded = msgspec.json.encode(setup, order="deterministic")
-    if setup.kind in _READERS:
-        return _read(encoded, _stamp(setup))
-    return _made(encoded)
+    source = replace(setup, transforms=(), loading=Loading())
+    encoded = msgspec.json.encode(source, order="deterministic")
+    is_read = setup.kind in _READERS
+    data = _read(encoded, _stamp(setup)) if is_read else _made(encoded)
+    if source == setup:
+        return data
+    return _prepared(data, setup.loading, msgspec.json.encode(setup.transforms))
+
+
+@lru_cache(maxsize=2)  # one that is normalized is a copy
+def _prepared(data: Dataset, loading: Loading, encoded: bytes) -> Dataset:
+    """The data set with transforms, and with batches as `loading` says. Raises DataProblem."""
+    if loading.balanced and (not data.classes or data.y_train.ndim > 1):
+        raise DataProblem(
+            "Balanced batches need targets that are classes, one a sample.",
+            hint="Turn balanced off.",
+        )
+    drawn, x_train, x_val = [], data.x_train, data.x_val
+    for transform in msgspec.json.decode(encoded, type=tuple[Transform, ...]):
+        arguments = _transform_arguments(transform, data)
+        if transform.kind == NORMALIZE:
+            x_train, x_val = (normalized(x, data.x_train) for x in (data.x_train, data.x_val))
+        else:
+            drawn.append(partial(DRAWN[transform.kind], **arguments))
+    return dataclasses.replace(
+        data, x_train=x_train, x_val=x_val, loading=loading, drawn=tuple(drawn)
+    )
+
+
+def _transform_arguments(transform: Transform, data: Dataset) -> dict[str, ParamValue]:
+    """Raises DataProblem for a transform that the samples cannot have."""
+    known = catalogue.transforms().get(transform.kind)
+    if known is None:
+        raise DataProblem(f"There is no transform {transform.kind!r}.")
+    if not data.x_train.is_floating_point():
+        raise DataProblem(
+            f"{transform.kind} changes numbers, and the samples are ids of characters.",
+            hint=f"Take {transform.kind} off.",
+        )
+    if known.images and len(data.sample_shape) != 3:
+        raise DataProblem(
+            f"{transform.kind} takes images (C, H, W), and a sample has shape {data.sample_shape}.",
+            hint=f"Take {transform.kind} off.",
+        )
+    return _checked(transform.kind, known.params, transform.params)
 
 
 def _stamp(setup: DataSetup) -> tuple:
@@ -132,19 +175,23 @@ def arguments_of(kind: str, params: dict[str, ParamValue]) -> dict:
     kinds = catalogue.datasets()
     if kind not in kinds:
         raise DataProblem(f"There is no data set {kind!r}.", hint=f"There are {', '.join(kinds)}.")
-    schema = {param.name: param for param in kinds[kind].params}
+    return _checked(f"Data set {kind}", kinds[kind].params, params)
+
+
+def _checked(
+    owner: str, known: Iterable[catalogue.Param], params: dict[str, ParamValue]
+) -> dict[str, ParamValue]:
+    schema = {param.name: param for param in known}
     unknown = [name for name in params if name not in schema]
     if unknown:
-        known = ", ".join(schema) or "none"
-        raise DataProblem(
-            f"Data set {kind} has no parameter {unknown[0]!r}.", hint=f"It has {known}."
-        )
+        names = ", ".join(schema) or "none"
+        raise DataProblem(f"{owner} has no parameter {unknown[0]!r}.", hint=f"It has {names}.")
     values = {name: param.default for name, param in schema.items()}
     for name, value in params.items():
         try:
             values[name] = catalogue.parse_value(schema[name], value)
         except ValueError as error:
-            raise DataProblem(f"Data set {kind}, {name}: {error}") from error
+            raise DataProblem(f"{owner}, {name}: {error}") from error
     return values
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from ..datasets.dataset import Dataset
+from ..datasets.dataset import Dataset, balanced_order, epoch_order
+from ..datasets.transforms import generator_of
 from ..project.document import ParamValue, TrainingSetup
 from ..project.steps.order import Phase, split_order
 from ..training.components.schedulers import scheduler_arguments
@@ -33,13 +35,8 @@ from pathlib import Path
 import numpy as np
 '''
 
-_LOOP = '''
-def epoch_order(samples, epoch):
-    """The order of the samples in an epoch: it depends on the seed and the epoch only."""
-    mixed = np.random.SeedSequence([{seed}, epoch]).generate_state(1, np.uint64)
-    generator = torch.Generator().manual_seed(int(mixed[0]))
-    return torch.randperm(samples, generator=generator)
-
+_LOOP = """
+{functions}
 
 def slices(x, y):
     for start in range(0, len(y), {batch_size}):
@@ -60,14 +57,14 @@ def train(model, data):
 {made}    torch.manual_seed({seed})
     for epoch in range({epochs}):
         model.train()
-        order = epoch_order(len(y_train), epoch)
-        batches = slices(x_train[order], y_train[order])
+        order = {order}
+        batches = {batches}
         total = 0.0
 {steps}        model.eval()
         with torch.no_grad(){autocast}:
             losses = [(loss_of(model(x), y).item(), len(y)) for x, y in slices(x_val, y_val)]
         validation = sum(loss * n for loss, n in losses) / max(1, len(y_val))
-        training = total / len(y_train)
+        training = total / len(order)
         print(f"epoch {{epoch + 1}}: loss {{training:.6f}}, validation {{validation:.6f}}")
 {after_epoch}
 
@@ -86,7 +83,7 @@ def main():
 
 if __name__ == "__main__":
     main()
-'''
+"""
 
 
 def script_of(
@@ -104,11 +101,24 @@ def script_of(
     scaled = setup.precision == "float16"
     mixed = setup.precision != "float32"
     head, _, _ = code.partition("\nif __name__")
-    head = head[head.index("import torch") :]
+    head = head[head.index("import torch") :].replace(
+        "from torch import nn", "from torch import Tensor, nn", 1
+    )
     made = ["    scaler = torch.amp.GradScaler(device.type)\n"] if scaled else []
     if setup.schedule.kind:
         made.append(f"    scheduler = {_scheduler(setup, steps)}\n")
+    order = "torch.arange(len(y_train))"
+    if dataset.loading.balanced:
+        order = f"balanced_order(y_train.cpu(), {setup.seed}, epoch)"
+    elif dataset.loading.shuffle:
+        order = f"epoch_order(len(y_train), {setup.seed}, epoch)"
+    if dataset.loading.drop_last:
+        order += f"[:{dataset.batches(setup.batch_size) * setup.batch_size}]"
+    batches = "slices(x_train[order], y_train[order])"
     loop = _LOOP.format(
+        functions=_functions(dataset, setup.seed),
+        order=order,
+        batches=f"transformed({batches}, epoch)" if dataset.drawn else batches,
         seed=setup.seed,
         batch_size=setup.batch_size,
         epochs=setup.epochs,
@@ -145,6 +155,28 @@ def save_script(
 
 def _beside(path: Path) -> Path:
     return path.with_suffix(".data.pt")
+
+
+def _functions(dataset: Dataset, seed: int) -> str:
+    """The functions that make the batches of an epoch: those that a run has."""
+    used: list[Callable] = [t.func for t in dataset.drawn]
+    if dataset.loading.balanced:
+        used.append(balanced_order)
+    elif dataset.loading.shuffle:
+        used.append(epoch_order)
+    sources = dict.fromkeys([generator_of, *used]) if used else {}
+    made = [inspect.getsource(function) for function in sources]
+    if dataset.drawn:
+        lines = [
+            "def transformed(batches, epoch):",
+            "    for number, (x, y) in enumerate(batches):",
+            f"        generator = generator_of({seed}, epoch, number)",
+        ]
+        for transform in dataset.drawn:
+            call = _call(transform.func.__name__, "x, generator", transform.keywords)
+            lines.append(f"        x = {call}")
+        made.append("\n".join([*lines, "        yield x, y\n"]))
+    return "\n\n".join(made)
 
 
 def _call(name: str, first: str, params: Mapping[str, ParamValue]) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .document import Block, ParamValue
-from .kinds import BlockKind, DatasetKind, Param, ParamType, Port
+from .kinds import BlockKind, DatasetKind, Param, ParamType, Port, TransformKind
 from .values import parse_value
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Param",
     "ParamType",
     "Port",
+    "TransformKind",
     "arguments",
     "datasets",
     "defaults",
@@ -34,6 +35,7 @@ __all__ = [
     "parse_value",
     "ports",
     "schedulers",
+    "transforms",
 ]
 
 
@@ -47,6 +49,7 @@ class Catalogue(Struct, frozen=True):
     optimizers: dict[str, tuple[Param, ...]]
     schedulers: dict[str, tuple[Param, ...]]
     datasets: dict[str, DatasetKind]
+    transforms: dict[str, TransformKind]
 
 
 @cache
@@ -124,3 +127,8 @@ def schedulers() -> dict[str, tuple[Param, ...]]:
 def datasets() -> dict[str, DatasetKind]:
     """Return the built-in data sets by key."""
     return _catalogue().datasets
+
+
+def transforms() -> dict[str, TransformKind]:
+    """Return the changes of samples by name (`"RandomCrop"`)."""
+    return _catalogue().transforms

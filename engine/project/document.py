@@ -74,12 +74,35 @@ class Column(Struct, frozen=True, forbid_unknown_fields=True):
     type: Literal["auto", "number", "category"] = "auto"
 
 
+class Transform(Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of the samples, by its name in the catalogue (`"RandomCrop"`)."""
+
+    kind: str
+    params: dict[str, ParamValue] = {}
+
+
+class Loading(Struct, frozen=True, forbid_unknown_fields=True):
+    """How training takes its batches. `shuffle`: in another order each epoch; `balanced`: drawn
+    with replacement, each class as often; `drop_last`: without a last batch that is smaller.
+
+    With `workers`, torch's DataLoader reads the samples one by one, in that many processes beside
+    (0: in the engine), `prefetch_factor` batches ahead in each; without, batches are indexed."""
+
+    shuffle: bool = True
+    balanced: bool = False
+    drop_last: bool = False
+    workers: int | None = None
+    prefetch_factor: int = 2
+    pin_memory: bool = False
+
+
 class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
     """Which data set, its own parameters, and the fraction (0 to 1) held out for validation, drawn
     with `split_seed`; `stratified` keeps the share of each class.
 
     `path` is the file or folder of a kind that is read from one; `columns` are those of a table
-    that the user gave a role or a type. The data itself is never in a project.
+    that the user gave a role or a type. The data itself is never in a project. `transforms` change
+    the samples that training gets.
     """
 
     kind: str = "digits"
@@ -89,6 +112,8 @@ class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
     stratified: bool = True
     path: str = ""
     columns: dict[str, Column] = {}
+    transforms: tuple[Transform, ...] = ()
+    loading: Loading = Loading()
 
 
 class Schedule(Struct, frozen=True, forbid_unknown_fields=True):

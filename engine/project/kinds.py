@@ -96,3 +96,12 @@ class DatasetKind(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     source: Literal["", "file", "folder", "file or folder"] = ""
     suffixes: tuple[str, ...] = ()
     params: tuple[Param, ...] = ()
+
+
+class TransformKind(Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of the samples; of `images`, of shape (C, H, W), only."""
+
+    key: str
+    summary: str
+    images: bool = False
+    params: tuple[Param, ...] = ()

@@ -7,11 +7,11 @@ behind need not look again.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from . import catalogue, limits
-from .document import Block, Model, ParamValue, Project, TrainingSetup, ViewState
+from .document import Block, Model, ParamValue, Project, TrainingSetup, Transform, ViewState
 from .limits import HOLD_LIMITS
 from .names import identifier_problem
 from .steps.order import order_problem
@@ -125,6 +125,11 @@ def _check_training(setup: TrainingSetup) -> None:
     for name in setup.data.columns:
         _check_text(name, f"{at}.data.columns")
     _check_between(setup.data.split_seed, 0, limits.MAX_SEED, f"{at}.data.split_seed")
+    _check_transforms(setup.data.transforms, f"{at}.data.transforms")
+    loading = setup.data.loading
+    _check_between(loading.workers or 0, 0, limits.MAX_WORKERS, f"{at}.data.loading.workers")
+    most = limits.MAX_PREFETCH
+    _check_between(loading.prefetch_factor, 1, most, f"{at}.data.loading.prefetch_factor")
     _known(catalogue.losses(), setup.loss, "loss", f"{at}.loss")
     options = _known(catalogue.optimizers(), setup.optimizer, "optimizer", f"{at}.optimizer")
     _check_params(setup.optimizer_params, options, setup.optimizer, f"{at}.optimizer_params")
@@ -143,6 +148,14 @@ def _check_training(setup: TrainingSetup) -> None:
         raise FileProblem(problem, f"{at}.order")
     for field in HOLD_LIMITS:
         _check_between(getattr(setup.hold, field), 0, HOLD_LIMITS[field], f"{at}.hold.{field}")
+
+
+def _check_transforms(transforms: Sequence[Transform], at: str) -> None:
+    if len(transforms) > limits.MAX_TRANSFORMS:
+        raise FileProblem(f"At most {limits.MAX_TRANSFORMS} transforms are allowed.", at)
+    for i, each in enumerate(transforms):
+        kind = _known(catalogue.transforms(), each.kind, "transform", f"{at}[{i}].kind")
+        _check_params(each.params, kind.params, each.kind, f"{at}[{i}].params")
 
 
 def _check_subject(subject: Subject) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from .catalogue import Catalogue
 from .document import ParamValue
-from .kinds import BlockKind, Call, DatasetKind, Param, Port
+from .kinds import BlockKind, Call, DatasetKind, Param, Port, TransformKind
 
 PATH = Path(__file__).with_name("catalogue.toml")
 _NAMESPACES: dict[str, tuple[str, Call]] = {
@@ -73,6 +73,7 @@ class Table(Struct, frozen=True):
     optimizers: dict[str, ClassRow]
     schedulers: dict[str, ClassRow]
     datasets: dict[str, DatasetKind]
+    transforms: dict[str, TransformKind]
     bounds: tuple[Bounds, ...]
 
 
@@ -91,10 +92,6 @@ def read(text: str) -> Table:
         name: checked(Param, {"name": name, **line}, PATH, name)
         for name, line in found["parameters"].items()
     }
-    datasets = {}
-    for key, line in found["datasets"].items():
-        line = {"key": key, **line, "params": _named(line.get("params", ()), ours, key)}
-        datasets[key] = checked(DatasetKind, line, PATH, key)
     return Table(
         rows=tuple(
             _row(group, key, line, ours)
@@ -103,7 +100,8 @@ def read(text: str) -> Table:
         ),
         optimizers=_classes(found["optimizers"]),
         schedulers=_classes(found["schedulers"]),
-        datasets=datasets,
+        datasets=_kinds(DatasetKind, found["datasets"], ours),
+        transforms=_kinds(TransformKind, found["transforms"], ours),
         bounds=checked(tuple[Bounds, ...], found["bounds"], PATH, "bounds"),
     )
 
@@ -121,6 +119,17 @@ def checked(form: type[Form], fields: object, path: Path, row: str) -> Form:
         return msgspec.convert(fields, form)
     except msgspec.ValidationError as error:
         raise TableProblem(f"{path.name}, {row}: {error}.") from error
+
+
+def _kinds(
+    form: type[Form], lines: Mapping[str, Any], ours: Mapping[str, Param]
+) -> dict[str, Form]:
+    """The rows of what has parameters of our own only."""
+    found = {}
+    for key, line in lines.items():
+        line = {"key": key, **line, "params": _named(line.get("params", ()), ours, key)}
+        found[key] = checked(form, line, PATH, key)
+    return found
 
 
 def _row(group: str, key: str, line: dict[str, Any], ours: Mapping[str, Param]) -> Row:
@@ -171,6 +180,7 @@ def complete(table: Table, torchs: Params) -> Catalogue:
         optimizers=classes(table.optimizers),
         schedulers=classes(table.schedulers),
         datasets=table.datasets,
+        transforms=table.transforms,
     )
 
 

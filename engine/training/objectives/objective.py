@@ -7,11 +7,13 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
-from ...datasets.dataset import epoch_order
 from ...datasets.load import load_dataset
+from ...errors import LabError
 from ...project.document import ParamValue, TrainingSetup
 from ..components.losses import make_loss
+from .batches import moved
 from .epoch_metrics import EpochMetrics
 
 RMSE = "RMSE"
@@ -129,13 +131,21 @@ class CatalogueObjective:
         self._model = model
         self._variance: Tensor | None = None
         self._size, self._seed = setup.batch_size, setup.seed
+        self._device = torch.device("cpu")
+        if not self.dataset.batches(self._size):
+            raise LabError(
+                f"{len(self.dataset):,} samples make no batch of {self._size:,}.",
+                hint="Make batch_size smaller, or turn drop_last off.",
+            )
 
     @property
     def batches_per_epoch(self) -> int:
         return self.dataset.batches(self._size)
 
     def to(self, device: torch.device) -> None:
-        self.dataset = self.dataset.to(device)
+        self._device = device
+        if self.dataset.loading.workers is None:
+            self.dataset = self.dataset.to(device)
 
     def batches(self, epoch: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
         """As `Dataset.train_batch` has them; the order is not drawn from the global generator.
@@ -144,13 +154,20 @@ class CatalogueObjective:
         large one, each batch is picked, so that there is no second copy of the whole.
         """
         dataset = self.dataset
-        order = epoch_order(len(dataset), self._seed, epoch).to(dataset.x_train.device)
-        if dataset.x_train.nbytes > SHUFFLED_BYTES:
-            return self._picked(dataset.x_train, dataset.y_train, order, first)
-        return self._slices(dataset.x_train[order], dataset.y_train[order], first)
+        order = dataset.order(self._seed, epoch)[: self.batches_per_epoch * self._size]
+        x, y, order = dataset.x_train, dataset.y_train, order.to(dataset.x_train.device)
+        if dataset.loading.workers is not None:
+            found = self._loaded(x, y, order, first)
+        elif x.nbytes > SHUFFLED_BYTES:
+            found = ((x[rows], y[rows]) for rows in order.split(self._size)[first:])
+        else:
+            found = self._slices(x[order], y[order], first)
+        return self._training(found, epoch, first)
 
     def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        return self._slices(self.dataset.x_val, self.dataset.y_val, 0)
+        self._variance = _variance_of(self.dataset.y_val)
+        for x, y in self._slices(self.dataset.x_val, self.dataset.y_val, 0):
+            yield x.to(self._device), y.to(self._device)
 
     def predict(self, batch: tuple[Tensor, Tensor]) -> Tensor:
         return self._model(batch[0])
@@ -175,16 +192,37 @@ class CatalogueObjective:
         mean = (squared * self.dataset.target_scale**2).mean()
         return {RMSE: mean.sqrt(), R2: r2.mean()}
 
-    def _picked(
+    def _training(
+        self, batches: Iterable[tuple[Tensor, Tensor]], epoch: int, first: int
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """The batches as the model gets them; number `first` comes first."""
+        variance = _variance_of(self.dataset.y_train)
+        for number, (x, y) in enumerate(batches, first):
+            self._variance = variance  # validation has another
+            yield self.dataset.transformed(x, self._seed, epoch, number), y
+
+    def _loaded(
         self, x: Tensor, y: Tensor, order: Tensor, first: int
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        variance = y.var(0, correction=0) if y.is_floating_point() else None
-        for rows in order.split(self._size)[first:]:
-            self._variance = variance
-            yield x[rows], y[rows]
+        """The same batches by torch's DataLoader. It draws its workers' seed from a generator of
+        its own."""
+        loading = self.dataset.loading
+        loader = DataLoader(
+            TensorDataset(x, y),
+            batch_sampler=[rows.tolist() for rows in order.split(self._size)[first:]],
+            num_workers=loading.workers or 0,
+            prefetch_factor=loading.prefetch_factor if loading.workers else None,
+            pin_memory=loading.pin_memory and self._device.type == "cuda",
+            generator=torch.Generator().manual_seed(self._seed),
+        )
+        for x, y in loader:
+            yield moved(x, self._device), moved(y, self._device)
 
     def _slices(self, x: Tensor, y: Tensor, first: int) -> Iterator[tuple[Tensor, Tensor]]:
-        variance = y.var(0, correction=0) if y.is_floating_point() else None
         for start in range(first * self._size, len(y), self._size):
-            self._variance = variance  # of the part that this batch is from
             yield x[start : start + self._size], y[start : start + self._size]
+
+
+def _variance_of(y: Tensor) -> Tensor | None:
+    """The variance of targets (N, T) that are numbers, (T,); None for labels."""
+    return y.var(0, correction=0) if y.is_floating_point() else None

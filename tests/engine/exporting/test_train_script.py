@@ -15,7 +15,15 @@ from engine.exporting.train_script import save_script, script_of
 from engine.handlers.exporting import example_inputs
 from engine.models.check import check
 from engine.models.live import LiveModel
-from engine.project.document import DataSetup, Project, Schedule, TrainingSetup, replace
+from engine.project.document import (
+    DataSetup,
+    Loading,
+    Project,
+    Schedule,
+    TrainingSetup,
+    Transform,
+    replace,
+)
 from engine.project.edits import loss_block
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import CatalogueObjective
@@ -111,6 +119,13 @@ MOONS = replace(
         ({"order": ("step", "zero_grad", "forward", "loss", "backward"), "precision": "bfloat16"},
          "optimizer.step()\n            optimizer.zero_grad()"),
         ({"order": ("zero_grad", "forward", "step", "loss", "backward")}, "(prediction, y)"),
+        ({"data": replace(MOONS.training.data, loading=Loading(balanced=True, drop_last=True))},
+         "balanced_order(y_train.cpu(), 5, epoch)[:1200]"),
+        ({"data": replace(MOONS.training.data, loading=Loading(shuffle=False))}, "torch.arange"),
+        ({"data": replace(MOONS.training.data, loading=Loading(workers=0))}, "epoch_order"),
+        ({"data": replace(MOONS.training.data, transforms=(
+            Transform("GaussianNoise", {"sigma": 0.5}), Transform("Normalize")))},
+         "x = gaussian_noise(x, generator, sigma=0.5)"),
     ],
 )  # fmt: skip
 def test_each_setting(changes: dict, words: str, tmp_path: Path, capsys) -> None:
@@ -122,3 +137,13 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="does not exist"):
         written(MOONS, tmp_path / "none" / "train.py")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_images_are_flipped_and_shifted_as_in_the_run(tmp_path: Path, capsys) -> None:
+    project = templates.load_template("lenet")
+    flip, crop = Transform("RandomHorizontalFlip"), Transform("RandomCrop", {"padding": 2})
+    data = replace(project.training.data, transforms=(flip, crop, flip))
+    short = replace(project.training, data=data, epochs=2, batch_size=500)
+    text = check_same(replace(project, training=short), tmp_path, capsys)
+    assert text.count("def random_horizontal_flip") == text.count("def random_crop") == 1
+    assert text.count("x = random_horizontal_flip(x, generator, p=0.5)") == 2

@@ -155,7 +155,16 @@ def test_a_small_project_word_for_word():
       "split_seed": 0,
       "stratified": true,
       "path": "",
-      "columns": {}
+      "columns": {},
+      "transforms": [],
+      "loading": {
+        "shuffle": true,
+        "balanced": false,
+        "drop_last": false,
+        "workers": null,
+        "prefetch_factor": 2,
+        "pin_memory": false
+      }
     },
     "loss": "nn.CrossEntropyLoss",
     "optimizer": "optim.Adam",

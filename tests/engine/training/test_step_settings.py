@@ -15,7 +15,7 @@ from torch.optim import lr_scheduler
 from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.project import catalogue
-from engine.project.document import DataSetup, Schedule, TrainingSetup, replace
+from engine.project.document import DataSetup, Loading, Schedule, TrainingSetup, Transform, replace
 from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import Outcome, joined
@@ -199,6 +199,41 @@ def test_accumulation_clipping_and_precision(changes: dict) -> None:
     assert not torch.equal(first, second)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"loading": Loading(balanced=True, drop_last=True)},
+        {"loading": Loading(shuffle=False)},
+        {"loading": Loading(workers=0)},
+        {"loading": Loading(workers=2, prefetch_factor=1)},
+        {"transforms": (Transform("GaussianNoise", {"sigma": 0.2}), Transform("Normalize"))},
+    ],
+)
+def test_batches_and_transforms(changes: dict) -> None:
+    setup = replace(SGD, data=replace(SGD.data, **changes))
+    loop = check_as_by_hand(setup)
+    batches = 2 if setup.data.loading.drop_last else 3  # of 80 samples
+    assert loop.total_steps == loop.step == 3 * batches
+    check_resumed(setup, 5)
+
+
+def test_the_loader_draws_no_number_of_the_run() -> None:
+    loaded = replace(SGD, data=replace(SGD.data, loading=Loading(workers=1)))
+    torch.manual_seed(3)
+    finish(TrainingLoop(mlp(), SGD))
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    finish(TrainingLoop(mlp(), loaded))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_set_without_one_whole_batch_is_refused() -> None:
+    data = replace(SGD.data, loading=Loading(drop_last=True))
+    finish(TrainingLoop(mlp(), replace(SGD, data=data, batch_size=80)))
+    with pytest.raises(LabError, match="80 samples make no batch of 81"):
+        TrainingLoop(mlp(), replace(SGD, data=data, batch_size=81))
+
+
 def test_the_figures_of_a_step_are_means_over_its_samples() -> None:
     def outcome(loss: float, right: list[bool]) -> Outcome:
         scores = torch.tensor([[0.0, 1.0] if is_right else [1.0, 0.0] for is_right in right])
@@ -249,7 +284,9 @@ def test_every_optimizer_is_resumed_bit_for_bit(optimizer: str) -> None:
 @pytest.mark.parametrize("each", ["epoch", "step"])
 @pytest.mark.parametrize("kind", sorted(SCHEDULES.keys() - {"ReduceLROnPlateau"}))
 def test_every_scheduler_is_resumed_bit_for_bit(kind: str, each, pieces: int) -> None:
-    check_resumed(replace(SGD, schedule=Schedule(f"lr_scheduler.{kind}", SCHEDULES[kind], each)), 6)
+    check_resumed(
+        replace(SGD, schedule=Schedule(f"lr_scheduler.{kind}", SCHEDULES[kind], each)), pieces
+    )
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 4, 6, 9])
