@@ -27,8 +27,11 @@ from .limits import (
     MAX_CLIP,
     MAX_EPOCHS,
     MAX_PATH_CHARS,
+    MAX_PREFETCH,
     MAX_SEED,
     MAX_SOURCE_CHARS,
+    MAX_TRANSFORMS,
+    MAX_WORKERS,
     clamped,
 )
 from .names import fresh_name, name_problem
@@ -240,6 +243,8 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
         raise EditError("The validation fraction must be between 0 and 1, such as 0.2.")
     for name, value, least, most in (
         ("split_seed", setup.data.split_seed, 0, MAX_SEED),
+        ("workers", setup.data.loading.workers or 0, 0, MAX_WORKERS),
+        ("prefetch_factor", setup.data.loading.prefetch_factor, 1, MAX_PREFETCH),
         ("batch_size", setup.batch_size, 1, MAX_BATCH_SIZE),
         ("epochs", setup.epochs, 1, MAX_EPOCHS),
         ("seed", setup.seed, 0, MAX_SEED),
@@ -253,7 +258,17 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
             raise EditError(f"{name} is {value:,}: it must be {wanted}.")
     if problem := order_problem(setup.order):
         raise EditError(problem)
-    data = replace(setup.data, params=_checked(data_kind.params, setup.data.params))
+    if len(setup.data.transforms) > MAX_TRANSFORMS:
+        raise EditError(f"A data set has at most {MAX_TRANSFORMS} transforms.")
+    kinds = [_one_of("transform", t.kind, catalogue.transforms()) for t in setup.data.transforms]
+    data = replace(
+        setup.data,
+        params=_checked(data_kind.params, setup.data.params),
+        transforms=tuple(
+            replace(transform, params=_checked(kind.params, transform.params))
+            for transform, kind in zip(setup.data.transforms, kinds, strict=True)
+        ),
+    )
     optimizer_params = _checked(optimizer, setup.optimizer_params)
     schedule = setup.schedule
     if schedule.kind:

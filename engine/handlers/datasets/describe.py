@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from ...datasets.dataset import Dataset
 from ...datasets.facts import facts_of
@@ -15,6 +16,8 @@ from ...lab import Lab
 from ...protocol import (
     MAX_CLASSES,
     MAX_COLUMNS,
+    MAX_IMAGE_SIDE,
+    MAX_IMAGES,
     MAX_ROWS,
     MAX_SKIPPED,
     ClassCount,
@@ -22,6 +25,7 @@ from ...protocol import (
     DataSnapshot,
     DescribeDataCommand,
     NamedColumn,
+    SampleImage,
 )
 
 
@@ -30,6 +34,8 @@ def describe_data(lab: Lab, command: DescribeDataCommand) -> Iterator[DataSnapsh
     data, facts = load_dataset(command.data), facts_of(command.data)
     is_table = len(facts.sample_shape) == 1 and facts.dtype == "float32"
     shown = data.x_train[:MAX_ROWS, :MAX_COLUMNS] if is_table else data.x_train[:0]
+    images = data.x_train[:MAX_IMAGES] if len(facts.sample_shape) == 3 else data.x_train[:0]
+    drawn = data.transformed(images, seed=0, epoch=0, batch=0) if data.drawn else images[:0]
     targets = "characters" if len(facts.target_shape) and facts.classes else "classes"
     yield DataSnapshot(
         title=facts.title,
@@ -47,7 +53,27 @@ def describe_data(lab: Lab, command: DescribeDataCommand) -> Iterator[DataSnapsh
         target_rows=tuple(_target(data, y) for y in data.y_train[: len(shown)]),
         skipped=tuple(map(sendable, data.skipped[:MAX_SKIPPED])),
         skipped_count=len(data.skipped),
+        images=_pictures(images),
+        image_targets=tuple(_target(data, y) for y in data.y_train[: len(images)]),
+        transformed=_pictures(drawn),
     )
+
+
+def _pictures(x: Tensor) -> tuple[SampleImage, ...]:
+    """Images (N, C, H, W), in their common range. Of more channels than three the first is
+    shown."""
+    if not x.numel():
+        return ()
+    x = x if x.shape[1] == 3 else x[:, :1]
+    largest = max(x.shape[2:])
+    if largest > MAX_IMAGE_SIDE:
+        size = [max(1, side * MAX_IMAGE_SIDE // largest) for side in x.shape[2:]]
+        x = functional.interpolate(x, size, mode="area")
+    least, spread = x.amin(), x.amax() - x.amin()
+    bytes_of = ((x - least) / spread.clamp(min=1e-30) * 255).round().to(torch.uint8)
+    height, width = x.shape[2:]
+    pixels = (bytes(image.movedim(0, -1).flatten().tolist()) for image in bytes_of)
+    return tuple(SampleImage(width, height, x.shape[1] == 1, each) for each in pixels)
 
 
 def _classes(data: Dataset) -> tuple[ClassCount, ...]:

@@ -14,6 +14,8 @@ MAX_CLASSES = 100
 MAX_COLUMNS = 200
 MAX_ROWS = 8
 MAX_SKIPPED = 50
+MAX_IMAGES = 6
+MAX_IMAGE_SIDE = 64
 
 
 class DescribeDataCommand(Command, frozen=True, kw_only=True):
@@ -50,11 +52,23 @@ class NamedColumn(Struct, frozen=True):
     column: Column
 
 
+class SampleImage(Struct, frozen=True):
+    """A sample of shape (C, H, W), made smaller if it is large: `pixels` are width * height bytes
+    of grey, or three times as many of red, green and blue. 0 is the least value of all images that
+    are shown beside it, 255 the largest."""
+
+    width: int
+    height: int
+    is_grey: bool
+    pixels: bytes
+
+
 class DataSnapshot(Snapshot, frozen=True, kw_only=True):
     """What is in a data set. `targets` says what a sample's target is. `classes` and `columns` are
     the first ones, of `class_count` and `column_count`. `roles` are the columns of a file.
     `rows` are the first training samples of a table, `target_rows` their targets. `skipped` are
-    the first ones of `skipped_count`."""
+    the first ones of `skipped_count`. `images` are the first training samples, if they are images,
+    `image_targets` theirs, and `transformed` the same after the transforms that a batch draws."""
 
     title: str
     training: int
@@ -71,3 +85,6 @@ class DataSnapshot(Snapshot, frozen=True, kw_only=True):
     target_rows: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     skipped_count: int = 0
+    images: tuple[SampleImage, ...] = ()
+    image_targets: tuple[str, ...] = ()
+    transformed: tuple[SampleImage, ...] = ()

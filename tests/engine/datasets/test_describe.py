@@ -7,11 +7,13 @@ from pathlib import Path
 import pandas
 import pytest
 import sklearn.datasets
+import torch
 
-from engine.handlers.datasets.describe import describe_data
+from engine.datasets.load import load_dataset
+from engine.handlers.datasets.describe import _pictures, describe_data
 from engine.lab import Lab
 from engine.project import files
-from engine.project.document import Column, DataSetup, Project, TrainingSetup
+from engine.project.document import Column, DataSetup, Project, TrainingSetup, Transform
 from engine.protocol import ClassCount, DataSnapshot, DescribeDataCommand, encode_snapshot
 from tests.engine.datasets.files import mnist, write
 
@@ -84,3 +86,31 @@ def test_data_beside_a_project_is_written_relative_to_it(tmp_path: Path) -> None
         text = files.save(project, tmp_path / "p" / "a.tlab").decode()
         assert f'"path": "{written}"' in text
         assert files.load(tmp_path / "p" / "a.tlab").training.data.path == path
+
+
+def test_images_are_shown_before_and_after_the_transforms() -> None:
+    chain = (Transform("RandomCrop", {"padding": 3}), Transform("RandomHorizontalFlip", {"p": 1.0}))
+    setup = DataSetup("digits", transforms=chain)
+    found, data = described(setup), load_dataset(setup)
+    first = data.x_train[:6]
+    assert [(i.width, i.height, i.is_grey) for i in found.images] == [(8, 8, True)] * 6
+    spread = first.max() - first.min()
+    for told, image in zip(found.images, first, strict=True):
+        grey = ((image - first.min()) / spread * 255).round().flatten().int().tolist()
+        assert list(told.pixels) == grey
+    assert found.image_targets == tuple(str(y) for y in data.y_train[:6].tolist())
+    drawn = (data.transformed(first, 0, 0, 0) / spread * 255).round().int()
+    assert [list(i.pixels) for i in found.transformed] == [i.flatten().tolist() for i in drawn]
+    plain = described(DataSetup("digits"))
+    assert plain.images == found.images and plain.transformed == ()
+    assert described(DataSetup("iris")).images == ()
+
+
+def test_large_images_are_made_smaller_and_colours_stay_together() -> None:
+    x = torch.zeros(2, 3, 256, 130)
+    x[0, 0], x[1, 2] = 1.0, 0.5
+    red, blue = _pictures(x)
+    assert (red.width, red.height, red.is_grey) == (32, 64, False)
+    assert red.pixels == bytes([255, 0, 0]) * 32 * 64
+    assert blue.pixels == bytes([0, 0, 128]) * 32 * 64
+    assert _pictures(torch.full((1, 2, 1, 1), 7.0))[0].pixels == b"\0"

@@ -6,7 +6,7 @@ import os
 from functools import partial
 from pathlib import PurePath
 
-from PySide6.QtCore import QMimeData, Qt, Signal
+from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
 
@@ -18,6 +18,8 @@ from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
 from widgets.training.settings.data_report import DataReport
+from widgets.training.settings.fold import fold
+from widgets.training.settings.loading_form import LoadingForm
 
 _PREVIEW_TIP = "What is in the data: samples, classes, columns, first rows, what was skipped."
 _DEFAULT = DataSetup()
@@ -81,22 +83,20 @@ class DataForm(QWidget):
         self._params, self._split = ParamForm(), ParamForm()
         self._params.setObjectName("setup_data_form")
         self._split.setObjectName("setup_split_form")
-        self._preview = make.tool_button(
-            "setup_preview", text="Preview", tip=_PREVIEW_TIP, toggled=self._unfold
-        )
-        self._preview.setArrowType(Qt.ArrowType.RightArrow)
-        self._preview.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._loading = LoadingForm()
         self.report = DataReport()
-        self.report.hide()
+        self._preview = fold("setup_preview", "Preview", _PREVIEW_TIP, self.report)
         for widget in (self._kind, self._words, self._source, self._params, self._split):
             layout.addWidget(widget)
-        layout.addWidget(self._preview)
-        layout.addWidget(self.report)
+        for widget in (self._loading, self._preview, self.report):
+            layout.addWidget(widget)
         self.setAcceptDrops(True)
         self.report.column_edited.connect(self._edit_column)
         self._kind.activated.connect(lambda: self._choose(self._kind.currentData()))
         self._params.value_edited.connect(self._edit_param)
         self._split.value_edited.connect(self._edit_split)
+        self._loading.edited.connect(self.edited)
+        self._preview.clicked.connect(lambda: self.previews and self.report_wanted.emit())
 
     def show_setup(self, setup: DataSetup) -> None:
         self._setup = setup
@@ -115,10 +115,11 @@ class DataForm(QWidget):
         self._split.show_params(
             _SPLIT, {param.name: getattr(setup, param.name) for param in _SPLIT}
         )
+        self._loading.show_setup(setup)
 
     def _choose(self, key: str) -> None:
         if key != self._setup.kind:
-            setup = replace(self._setup, kind=key, params={}, path="", columns={})
+            setup = replace(self._setup, kind=key, params={}, path="", columns={}, transforms=())
             self.edited.emit(setup, f"Use the data set {datasets()[key].title}")
 
     @property
@@ -146,13 +147,6 @@ class DataForm(QWidget):
         """Show what is in the data: `always` for data of a file, else in the preview."""
         self._preview.setVisible(not always)
         self.report.setVisible(always or self.previews)
-
-    def _unfold(self, shown: bool) -> None:
-        arrow = Qt.ArrowType.DownArrow if shown else Qt.ArrowType.RightArrow
-        self._preview.setArrowType(arrow)
-        self.report.setVisible(shown)
-        if shown:
-            self.report_wanted.emit()
 
     def _edit_column(self, name: str, column: Column) -> None:
         columns = {**self._setup.columns, name: column}

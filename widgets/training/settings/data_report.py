@@ -9,6 +9,7 @@ from engine.protocol import DataSnapshot
 from widgets import make
 from widgets.theme import GRID
 from widgets.training.settings.column_table import ColumnTable
+from widgets.training.settings.sample_images import SampleImages
 
 _SHOWN_CLASSES = 12
 _SHOWN_SKIPPED = 5
@@ -25,7 +26,9 @@ class DataReport(QWidget):
         self._problem = make.label("", "error", "data_problem", wrap=True)
         self.columns = ColumnTable()
         self._skipped = make.label("", "muted", "data_skipped", wrap=True)
-        make.column(self._problem, self._words, self.columns, self._skipped, on=self, gap=GRID // 2)
+        self._images = SampleImages()
+        parts = (self._problem, self._words, self._images, self.columns, self._skipped)
+        make.column(*parts, on=self, gap=GRID // 2)
         self.columns.column_edited.connect(self.column_edited)
         self.clear()
 
@@ -33,6 +36,7 @@ class DataReport(QWidget):
         for label in (self._words, self._problem, self._skipped):
             make.tell(label, "")
         self.columns.hide()
+        self._images.hide()
 
     def show_words(self, text: str) -> None:
         self.clear()
@@ -42,11 +46,13 @@ class DataReport(QWidget):
         """Show why the data cannot be used. Columns stay, so that their roles can be changed."""
         make.tell(self._words, "")
         make.tell(self._skipped, "")
+        self._images.hide()
         make.tell(self._problem, text)
 
     def show_data(self, data: DataSnapshot) -> None:
         make.tell(self._problem, "")
         make.tell(self._words, facts_text(data))
+        self._images.show_data(data)
         self.columns.show_data(data)
         make.tell(self._skipped, skipped_text(data))
 
