@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import QSettings
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QMainWindow
 
 from app import templates
 from app.application import Application, build
@@ -71,8 +71,10 @@ def pictures(application: Application, qtbot) -> dict[str, QImage]:
     return found
 
 
-def taken(window: QWidget) -> QImage:
-    """The window without a caret: which window is active has nothing to do with the theme."""
+def taken(window: QMainWindow) -> QImage:
+    """The window without a caret and without a message that passes: which window is active, and how
+    long ago something was told, have nothing to do with the theme."""
+    window.statusBar().clearMessage()
     focused = window.focusWidget()
     if focused is not None:
         focused.clearFocus()
