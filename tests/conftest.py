@@ -25,6 +25,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from PySide6.QtCore import QSettings
 
+from app.python_imports import import_plainly
+
+import_plainly()
+
 # Torch, Qt and child processes read these variables when they start, which is after this.
 for _name in [name for name in os.environ if name.startswith(("QT_", "LC_"))]:
     del os.environ[_name]
