@@ -10,7 +10,6 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
-    QGraphicsView,
     QMainWindow,
     QMenu,
     QStackedWidget,
@@ -28,6 +27,8 @@ from widgets.icons import icon
 from widgets.subject.chooser import SubjectChooser
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QGraphicsView
+
     from app.window.command_palette import CommandPalette, Entry
 
 MESSAGE_MS = 8000

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from PySide6.QtCore import QObject, QPoint, Qt, Signal, SignalInstance
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QCheckBox,
     QComboBox,
     QLabel,
@@ -28,6 +27,9 @@ from PySide6.QtWidgets import (
 
 from widgets.icons import set_icon
 from widgets.theme import mono_font
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QAbstractItemView
 
 Slot = Callable[..., object] | SignalInstance
 """What a click calls, without arguments, or a signal that it emits."""

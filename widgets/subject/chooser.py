@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 
 from msgspec import Struct
 from PySide6.QtCore import QPoint, Signal
@@ -71,10 +71,15 @@ class SubjectChooser(QWidget):
             "subject_need", "mdi6.play", slot=self.need_pressed, text="Run", framed=True
         )
         self.need.hide()
-        self.arguments = ArgumentsCard(self)
-        self.arguments.entered.connect(self.arguments_entered)
         make.row(self.need, self.button, on=self, gap=0)
         self.show_subject(self._subject)
+
+    @cached_property
+    def arguments(self) -> ArgumentsCard:
+        """Made when a class first asks for its arguments."""
+        card = ArgumentsCard(self)
+        card.entered.connect(self.arguments_entered)
+        return card
 
     def limit_height(self, pixels: int) -> None:
         """Be no higher than the titles of the menu bar, whose lines would part otherwise."""
