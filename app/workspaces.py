@@ -264,6 +264,7 @@ class Workspaces(QObject):
     @cached_property
     def train(self) -> TrainPresenter:
         from app.presenters.train.data import DataPresenter
+        from app.presenters.train.holding import HoldingPresenter
         from app.presenters.train.objective import ObjectivePresenter
         from app.presenters.train.parameters import ParametersPresenter
         from app.presenters.train.train import TrainPresenter
@@ -274,6 +275,7 @@ class Workspaces(QObject):
         presenter = TrainPresenter(self._bench, view, self)
         ObjectivePresenter(self._bench, view.form, self)
         DataPresenter(self._bench, view.form.data, self)
+        HoldingPresenter(self._bench, view, presenter)
         self.parameters = ParametersPresenter(self._bench, view, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
         self._connect_switch(view.bar.own_backward)

@@ -151,8 +151,10 @@ class RunBar(QFrame):
         (self.continue_requested if paused else self.train_requested).emit()
 
     def _back(self) -> None:
-        if self._snapshot is not None:
-            self.step_asked.emit(self._snapshot.step - 1)
+        """To the step before, or to the start of the step that is under way."""
+        run = self._snapshot
+        if isinstance(run, TrainingSnapshot):
+            self.step_asked.emit(run.step if run.is_in_step else run.step - 1)
 
     def _go_to_step(self) -> None:
         self.to_step.interpretText()
@@ -258,7 +260,7 @@ class RunBar(QFrame):
         self.back.setVisible(run is not None)
         self.to_step.setVisible(run is not None)
         if run is not None:
-            self.back.setEnabled(can_go and run.step > 0)
+            self.back.setEnabled(can_go and (run.step > 0 or run.is_in_step))
             self.to_step.setEnabled(can_go)
             if not self.to_step.hasFocus() or run.step != self._shown_step:
                 self.to_step.setRange(0, run.total_steps or MAX_STEP)

@@ -60,6 +60,11 @@ def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | N
             return f"Failed after {reached}. {error.type}: {error.message}{hint}{saved}"
         case "failed":
             return f"Failed after {reached}.{saved}"
+        case "paused" if isinstance(snapshot, TrainingSnapshot) and snapshot.is_in_step:
+            return (
+                f"Paused inside step {snapshot.step + 1:,}. Next phase and Step go on with it, Back"
+                " goes to its start; Continue runs the rest."
+            )
         case "paused":
             return "Paused. Step runs one optimizer step, Back undoes one; Continue runs the rest."
         case "running" if snapshot.error is not None:  # a warning: the run goes on

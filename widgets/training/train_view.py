@@ -29,6 +29,8 @@ from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.series import Series
 from widgets.training.run_bar import DIVERGED, EngineState, RunBar
 from widgets.training.settings.setup_form import SetupForm
+from widgets.training.steps.hold_note import HoldNote
+from widgets.training.steps.phase_strip import PhaseStrip
 from widgets.vertical_scroll import VerticalScroll
 
 FRAME_MS = 16
@@ -139,6 +141,8 @@ class TrainView(QWidget):
 
         self.form = SetupForm()
         self.bar = RunBar()
+        self.strip = PhaseStrip()
+        self.hold = HoldNote()
         self.findings = FindingList()
         self.plots = _plots()
         self.figures: dict[str, LivePlot] = {}
@@ -165,7 +169,7 @@ class TrainView(QWidget):
         self.parameters.hide()
         self.bar.parameters_toggled.connect(self.parameters.setVisible)
         beside = make.splitter(pages, self.parameters, sizes=(640, 480), shares=(1, 1))
-        right = make.page(self.bar, self.findings, (beside, 1), margins=GRID)
+        right = make.page(self.bar, self.strip, self.hold, self.findings, (beside, 1), margins=GRID)
         splitter = make.splitter(self.form, right, sizes=(320, 1120), shares=(0, 1))
         splitter.setCollapsible(0, True)
         make.column(splitter, on=self)
@@ -206,6 +210,8 @@ class TrainView(QWidget):
         self.plots["loss"].set_caption(error.message if error is not None and spoilt else "")
         self._pages.setCurrentIndex(1)
         self.bar.show_progress(snapshot, self._last, self._best)
+        self.strip.show_run(snapshot)
+        self.hold.show_run(snapshot)
         going = snapshot.state in ("running", "paused")
         note = GOING_NOTE
         if isinstance(snapshot, LoopSnapshot):
@@ -220,6 +226,8 @@ class TrainView(QWidget):
         self._forget(("", 0))
         self._pages.setCurrentIndex(0)
         self.bar.clear()
+        self.strip.hide()
+        self.hold.hide()
         self.form.show_note("")
 
     def _forget(self, run: tuple[str, int]) -> None:

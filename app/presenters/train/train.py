@@ -84,9 +84,15 @@ class TrainPresenter(QObject):
 
     # -- what the reader wants -------------------------------------------------------------------
 
-    def train(self, paused: bool = False, checkpoint: str = "", to_step: int | None = None) -> None:
+    def train(
+        self,
+        paused: bool = False,
+        checkpoint: str = "",
+        to_step: int | None = None,
+        find_divergence: bool = False,
+    ) -> None:
         """Start a run. With `checkpoint` (a path), go on from that file; with `to_step`, let the
-        last run go to that step."""
+        last run go to that step, with `find_divergence` to where it diverged."""
         project = self._bench.project
         if problem := self._problem():
             self.view.show_problem(problem)
@@ -100,6 +106,7 @@ class TrainPresenter(QObject):
                 checkpoint=checkpoint,
                 fresh=self.view.bar.fresh and not checkpoint,
                 to_step=to_step,
+                find_divergence=find_divergence,
                 subject=project.subject,
                 objective=project.objective,
             )
@@ -140,10 +147,10 @@ class TrainPresenter(QObject):
             self.train(to_step=step)
 
     def back(self) -> None:
-        """Go back one optimizer step."""
+        """Go back one optimizer step, or to the start of the one that is under way."""
         run = self._run()
-        if run is not None and run.step:
-            self.go_to(run.step - 1)
+        if run is not None and (run.step or run.is_in_step):
+            self.go_to(run.step if run.is_in_step else run.step - 1)
 
     def stop(self) -> None:
         """Stop the run; an engine that does not answer is killed."""
@@ -234,7 +241,10 @@ class TrainPresenter(QObject):
             run is not None
             and run.state in ("running", "paused")
             and old.training.optimizer == new.training.optimizer
-            and old.training.optimizer_params != new.training.optimizer_params
+            and (
+                old.training.optimizer_params != new.training.optimizer_params
+                or old.training.hold != new.training.hold
+            )
         ):
             self._send(AdjustTrainingCommand(training=new.training))
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...project.steps.order import Phase
+from ...project.steps.order import PHASES, Phase
 from ..snapshots import Snapshot
 from ..values import ErrorReport
 
@@ -63,7 +63,7 @@ class TrainingMemory(Struct, frozen=True):
 
 
 class StepNumbers(Struct, frozen=True):
-    """The step `number` (from 1), of whose phases those in `done` have run.
+    """The step `number` (from 1), of whose phases those in `done` have run, of all in `order`.
 
     `prediction` is the shape of forward's result on the newest of the step's `batches`, of which
     `batches_done` have a loss; () if it is not known. `loss` is the mean over the step's samples so
@@ -73,6 +73,7 @@ class StepNumbers(Struct, frozen=True):
 
     number: int
     done: tuple[Phase, ...]
+    order: tuple[Phase, ...] = PHASES
     batches_done: int = 0
     batches: int = 1
     prediction: tuple[int, ...] = ()

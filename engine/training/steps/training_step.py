@@ -183,6 +183,7 @@ class TrainingStep:
         return StepNumbers(
             number=self.number,
             done=tuple(dict.fromkeys(self.done)),
+            order=self.setup.order,
             batches_done=len(self.outcomes),
             batches=len(self.batches),
             prediction=shapes[0] if shapes else (),

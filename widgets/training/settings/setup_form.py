@@ -20,6 +20,7 @@ from widgets.training.settings.choices import Choice, set_text, show_choice, wit
 from widgets.training.settings.data_form import DataForm
 from widgets.training.settings.objective_form import ObjectiveForm
 from widgets.training.settings.step_form import StepForm
+from widgets.training.settings.watch_form import WatchForm
 
 _DEFAULT = TrainingSetup()
 _RUN = (
@@ -93,6 +94,8 @@ class SetupForm(QScrollArea):
 
         self._step_form = StepForm()
         self._layout.addWidget(self._step_form)
+        self._watch_form = WatchForm()
+        self._layout.addWidget(self._watch_form)
 
         self._heading("Run")
         self._run_form = self._params("setup_run_form")
@@ -145,6 +148,7 @@ class SetupForm(QScrollArea):
         self._optimizer_form.value_edited.connect(self._edit_optimizer)
         self._run_form.value_edited.connect(self._edit_run)
         self._step_form.setup_edited.connect(self.setup_edited)
+        self._watch_form.setup_edited.connect(self.setup_edited)
 
     # -- showing ---------------------------------------------------------------------------------
 
@@ -169,6 +173,7 @@ class SetupForm(QScrollArea):
         )
         self._show_optimizer_words()
         self._step_form.show_setup(setup)
+        self._watch_form.show_setup(setup)
         self._run_form.show_params(
             _RUN, {"batch_size": setup.batch_size, "epochs": setup.epochs, "seed": setup.seed}
         )

@@ -1,0 +1,116 @@
+"""What holds a run, and in which order a step runs its phases, folded away."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QWidget
+
+from engine.project.catalogue import Param
+from engine.project.document import HoldWhen, ParamValue, TrainingSetup, replace
+from engine.project.limits import HOLD_LIMITS
+from engine.project.steps.order import PHASES, Phase, unusual_words
+from widgets import make
+from widgets.forms import ParamForm
+from widgets.theme import GRID
+from widgets.training.settings.choices import Choice, set_text, show_choice
+
+_DEFAULT = HoldWhen()
+_DOCS = {
+    "not_finite": "Hold where a loss or a gradient becomes NaN or infinite, before it reaches a"
+    " weight. The run is repeated up to there, and the operation is named. It costs nothing while"
+    " all is well.",
+    "loss_spike": "Hold before the backward of a loss that is so many times the median of the 20"
+    " before it. 0: never.",
+    "gradient_norm": "Hold before the update when the 2-norm of all gradients is above this. 0:"
+    " never.",
+    "ratio_above": "Hold after the step when the update of some parameter has more than this share"
+    " of its 2-norm. 0: never; 0.001 is usual, 0.1 is much.",
+    "ratio_below": "Hold after the step when the update of some parameter has less than this share"
+    " of its 2-norm. 0: never.",
+    "dead_units": "Hold when this share (0 to 1) of the units behind a ReLU gave 0 only, in three"
+    " looks at every tenth step. 0: never.",
+    "unchanged": "Hold when some parameter has not changed in so many steps. 0: never.",
+}
+_HOLD = tuple(
+    Param(
+        name,
+        "bool" if name == "not_finite" else "int" if name == "unchanged" else "float",
+        getattr(_DEFAULT, name),
+        minimum=None if name == "not_finite" else 0,
+        maximum=HOLD_LIMITS.get(name),
+        doc=doc,
+    )
+    for name, doc in _DOCS.items()
+)
+_ORDERS: tuple[tuple[str, tuple[Phase, ...]], ...] = (
+    ("usual order", PHASES),
+    ("without zero_grad", ("forward", "loss", "backward", "step")),
+    ("zero_grad before step", ("forward", "loss", "backward", "zero_grad", "step")),
+    ("step first", ("step", "zero_grad", "forward", "loss", "backward")),
+    ("without backward", ("zero_grad", "forward", "loss", "step")),
+    ("without step", ("zero_grad", "forward", "loss", "backward")),
+)
+
+
+class WatchForm(QWidget):
+    """Shows `hold` and `order` of a `TrainingSetup`. It is folded while both have their defaults,
+    until the reader opens it. Each edit emits the whole new set-up."""
+
+    setup_edited = Signal(object, str)
+    """(the new TrainingSetup, what was done)"""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._setup = TrainingSetup()
+        self._more = make.tool_button(
+            "setup_watch",
+            text="Hold when…, order of a step",
+            accessible="What holds a run, and the order of a step",
+            toggled=self._fold,
+        )
+        self._more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._more.setToolTip(
+            "Watchpoints: the run is held at the exact step, and Back goes before it. And the order"
+            " of zero_grad, forward, loss, backward and step, to see what another one does."
+        )
+        self._hold = make.named(ParamForm(), "setup_hold_form")
+        title = make.label("order of a step")
+        self._order = make.named(
+            Choice(), "setup_order", "Order of a step", "The order of a step's phases, on purpose"
+        )
+        title.setBuddy(self._order)
+        rows = [(text, ", ".join(order), ", ".join(order)) for text, order in _ORDERS]
+        make.add_choices(self._order, rows)
+        self._words = make.label("", "muted", "setup_order_words", wrap=True)
+        self._body = QWidget()
+        parts = (self._hold, title, self._order, self._words)
+        make.column(*parts, on=self._body, gap=GRID // 2)
+        make.column(self._more, self._body, on=self, gap=GRID // 2)
+        self._hold.value_edited.connect(self._edit_hold)
+        self._order.activated.connect(self._choose_order)
+        self.show_setup(self._setup)
+        self._fold(False)
+
+    def show_setup(self, setup: TrainingSetup) -> None:
+        self._setup = setup
+        values = {param.name: getattr(setup.hold, param.name) for param in _HOLD}
+        self._hold.show_params(_HOLD, values)
+        show_choice(self._order, ", ".join(setup.order))
+        make.tell(self._words, unusual_words(setup.order))
+        if setup.hold != _DEFAULT or tuple(setup.order) != PHASES:
+            self._more.setChecked(True)
+
+    def _fold(self, is_open: bool) -> None:
+        self._body.setVisible(is_open)
+        self._more.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
+
+    def _edit_hold(self, name: str, value: ParamValue) -> None:
+        hold = replace(self._setup.hold, **{name: value})
+        words = f"Hold when {name}: {value}" if name != "not_finite" else set_text(name, value)
+        self.setup_edited.emit(replace(self._setup, hold=hold), words)
+
+    def _choose_order(self) -> None:
+        order = tuple(self._order.currentData().split(", "))
+        if order != self._setup.order:
+            text = f"Choose the order of a step: {self._order.currentText()}"
+            self.setup_edited.emit(replace(self._setup, order=order), text)
