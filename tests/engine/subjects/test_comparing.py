@@ -61,6 +61,7 @@ def test_the_largest_difference_is_that_of_torch():
     assert max_difference(torch.tensor([3j]), torch.tensor([4 + 0j])) == 5.0
     assert max_difference(torch.ones(0), torch.ones(0)) == 0.0
     assert max_difference(torch.ones(2, device="meta"), torch.ones(2, device="meta")) is None
+    assert max_difference(torch.eye(3).to_sparse(), 3 * torch.eye(3).to_sparse()) == 2.0
 
 
 def test_modules_and_weights_that_were_added_taken_away_and_changed():
@@ -89,6 +90,11 @@ def test_modules_and_weights_that_were_added_taken_away_and_changed():
     ]
     assert equal == 2 and weights[0].after == "(4, 3) float32, frozen"
     assert weight_differences(before, copy.deepcopy(before)) == ([], 4)
+    weights, _ = weight_differences(nn.LazyLinear(2), nn.Linear(3, 2))
+    assert [(row.before, row.after, row.difference) for row in weights] == [
+        ("no shape yet float32", "(2, 3) float32", None),
+        ("no shape yet float32", "(2,) float32", None),
+    ]
 
 
 class Twice(nn.Module):
