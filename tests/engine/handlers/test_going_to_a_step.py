@@ -40,12 +40,13 @@ def client() -> Iterator[Client]:
 
 @pytest.fixture(autouse=True)
 def _every_third_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """States are kept by steps here, not by time."""
+    """States are kept by steps here, not by time, and where one must be kept."""
     keep = run.TrainingRun._keep
 
     def by_steps(self: run.TrainingRun) -> None:
-        keep(self)
-        self._keep_due_s = 1.0 if self.step % 3 == 1 else 1e18
+        if self.step % 3 == 0 or not self._keep_due_s:
+            keep(self)
+        self._keep_due_s = 1.0
 
     monkeypatch.setattr(run.TrainingRun, "_keep", by_steps)
     monkeypatch.setattr(run, "perf_counter", lambda: 2.0)
@@ -204,6 +205,18 @@ def test_a_weight_that_was_edited_is_there_again(client: Client) -> None:
     assert_equal(client.weights(), after(4))
 
 
+def test_states_are_kept_now_and_then_and_not_for_what_only_reads(client: Client) -> None:
+    begin(client, paused=True)
+    for _ in range(7):
+        client.send(StepTrainingCommand(id=2))
+    run = client.session.lab.run
+    with run.between_steps():  # pyright: ignore
+        torch.rand(3)
+    client.send(StepTrainingCommand(id=2))
+    kept = {run.kept.newest(step).step for step in range(9)}  # pyright: ignore
+    assert kept == {0, 3, 6}
+
+
 @pytest.mark.parametrize(
     ("setup", "step", "words"),
     [
@@ -262,10 +275,13 @@ def test_a_state_that_is_too_large_is_not_even_copied(monkeypatch) -> None:
     states = KeptStates()
     states.add(loop.checkpoint("run"))
     loop.step = 1
-    monkeypatch.setattr(kept_states, "MAX_BYTES", 47)  # 24 bytes twice are more
+    monkeypatch.setattr(kept_states, "MAX_BYTES", 48)  # 24 bytes twice
+    states.add(loop.checkpoint("run"))
+    loop.step = 2
+    monkeypatch.setattr(kept_states, "MAX_BYTES", 47)
     monkeypatch.setattr(kept_states, "_copied", lambda value: pytest.fail("it was copied"))
     states.add(loop.checkpoint("run"))
-    assert states.newest(1).step == 0  # pyright: ignore
+    assert states.newest(2).step == 1  # pyright: ignore
     loop.close()
 
 

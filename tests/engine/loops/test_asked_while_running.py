@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from unittest import mock
 
 import pytest
@@ -10,7 +11,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from engine.handlers.holding import _is_out_of_reach
+from engine.console.output import Output
+from engine.handlers.holding import _is_out_of_reach, shown_and_held
+from engine.lab import Lab
 from engine.process import EngineProcess
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject
@@ -217,6 +220,23 @@ def test_torch_is_out_of_reach_in_a_transformed_or_compiled_function() -> None:
     with mock.patch("torch.compiler.is_compiling", return_value=True):
         look(torch.tensor(1.0))
     assert seen == [True, True, True] and not _is_out_of_reach()
+
+
+def test_an_answer_is_not_interrupted_by_the_next() -> None:
+    lab = Lab(lambda snapshot: None)
+    lab.attend = lambda: None
+    order: list[str] = []
+
+    def first() -> None:
+        assert lab.inside is not None
+        lab.inside(partial(order.append, "second"))
+        order.append("first")
+
+    with shown_and_held(lab, lab.console.namespace, "a cell", Output(lab.emit)):
+        assert lab.inside is not None
+        lab.inside(first)
+        lab.inside(partial(order.append, "third"))
+    assert order == ["first", "third"]
 
 
 def test_a_cell_that_takes_the_signal_for_itself_is_left_alone(

@@ -17,6 +17,7 @@ from engine.protocol import (
     ErrorSnapshot,
     HeldSnapshot,
     LoopSnapshot,
+    PauseSignal,
     ReadVariablesCommand,
     RunCellCommand,
     RunFileCommand,
@@ -191,6 +192,25 @@ w.tolist()
     for _ in range(4):
         w = w - 0.1 * (2 * w)
     assert eval(held.printed.splitlines()[-1]) == w.tolist()
+
+
+def test_a_line_that_steps_the_optimizer_is_held_once(shared_engine: EngineProcess) -> None:
+    source = """
+w = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+breakpoint()
+optimizer.step()
+after = 1
+"""
+    held = hold(shared_engine, source)
+    held.wait()
+    held.ask(StepLineCommand())
+    assert line_of(held.wait()) == "optimizer.step()"
+    shared_engine.signal(PauseSignal())
+    held.ask(StepLineCommand())
+    assert held.wait().at == "step"
+    held.ask(ContinueTrainingCommand())
+    assert held.next_hold() is None
 
 
 IN_TORCH = """

@@ -222,12 +222,31 @@ def test_an_edit_changes_the_gradients_of_the_code(shared_engine: EngineProcess)
     assert isinstance(end, CellSnapshot) and end.ok
 
 
+def test_an_edit_sees_the_variables_of_the_code_that_is_held(shared_engine: EngineProcess) -> None:
+    run_cell(shared_engine, BEGIN + "scale = 100\nloss = net(x).sum()")
+    HeldEngine(shared_engine, StartBackwardCommand(root="loss")).end()  # of the console's variables
+    source = "def train(scale):\n    net(x).sum().backward()\ntrain(5)\nnet[2].bias.grad.tolist()"
+    held = begin(shared_engine, RunCellCommand(source=source))
+    held.wait()
+    held.ask(EditGradientCommand(node=0, expression="g * scale"))
+    let_go(held)
+    assert held.printed == "[30.0, 30.0]\n"
+
+
 def test_a_backward_that_cannot_be_stepped_is_told_and_runs(shared_engine: EngineProcess) -> None:
     held = begin(shared_engine, RunCellCommand(source=BEGIN + "net(x).backward()"))
     end = held.end()[-1]
     assert "backward() cannot be stepped: " in held.printed
     assert held.printed.endswith(" It runs at once.\n")
     assert end.error.message.startswith("grad can be implicitly created only for scalar outputs")
+
+
+def test_a_backward_of_what_requires_no_grad_raises_as_torch_does(
+    shared_engine: EngineProcess,
+) -> None:
+    held = begin(shared_engine, RunCellCommand(source="torch.ones(()).backward()"))
+    end = held.end()[-1]
+    assert "does not require grad" in end.error.message
 
 
 def test_the_next_line_after_a_stepped_backward_is_held(shared_engine: EngineProcess) -> None:

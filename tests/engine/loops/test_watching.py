@@ -19,6 +19,7 @@ from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import (
     MAX_WATCHED,
     WATCHED_FIGURES,
+    CellSnapshot,
     LoopSnapshot,
     ReadStructureCommand,
     RunCellCommand,
@@ -274,6 +275,7 @@ def test_a_loop_in_a_cell_is_watched_and_one_that_makes_the_module_again_is_foll
     for each in (plain, lab):
         ask(each, RunCellCommand(source=CELL))
     ask(lab, WatchCommand(subject=NET, paths=("2",)))
+    ask(lab, RunCellCommand(source="net.eval()(data[0] + 9); net.train()"))  # of no step
     expected = PlainHooks(net_of(plain), ("2",))
     ask(plain, RunCellCommand(source=LOOP))
     sent += ask(lab, RunCellCommand(source=LOOP))
@@ -316,6 +318,14 @@ def test_the_structure_tells_what_is_watched(lab):
     assert told(ConsoleSubject("net[0]")) == ()
     ask(lab, RunCellCommand(source="net = nn.Sequential(nn.Linear(1, 1))"))
     assert told(NET) == ()
+
+
+def test_a_watched_name_may_come_to_hold_what_is_no_module(lab):
+    ask(lab, RunCellCommand(source=CELL))
+    ask(lab, WatchCommand(subject=NET, paths=("1",)))
+    ask(lab, RunCellCommand(source="net = 3"))
+    (*_, end) = ask(lab, RunCellCommand(source="net += 1"))
+    assert isinstance(end, CellSnapshot) and end.ok and lab.subjects.watching.paths == ("1",)
 
 
 def test_what_cannot_be_watched_is_said_and_changes_nothing(lab):

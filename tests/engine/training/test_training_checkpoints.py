@@ -16,8 +16,10 @@ from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.runs import folders
 from engine.training.checkpoints import checkpoint_files
+from engine.training.checkpoints.checkpoint_fields import FieldProblem
 from engine.training.checkpoints.checkpoint_files import Checkpoint
 from engine.training.loop import TrainingLoop
+from engine.training.optimization.optimizer_state import check_optimizer_state
 from engine.training.run import TrainingRun
 
 
@@ -360,6 +362,15 @@ def test_an_optimizer_state_without_an_entry_or_of_no_parameter_is_told(
     path = changed(saved(loop), optimizer={"state": state, "param_groups": []})
     with pytest.raises(LabError, match=words):
         TrainingRun(TrainingLoop(make_mlp(), moons), checkpoint_files.load(path))
+
+
+def test_sparse_adam_counts_its_steps_with_a_plain_number() -> None:
+    parameters = [nn.Parameter(torch.zeros(5, 2))]
+    moments = {"exp_avg": torch.zeros(5, 2), "exp_avg_sq": torch.zeros(5, 2)}
+    check_optimizer_state({0: {"step": 3, **moments}}, parameters, torch.optim.SparseAdam)
+    other = {0: {"step": torch.tensor(3.0), **moments}}
+    with pytest.raises(FieldProblem, match=r"optimizer.state\[0\].step: a int is expected"):
+        check_optimizer_state(other, parameters, torch.optim.SparseAdam)
 
 
 def test_a_pipe_is_no_checkpoint_and_is_not_waited_for(tmp_path: Path) -> None:

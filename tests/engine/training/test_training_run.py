@@ -54,6 +54,17 @@ def test_the_last_snapshot_says_how_it_went(
     assert checkpoint_files.load(last.checkpoint).step == 9
 
 
+def test_the_parameters_of_another_optimizer_are_for_the_next_run(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
+) -> None:
+    setup = replace(moons, optimizer="optim.SGD", optimizer_params={"lr": 0.25})
+    run = TrainingRun(TrainingLoop(make_mlp(), setup))
+    run.adjust(replace(setup, optimizer="optim.Adam", optimizer_params={"lr": 0.5}))
+    assert (run.loop.learning_rate, run.changes) == (0.25, [])
+    run.adjust(replace(setup, optimizer_params={"lr": 0.75}))
+    assert (run.loop.learning_rate, len(run.changes)) == (0.75, 1)
+
+
 def test_snapshots_are_due_thirty_times_a_second(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
