@@ -25,12 +25,14 @@ OPEN_FILTER = (
 
 
 class ProjectFiles(QObject):
-    """`path_changed(path)`: the project has another file ("": none yet). `opened()`: another
-    project is shown. `failed(message)`: an error in words, with the file's name.
+    """`path_changed(path)`: the project has another file ("": none yet). `saved()`: it was
+    written. `opened()`: another project is shown. `failed(message)`: an error in words, with the
+    file's name.
     `python_chosen(path)`: the file to open is Python; `weights_chosen(path)`: it has weights;
     `model_chosen(path)`: it holds a whole model."""
 
     path_changed = Signal(str)
+    saved = Signal()
     opened = Signal()
     failed = Signal(str)
     python_chosen = Signal(str)
@@ -155,7 +157,13 @@ class ProjectFiles(QObject):
         run = self._store.newest(TrainingSnapshot)
         if run is None or run.state != "running":
             return True
-        question = "A model is being trained. Stop it? Resume goes on from its last checkpoint."
+        beside = Path(files.runs_folder(self.path))
+        is_beside = Path(run.folder).parent == beside
+        place = shown_name(beside) if is_beside else "your data folder"
+        question = (
+            f"A model is being trained. Stop it? The run stays in {place}: Resume goes on from its"
+            " last checkpoint."
+        )
         if not self._dialogs.confirm(self._window, question, "Stop"):
             return False
         self._weights.stop_run()
@@ -197,6 +205,7 @@ class ProjectFiles(QObject):
             self._weights.save(path)
         self._settings.add_recent_file(path)
         self.path_changed.emit(path)
+        self.saved.emit()
         return True
 
     def _may_replace(self, path: str, agreed: bool) -> bool:

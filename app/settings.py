@@ -94,6 +94,15 @@ class Settings:
     def train_parameters(self, on: bool) -> None:
         self._store.setValue("train/parameters", "true" if on else "false")
 
+    @property
+    def train_runs(self) -> bool:
+        """Whether Train lists the runs under its plots."""
+        return str(self._store.value("train/runs", "false")) == "true"
+
+    @train_runs.setter
+    def train_runs(self, on: bool) -> None:
+        self._store.setValue("train/runs", "true" if on else "false")
+
     def bytes(self, name: str) -> QByteArray:
         """A saved geometry or dock state; empty if there is none."""
         value = self._store.value(f"window/{name}")

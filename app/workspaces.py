@@ -267,6 +267,7 @@ class Workspaces(QObject):
         from app.presenters.train.holding import HoldingPresenter
         from app.presenters.train.objective import ObjectivePresenter
         from app.presenters.train.parameters import ParametersPresenter
+        from app.presenters.train.runs import RunsPresenter
         from app.presenters.train.train import TrainPresenter
         from widgets.training.train_view import TrainView
 
@@ -277,6 +278,7 @@ class Workspaces(QObject):
         DataPresenter(self._bench, view.form.data, self)
         HoldingPresenter(self._bench, view, presenter)
         self.parameters = ParametersPresenter(self._bench, view, self)
+        RunsPresenter(self._bench, presenter, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
         self._connect_switch(view.bar.own_backward)
         self._window.add_page("train", view)

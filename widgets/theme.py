@@ -239,10 +239,11 @@ def _style_sheet(theme: Theme) -> str:
     return f"""
     QToolTip {{ background: {theme.raised}; color: {theme.text};
                 border: 1px solid {theme.border}; padding: 4px 6px; }}
-    QTreeView::indicator, QCheckBox::indicator {{ width: 14px; height: 14px; border-radius: 3px;
+    QTreeView::indicator, QTableView::indicator, QCheckBox::indicator {{
+        width: 14px; height: 14px; border-radius: 3px;
         border: 1px solid {theme.muted}; background: {theme.surface}; }}
     QCheckBox::indicator:hover, QCheckBox::indicator:focus {{ border-color: {theme.accent}; }}
-    QTreeView::indicator:checked, QCheckBox::indicator:checked {{
+    QTreeView::indicator:checked, QTableView::indicator:checked, QCheckBox::indicator:checked {{
         background: {theme.accent}; border-color: {theme.accent};
         image: url("{icons}/check_{theme.name}.svg"); }}
     QCheckBox::indicator:disabled {{ border-color: {theme.border}; }}

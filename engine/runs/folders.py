@@ -19,6 +19,7 @@ from ..data_folder import data_folder
 from ..project.atomic import private_folder
 from .record import FILE
 
+DELETED = ".deleted"
 KEPT_RUNS = 20
 """As many runs are kept in the data folder; those beside a project stay until they are deleted."""
 CHECKPOINTS = "checkpoints"
@@ -78,3 +79,25 @@ def checkpoints_of(folder: Path) -> list[Path]:
         with suppress(FileNotFoundError):
             found.append((file.stat().st_mtime_ns, file))
     return [file for _, file in sorted(found, reverse=True)]
+
+
+def delete(folders: list[Path]) -> None:
+    """Put runs of one folder aside, until the next ones are. Raises OSError."""
+    aside = folders[0].parent / DELETED
+    if aside.exists():
+        shutil.rmtree(aside)
+    private_folder(aside)
+    for folder in folders:
+        folder.rename(aside / folder.name)
+
+
+def deleted_in(runs: Path) -> list[Path]:
+    """The runs that were put aside."""
+    aside = runs / DELETED
+    return [folder for folder in aside.iterdir() if is_run(folder)] if aside.is_dir() else []
+
+
+def restore(runs: Path) -> None:
+    """Bring back what was put aside. Raises OSError."""
+    for folder in deleted_in(runs):
+        folder.rename(runs / folder.name)

@@ -181,6 +181,13 @@ def count(connection: sqlite3.Connection) -> int:
 # -- reading -------------------------------------------------------------------------------------
 
 
+def figure_count(path: Path) -> int:
+    """How many named figures the steps have. Raises RunProblem."""
+    with _reading(path) as connection:
+        query = "SELECT count(DISTINCT name) FROM step_figures"
+        return connection.execute(query).fetchone()[0]
+
+
 def read(path: Path, limit: int) -> tuple[StepColumns, tuple[EpochRow, ...]]:
     """At most `limit` of the steps (see `thin_out`), and all epochs. Raises RunProblem."""
     with _reading(path) as connection:

@@ -25,7 +25,7 @@ from ..project.document import Project
 FORMAT = "tensorlab-run"
 VERSION = 1
 FILE = "run.json"
-MAX_NOTE_CHARS = 10_000
+MAX_NOTE_CHARS = 500
 
 RunState = Literal["running", "finished", "stopped", "failed"]
 

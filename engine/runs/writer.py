@@ -4,6 +4,7 @@ the run never waits for the disk."""
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,8 @@ class RunWriter:
         self.folder, self.record = folder, record
         self.problem = ""
         self.begun = self._going = False
+        self._before = record
+        self._began_at, self._has_trained = 0, False
         self._kept_until: int | None = None
         self._waiting: Queue[Rows] = Queue(MAX_WAITING)
         self._ended = Event()
@@ -88,11 +91,20 @@ class RunWriter:
         """Make the folder, or open it again at a step. Raises LabError if it cannot be written."""
         if self._going:
             return
+        self._before = self.record
         with self._refusal_told():
             folders.make(self.folder)
             self._record(state="running", ended_s=0.0, error="")
         self.begun = self._going = True
-        self._kept_until = step
+        self._kept_until = self._began_at = step
+        self._has_trained = False
+
+    def move(self, folder: Path) -> None:
+        """Move the folder, also while the run goes on. Raises LabError."""
+        self.rest()
+        with self._refusal_told():
+            shutil.move(self.folder, folder)
+        self.folder = folder
 
     def settle(self, setup: TrainingSetup) -> None:
         """The last checkpoint is of this set-up. Raises LabError."""
@@ -107,8 +119,10 @@ class RunWriter:
             self.rest()
             self._write()
             self._going = False
+            same = not self._has_trained and self._before.state == state
+            ended_s = self._before.ended_s if same else time.time()  # it was only opened
             with self._refusal_told():
-                self._record(state=state, error=error, ended_s=time.time())
+                self._record(state=state, error=error, ended_s=ended_s)
 
     def close(self) -> None:
         """A run whose end was not told was stopped."""
@@ -138,6 +152,7 @@ class RunWriter:
     def add(self, steps: StepColumns, epochs: Sequence[EpochRow]) -> None:
         """Take the figures of a snapshot; they are written soon."""
         if steps.step or epochs:
+            self._has_trained |= bool(steps.step) and steps.step[-1] > self._began_at
             try:
                 self._waiting.put_nowait((steps, epochs))
             except Full:

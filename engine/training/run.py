@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
@@ -359,6 +360,14 @@ class TrainingRun:
         if writer.problem:
             self._warn(LabError(writer.problem, hint="The run goes on without them."))
             writer.problem = ""
+
+    def move(self, folder: Path) -> None:
+        """Move the run's folder. Raises LabError."""
+        before = self.writer.folder
+        self.writer.move(folder)
+        path = Path(self.checkpoint_path)
+        if self.checkpoint_path and path.is_relative_to(before):
+            self.checkpoint_path = str(folder / path.relative_to(before))
 
     def _warn(self, error: LabError) -> None:
         self.warning = explain(error, self.loop.setup, self.loop.learning_rate)

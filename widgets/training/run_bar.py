@@ -43,6 +43,7 @@ class RunBar(QFrame):
     resume_requested = Signal()
     export_requested = Signal()
     parameters_toggled = Signal(bool)
+    runs_toggled = Signal(bool)
     step_asked = Signal(int)
     """The step that the run is to go to."""
 
@@ -139,8 +140,16 @@ class RunBar(QFrame):
             toggled=self.parameters_toggled.emit,
         )
         place = make.row((self._progress, 1), self.to_step)
+        self.runs = make.tool_button(
+            "run_list",
+            "mdi6.format-list-bulleted",
+            "List the runs of this project under the plots: open, resume or delete one, compare"
+            " two, draw some over the plots.",
+            text="Runs",
+            toggled=self.runs_toggled.emit,
+        )
         row = FlowLayout(GRID, even=False)
-        for button in (*buttons, self.parameters):
+        for button in (*buttons, self.parameters, self.runs):
             row.addWidget(button)
         make.column(row, place, self._line, self._result, on=self, margins=GRID)
         self._show()

@@ -21,6 +21,7 @@ from engine.protocol import (
 )
 from widgets import make
 from widgets.advice.note_list import FindingList
+from widgets.runs.run_pane import RunPane
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
 from widgets.training.parameter_pane import ParameterPane
@@ -169,7 +170,13 @@ class TrainView(QWidget):
         self.parameters.hide()
         self.bar.parameters_toggled.connect(self.parameters.setVisible)
         beside = make.splitter(pages, self.parameters, sizes=(640, 480), shares=(1, 1))
-        right = make.page(self.bar, self.strip, self.hold, self.findings, (beside, 1), margins=GRID)
+        self.runs = RunPane()
+        self.runs.hide()
+        self.bar.runs_toggled.connect(self.runs.setVisible)
+        stacked = make.splitter(beside, self.runs, sizes=(520, 240), shares=(2, 1), upright=True)
+        right = make.page(
+            self.bar, self.strip, self.hold, self.findings, (stacked, 1), margins=GRID
+        )
         splitter = make.splitter(self.form, right, sizes=(320, 1120), shares=(0, 1))
         splitter.setCollapsible(0, True)
         make.column(splitter, on=self)

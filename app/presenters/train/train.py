@@ -11,7 +11,7 @@ from app.presenters.questions import Questions, in_words
 from app.processes.link import LinkState
 from app.selection.references import Module
 from app.workbench import Workbench
-from engine.project import edits
+from engine.project import edits, files
 from engine.project.document import Model, Project, TrainingSetup, replace
 from engine.project.problems import located
 from engine.project.subject import CanvasSubject, Subject
@@ -107,6 +107,7 @@ class TrainPresenter(QObject):
                 fresh=self.view.bar.fresh and not checkpoint,
                 to_step=to_step,
                 find_divergence=find_divergence,
+                runs=files.runs_folder(self._bench.files.path),
                 subject=project.subject,
                 objective=project.objective,
             )
@@ -175,7 +176,10 @@ class TrainPresenter(QObject):
         """Ask the engine for a checkpoint of this model, of an earlier start of the program too."""
         project = self._bench.project
         command = FindCheckpointCommand(
-            model=project.model, training=project.training, subject=project.subject
+            model=project.model,
+            training=project.training,
+            subject=project.subject,
+            runs=files.runs_folder(self._bench.files.path),
         )
         if not self._questions.ask(command, found, failed):
             self.view.show_problem(self._bench.link.unsent)

@@ -6,7 +6,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .snapshots import EpochRow
+from ...project.document import Project
+from ..commands import Command
+from ..snapshots import Snapshot
+from .snapshots import EpochRow, StepColumns
 
 KeptState = Literal["running", "finished", "stopped", "failed", "cut off", "damaged"]
 
@@ -36,3 +39,104 @@ class RunRow(Struct, frozen=True, kw_only=True):
     error: str = ""
     origin: str = ""
     problem: str = ""
+
+
+class ListRunsCommand(Command, frozen=True, kw_only=True):
+    """List the runs in a folder ("": the data folder) -> RunsSnapshot."""
+
+    handler = "training.runs:list_runs"
+    newest_only = True
+    while_running = True
+    runs: str = ""
+
+
+class ReadRunCommand(Command, frozen=True, kw_only=True):
+    """Read the figures and the settings of a run -> KeptRunSnapshot."""
+
+    handler = "training.runs:read_run"
+    while_running = True
+    folder: str
+
+
+class CompareRunsCommand(Command, frozen=True, kw_only=True):
+    """Compare the settings of two runs -> RunDifferenceSnapshot."""
+
+    handler = "training.runs:compare_runs"
+    while_running = True
+    first: str
+    second: str
+
+
+class NoteRunCommand(Command, frozen=True, kw_only=True):
+    """Write a note of the user's into a run's folder -> RunsSnapshot of its neighbours."""
+
+    handler = "training.runs:note_run"
+    folder: str
+    note: str
+
+
+class DeleteRunsCommand(Command, frozen=True, kw_only=True):
+    """Put runs of one folder aside -> RunsSnapshot. The ones that were put aside before are gone
+    for good."""
+
+    handler = "training.runs:delete_runs"
+    folders: tuple[str, ...]
+
+
+class RestoreRunsCommand(Command, frozen=True, kw_only=True):
+    """Bring back what the last DeleteRunsCommand put aside in a folder -> RunsSnapshot."""
+
+    handler = "training.runs:restore_runs"
+    runs: str
+
+
+class MoveRunsCommand(Command, frozen=True, kw_only=True):
+    """Move runs beside the project that has been saved -> MovedRunsSnapshot. The one that is
+    trained goes on there."""
+
+    handler = "training.runs:move_runs"
+    folders: tuple[str, ...]
+    runs: str
+
+
+class RunsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The runs in a folder, the newest first; `left_out` older ones are not told. `deleted` ones
+    can be restored."""
+
+    folder: str
+    runs: tuple[RunRow, ...] = ()
+    left_out: int = 0
+    deleted: int = 0
+
+
+class KeptRunSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A run as it lies in its folder: some of its steps, so that a plot looks the same, all epochs,
+    and the project that it trained."""
+
+    folder: str
+    steps: StepColumns
+    epoch_rows: tuple[EpochRow, ...] = ()
+    project: Project
+
+
+class SettingRow(Struct, frozen=True):
+    """A setting by its path in the project, with its two values; "" where there is none."""
+
+    name: str
+    first: str
+    second: str
+
+
+class RunDifferenceSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The settings in which two runs differ; `left_out` more do."""
+
+    first: str
+    second: str
+    rows: tuple[SettingRow, ...] = ()
+    left_out: int = 0
+
+
+class MovedRunsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The folders of runs, before and now."""
+
+    moved: tuple[tuple[str, str], ...]

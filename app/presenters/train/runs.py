@@ -1,0 +1,162 @@
+"""The list of runs: kept beside the project, or in the data folder until it is saved."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.presenters.questions import Questions, in_words
+from app.presenters.train.train import TrainPresenter
+from app.workbench import Workbench
+from engine.project import files
+from engine.project.document import replace
+from engine.protocol import (
+    Command,
+    CompareRunsCommand,
+    DeleteRunsCommand,
+    ErrorReport,
+    KeptRunSnapshot,
+    ListRunsCommand,
+    MovedRunsSnapshot,
+    MoveRunsCommand,
+    NoteRunCommand,
+    ReadRunCommand,
+    RestoreRunsCommand,
+    RunRow,
+    RunsSnapshot,
+    Snapshot,
+    StepColumns,
+    TrainingSnapshot,
+)
+
+EVERY_MS = 2_000
+"""How often the list is read again while a run goes on."""
+
+
+class RunsPresenter(QObject):
+    def __init__(self, bench: Workbench, train: TrainPresenter, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench, self._train, self._pane = bench, train, train.view.runs
+        self._questions = Questions(bench, self)
+        self._unsaved: list[str] = []
+        """The folders of the runs of this document while it has no file."""
+        self._seen: tuple[str, str] = ("", "")
+        self._again = QTimer(self, interval=EVERY_MS, singleShot=True)
+        self._again.timeout.connect(self.list)
+        pane = self._pane
+        pane.came_in_sight.connect(self.list)
+        pane.open_requested.connect(lambda folder: self._open(folder, going=False))
+        pane.resume_requested.connect(lambda folder: self._open(folder, going=True))
+        pane.compare_requested.connect(
+            lambda first, second: self._ask(
+                CompareRunsCommand(first=first, second=second), pane.show_difference
+            )
+        )
+        pane.delete_requested.connect(
+            lambda folders: self._ask(DeleteRunsCommand(folders=folders), self._show)
+        )
+        pane.restore_requested.connect(
+            lambda: self._ask(RestoreRunsCommand(runs=self._folder), self._show)
+        )
+        pane.table.noted.connect(
+            lambda folder, note: self._ask(NoteRunCommand(folder=folder, note=note), self._show)
+        )
+        bench.store.snapshot.connect(self._on_snapshot)
+        bench.files.saved.connect(self._on_saved)
+        bench.files.opened.connect(self._on_opened)
+        bench.link.became_ready.connect(self.list)
+        switch = train.view.bar.runs
+        switch.setChecked(bench.settings.train_runs)
+        switch.toggled.connect(lambda on: setattr(bench.settings, "train_runs", on))
+
+    @property
+    def _folder(self) -> str:
+        return files.runs_folder(self._bench.files.path)
+
+    def list(self) -> None:
+        """Read the list, if it is seen."""
+        if self._pane.isVisible() and self._bench.link.state == "ready":
+            self._questions.ask(ListRunsCommand(runs=self._folder), self._show, self._fail)
+
+    def _show(self, found: Snapshot) -> None:
+        if isinstance(found, RunsSnapshot):
+            self._pane.show_runs(found)
+
+    def _ask(self, command: Command, answered) -> None:
+        self._pane.show_problem("")
+        if not self._questions.ask(command, answered, self._fail):
+            self._pane.show_problem(self._bench.link.unsent)
+
+    def _fail(self, error: ErrorReport) -> None:
+        self._pane.show_problem(in_words(error))
+
+    # -- a run again -----------------------------------------------------------------------------
+
+    def _open(self, folder: str, going: bool) -> None:
+        row = next((row for row in self._pane.table.rows if row.folder == folder), None)
+        if row is None:
+            return
+        if not row.checkpoint:
+            text = "This run has no checkpoint, so its weights are lost. Tick it to see its curves."
+            self._pane.show_problem(text)
+            return
+        self._ask(ReadRunCommand(folder=folder), partial(self._open_read, row, going))
+
+    def _open_read(self, row: RunRow, going: bool, kept: KeptRunSnapshot) -> None:
+        """Take over the settings of the run, as a step that can be undone, and go on from its last
+        checkpoint: at once if `going`, else held there."""
+        of_run = kept.project
+        project = replace(
+            self._bench.project,
+            model=of_run.model,
+            training=of_run.training,
+            subject=of_run.subject,
+            objective=of_run.objective,
+        )
+        if project != self._bench.project:
+            self._bench.history.edit(project, "Take over the settings of a run")
+        is_held = not going and row.state != "finished"
+        self._train.train(paused=is_held, checkpoint=row.checkpoint)
+
+    # -- runs as they come -----------------------------------------------------------------------
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        if not isinstance(snapshot, TrainingSnapshot):
+            return
+        if not self._bench.files.path and snapshot.folder and snapshot.folder not in self._unsaved:
+            self._unsaved.append(snapshot.folder)
+        seen = snapshot.folder, snapshot.state
+        if seen != self._seen:
+            self._seen = seen
+            self.list()
+        elif snapshot.state == "running" and not self._again.isActive():
+            self._again.start()
+
+    def _on_opened(self) -> None:
+        self._unsaved.clear()
+        self._questions.drop()
+        self._pane.clear()
+        self.list()
+
+    def _on_saved(self) -> None:
+        """The project has a file now: its runs move beside it."""
+        unsaved, self._unsaved = self._unsaved, []
+        if unsaved and self._folder:
+            command = MoveRunsCommand(folders=tuple(unsaved), runs=self._folder)
+            self._ask(command, self._take_move)
+        else:
+            self.list()
+
+    def _take_move(self, answer: MovedRunsSnapshot) -> None:
+        """The run that is shown has its checkpoint there now."""
+        run = self._bench.newest(TrainingSnapshot)
+        places = dict(answer.moved)
+        if run is not None and run.folder in places:
+            there = places[run.folder]
+            checkpoint = run.checkpoint
+            if checkpoint.startswith(run.folder):
+                checkpoint = there + checkpoint.removeprefix(run.folder)
+            empty = replace(run, steps=StepColumns(), epoch_rows=())
+            self._bench.store.take(replace(empty, folder=there, checkpoint=checkpoint))
+        self.list()

@@ -1,0 +1,153 @@
+"""Answers about the folders of runs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from ...errors import LabError
+from ...lab import Lab
+from ...protocol import (
+    CompareRunsCommand,
+    DeleteRunsCommand,
+    KeptRunSnapshot,
+    ListRunsCommand,
+    MovedRunsSnapshot,
+    MoveRunsCommand,
+    NoteRunCommand,
+    ReadRunCommand,
+    RestoreRunsCommand,
+    RunDifferenceSnapshot,
+    RunRow,
+    RunsSnapshot,
+)
+from ...runs import folders, metrics
+from ...runs.difference import differences
+from ...runs.record import MAX_NOTE_CHARS, RunProblem, load, save
+from ...runs.summary import row_of, rows_in
+from ...training.run import TrainingRun
+
+MAX_LIST_BYTES = 200_000
+MAX_NUMBERS = 15_000
+"""As many numbers of steps are sent of one run."""
+MAX_STEPS = 2000
+MAX_DIFFERENCES = 200
+MAX_VALUE_CHARS = 500
+
+
+def list_runs(lab: Lab, command: ListRunsCommand) -> Iterator[RunsSnapshot]:
+    yield _listed(command.runs)
+
+
+def read_run(lab: Lab, command: ReadRunCommand) -> Iterator[KeptRunSnapshot]:
+    """Raises LabError if the run cannot be read."""
+    folder = Path(command.folder)
+    with _told():
+        project = load(folder).project
+        path = folder / folders.METRICS
+        figures = metrics.figure_count(path)
+        limit = max(100, min(MAX_STEPS, MAX_NUMBERS // (len(metrics.STEP_COLUMNS) + figures)))
+        steps, epochs = metrics.read(path, limit)
+    apart = len(epochs) // MAX_STEPS + 1
+    rows = epochs[::-apart][::-1]
+    yield KeptRunSnapshot(folder=command.folder, steps=steps, epoch_rows=rows, project=project)
+
+
+def compare_runs(lab: Lab, command: CompareRunsCommand) -> Iterator[RunDifferenceSnapshot]:
+    """Raises LabError if one of the runs cannot be read."""
+    with _told():
+        first, second = (load(Path(f)).project for f in (command.first, command.second))
+    rows = differences(first, second)
+    yield RunDifferenceSnapshot(
+        first=command.first,
+        second=command.second,
+        rows=tuple(
+            msgspec.structs.replace(
+                row, first=row.first[:MAX_VALUE_CHARS], second=row.second[:MAX_VALUE_CHARS]
+            )
+            for row in rows[:MAX_DIFFERENCES]
+        ),
+        left_out=max(0, len(rows) - MAX_DIFFERENCES),
+    )
+
+
+def note_run(lab: Lab, command: NoteRunCommand) -> Iterator[RunsSnapshot]:
+    """Raises LabError if the note is too long or cannot be written."""
+    if len(command.note) > MAX_NOTE_CHARS:
+        raise LabError(f"A note has at most {MAX_NOTE_CHARS:,} characters.")
+    folder = Path(command.folder)
+    with _told():
+        save(folder, msgspec.structs.replace(load(folder), note=command.note))
+    yield _listed(str(folder.parent))
+
+
+def delete_runs(lab: Lab, command: DeleteRunsCommand) -> Iterator[RunsSnapshot]:
+    """Raises LabError for a run that is being trained."""
+    runs = [Path(folder) for folder in command.folders]
+    for folder in runs:
+        if row_of(folder).state == "running":
+            raise LabError(f"The run {folder.name} is being trained.", hint="Stop it first.")
+    with _told():
+        folders.delete(runs)
+    yield _listed(str(runs[0].parent))
+
+
+def restore_runs(lab: Lab, command: RestoreRunsCommand) -> Iterator[RunsSnapshot]:
+    """Raises LabError if one of them cannot be brought back."""
+    with _told():
+        folders.restore(Path(command.runs) if command.runs else folders.data_runs())
+    yield _listed(command.runs)
+
+
+def move_runs(lab: Lab, command: MoveRunsCommand) -> Iterator[MovedRunsSnapshot]:
+    """Raises LabError if one of them cannot be moved; those before it then have been."""
+    moved = []
+    runs = Path(command.runs)
+    with _told():
+        for folder in map(Path, command.folders):
+            target = runs / folder.name
+            if not folder.is_dir() or target.exists():
+                continue  # it was removed to make room for newer ones, or is there already
+            runs.mkdir(parents=True, exist_ok=True)
+            if isinstance(lab.run, TrainingRun) and lab.run.writer.folder == folder:
+                lab.run.move(target)
+            else:
+                shutil.move(folder, target)
+            moved.append((str(folder), str(target)))
+    yield MovedRunsSnapshot(moved=tuple(moved))
+
+
+def _listed(runs: str) -> RunsSnapshot:
+    folder = Path(runs) if runs else folders.data_runs()
+    with _told():
+        rows = rows_in(folder)
+        told: list[RunRow] = []
+        size = 0
+        for row in rows:
+            size += len(msgspec.msgpack.encode(row))
+            if size > MAX_LIST_BYTES:
+                break
+            told.append(row)
+        return RunsSnapshot(
+            folder=str(folder),
+            runs=tuple(told),
+            left_out=len(rows) - len(told),
+            deleted=len(folders.deleted_in(folder)),
+        )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except RunProblem as problem:
+        raise LabError(str(problem), hint="Choose another run.") from problem
+    except OSError as error:
+        reason = f"{error.filename or 'The folder of the run'}: {error.strerror or error}."
+        raise LabError(
+            reason, hint="Look at the folder of the runs, and at who may write."
+        ) from error

@@ -1,0 +1,43 @@
+"""The settings in which two runs differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ..project.document import Project
+from ..protocol import SettingRow
+
+
+def differences(first: Project, second: Project) -> list[SettingRow]:
+    """By the path of each setting; where blocks stand does not count."""
+    one, other = (dict(_settings(project)) for project in (first, second))
+    names = dict.fromkeys([*one, *other])
+    return [
+        SettingRow(name, one.get(name, ""), other.get(name, ""))
+        for name in names
+        if one.get(name) != other.get(name)
+    ]
+
+
+def _settings(project: Project) -> Iterator[tuple[str, str]]:
+    for part in ("subject", "objective", "training"):
+        yield from _flat(part, msgspec.to_builtins(getattr(project, part)))
+    names = {block.id: block.name for block in project.model.blocks}
+    for block in project.model.blocks:
+        yield f"blocks.{block.name}", block.kind
+        yield from _flat(f"blocks.{block.name}", msgspec.to_builtins(block.params))
+    for wire in project.model.wires:
+        source, target = names.get(wire.source, "?"), names.get(wire.target, "?")
+        yield f"wires.{target}.{wire.target_port}", f"{source}.{wire.source_port}"
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flat(f"{name}.{key}", item)
+    else:
+        yield name.removeprefix("training."), value if isinstance(value, str) else json.dumps(value)

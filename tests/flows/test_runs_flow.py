@@ -1,0 +1,233 @@
+"""The runs of a project through the window: kept, listed, noted, compared, opened, deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from PySide6.QtCore import Qt
+
+from app import templates
+from engine.project import files
+from engine.project.document import replace
+from engine.protocol import StepColumns, TrainingSnapshot
+from engine.runs import folders
+from engine.runs.record import load
+from widgets.runs.run_table import NOTE, RUN
+
+pytestmark = pytest.mark.one_program
+
+
+@pytest.fixture
+def lab(program, tmp_path, monkeypatch):
+    """The MLP template without a file, one short epoch, its runs listed."""
+    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(tmp_path / "data"))
+    program.bench.files.new(templates.load_template("mlp"))
+    program.window.show_workspace("train")
+    setup = replace(program.bench.project.training, epochs=1, batch_size=512)
+    program.workspaces.train.view.form.setup_edited.emit(setup, "Set epochs to 1")
+    program.workspaces.train.view.bar.runs.setChecked(True)
+    program.bench.link.drain()
+    yield program
+    program.workspaces.train.view.bar.runs.setChecked(False)
+
+
+def trained(lab) -> TrainingSnapshot:
+    lab.workspaces.train.view.bar.train_requested.emit()
+    lab.bench.link.drain()
+    return newest(lab)
+
+
+def newest(lab) -> TrainingSnapshot:
+    run = lab.bench.newest(TrainingSnapshot)
+    assert run is not None
+    return run
+
+
+def pane_of(lab):
+    return lab.workspaces.train.view.runs
+
+
+def names(lab) -> list[str]:
+    return [Path(row.folder).name for row in pane_of(lab).table.rows]
+
+
+def set_rate(lab, rate: float) -> None:
+    setup = replace(lab.bench.project.training, optimizer_params={"lr": rate})
+    lab.workspaces.train.view.form.setup_edited.emit(setup, "Set lr")
+    lab.bench.link.drain()
+
+
+def weights(lab) -> dict[str, torch.Tensor]:
+    run = lab.bench.link._session.lab.run
+    return {name: tensor.clone() for name, tensor in run.loop.model.state_dict().items()}
+
+
+def test_runs_are_listed_and_move_beside_the_project_that_is_saved(lab, answers, tmp_path):
+    pane = pane_of(lab)
+    assert not pane.empty.isHidden()
+    first = trained(lab)
+    set_rate(lab, 0.05)
+    second = trained(lab)
+    assert names(lab) == [second.run, first.run]
+    assert Path(first.folder).parent == folders.data_runs()
+    (row, _) = pane.table.rows
+    assert row.epoch == second.epoch_rows[-1]
+    assert (row.state, row.step) == ("finished", second.step)
+
+    answers.save = str(tmp_path / "net.tlab")
+    lab.bench.actions["file.save"].trigger()
+    lab.bench.link.drain()
+    beside = tmp_path / "net.runs"
+    assert {folder.name for folder in beside.iterdir()} == {first.run, second.run}
+    assert folders.runs_in(folders.data_runs()) == []
+    assert names(lab) == [second.run, first.run]
+    assert Path(newest(lab).checkpoint).is_file() and newest(lab).folder == str(beside / second.run)
+    third = trained(lab)
+    assert Path(third.folder).parent == beside
+    lab.bench.files.new(templates.load_template("mlp"))
+    lab.bench.link.drain()
+    assert names(lab) == []
+    lab.bench.files.open(str(tmp_path / "net.tlab"))
+    lab.bench.link.drain()
+    assert len(names(lab)) == 3
+
+
+def test_a_run_that_is_paused_moves_and_goes_on(lab, answers, tmp_path):
+    lab.workspaces.train.step()
+    lab.bench.link.drain()
+    answers.save = str(tmp_path / "net.tlab")
+    lab.bench.actions["file.save"].trigger()
+    lab.bench.link.drain()
+    lab.workspaces.train.pause_or_continue()
+    lab.bench.link.drain()
+    run = newest(lab)
+    assert (run.state, Path(run.folder).parent) == ("finished", tmp_path / "net.runs")
+    (row,) = pane_of(lab).table.rows
+    assert (row.state, row.step) == ("finished", run.step)
+    assert Path(run.checkpoint).is_relative_to(tmp_path / "net.runs")
+
+
+def test_a_run_is_opened_with_its_settings_its_curves_and_its_weights(lab):
+    first = trained(lab)
+    state = weights(lab)
+    points = lab.workspaces.train.view.plots["loss"].tracks["loss"].raw.y.tolist()
+    settings = lab.bench.project.training
+    set_rate(lab, 0.05)
+    trained(lab)
+    pane = pane_of(lab)
+    pane.table.selectRow(1)
+    assert not pane.resume.isEnabled()  # it is finished
+    pane.open.click()
+    lab.bench.link.drain()
+    assert (newest(lab).run, newest(lab).state) == (first.run, "finished")
+    assert lab.bench.project.training == settings
+    assert all(torch.equal(tensor, state[name]) for name, tensor in weights(lab).items())
+    assert lab.workspaces.train.view.plots["loss"].tracks["loss"].raw.y.tolist() == points
+    assert "Undo Take over the settings" in lab.bench.actions["edit.undo"].text()
+    lab.bench.actions["edit.undo"].trigger()
+    assert lab.bench.project.training.optimizer_params == {"lr": 0.05}
+
+
+def test_a_stopped_run_is_resumed(lab):
+    for _ in range(2):
+        lab.workspaces.train.step()
+        lab.bench.link.drain()
+    lab.bench.link.stop_job()
+    lab.bench.link.drain()
+    stopped = newest(lab)
+    assert (stopped.state, stopped.step) == ("stopped", 2)
+    whole = trained(lab)
+    pane = pane_of(lab)
+    assert [row.state for row in pane.table.rows] == ["finished", "stopped"]
+    pane.table.selectRow(1)
+    pane.open.click()
+    lab.bench.link.drain()
+    assert (newest(lab).run, newest(lab).state, newest(lab).step) == (stopped.run, "paused", 2)
+    assert not pane.open.isEnabled()  # it is under way
+    lab.bench.link.stop_job()
+    lab.bench.link.drain()
+    pane.table.clearSelection()
+    pane.table.selectRow(1)
+    pane.resume.click()
+    lab.bench.link.drain()
+    assert (newest(lab).run, newest(lab).state) == (stopped.run, "finished")
+    assert newest(lab).step == whole.step
+
+
+def test_a_note_is_kept(lab):
+    run = trained(lab)
+    pane = pane_of(lab)
+    pane.table.cell(0, NOTE).setText("the good one")
+    lab.bench.link.drain()
+    assert load(Path(run.folder)).note == "the good one"
+    assert pane.table.rows[0].note == "the good one"
+    pane.table.cell(0, NOTE).setText("x" * 501)
+    lab.bench.link.drain()
+    assert "at most 500 characters" in pane.told.text()
+    trained(lab)
+    pane.search.setText("good one")
+    assert names(lab) == [run.run]
+    pane.search.setText("nothing has this")
+    assert names(lab) == [] and "No run holds" in pane.empty.text()
+    pane.search.setText("")
+
+
+def test_two_runs_are_compared(lab):
+    trained(lab)
+    set_rate(lab, 0.05)
+    trained(lab)
+    pane = pane_of(lab)
+    pane.table.selectAll()
+    pane.compare.click()
+    lab.bench.link.drain()
+    found = pane.difference
+    assert [found.cell(0, column).text() for column in range(3)] == [
+        "optimizer_params.lr", "0.05", "0.003",
+    ]  # fmt: skip
+    assert found.rowCount() == 1 and not found.isHidden()
+
+
+def test_deleted_runs_come_back(lab):
+    first, second = trained(lab), trained(lab)
+    pane = pane_of(lab)
+    assert pane.undo.isHidden()
+    pane.table.selectRow(0)
+    pane.delete.click()
+    lab.bench.link.drain()
+    assert names(lab) == [first.run] and not Path(second.folder).exists()
+    pane.undo.click()
+    lab.bench.link.drain()
+    assert names(lab) == [second.run, first.run] and pane.undo.isHidden()
+    assert Path(newest(lab).checkpoint).is_file()
+
+
+def test_a_damaged_run_is_listed_and_told(lab):
+    run = trained(lab)
+    (Path(run.folder) / "run.json").write_text("{")
+    pane = pane_of(lab)
+    lab.workspaces.train.view.bar.runs.setChecked(False)
+    lab.workspaces.train.view.bar.runs.setChecked(True)
+    lab.bench.link.drain()
+    assert [row.state for row in pane.table.rows] == ["damaged"]
+    assert pane.table.cell(0, RUN).flags() & Qt.ItemFlag.ItemIsEnabled
+    pane.table.selectRow(0)
+    pane.open.click()
+    lab.bench.link.drain()
+    assert "run.json" in pane.told.text()
+
+
+def test_the_question_before_a_run_is_stopped_says_where_it_stays(lab, answers, tmp_path):
+    asked = []
+    answers.confirm = lambda _parent, question, _yes: asked.append(question)
+    run = replace(trained(lab), state="running", steps=StepColumns(), epoch_rows=())
+    lab.bench.store.take(run)
+    assert not lab.bench.files.may_leave()
+    lab.bench.files.path = str(tmp_path / "net.tlab")
+    beside = files.runs_folder(lab.bench.files.path)
+    lab.bench.store.take(replace(run, folder=f"{beside}/run"))
+    assert not lab.bench.files.may_leave()
+    lab.bench.files.path = ""
+    lab.bench.store.take(replace(run, state="stopped"))
+    assert "stays in your data folder" in asked[0] and "stays in net.runs" in asked[1]

@@ -1,0 +1,188 @@
+"""The list of runs beside the plots, with what can be done with them."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from engine.protocol import RunDifferenceSnapshot, RunRow, RunsSnapshot
+from widgets import make
+from widgets.flow_layout import FlowLayout
+from widgets.runs.run_table import RunTable, name_of
+from widgets.table import ReadTable
+from widgets.theme import GRID
+
+_EMPTY = (
+    "No runs yet. Each run of Train is kept here with its settings, its curves and its checkpoints."
+)
+
+
+class RunPane(QWidget):
+    """`open_requested(folder)`, `resume_requested(folder)`, `delete_requested(folders)`,
+    `restore_requested()`, `compare_requested(first, second)`; `came_in_sight()`: it is shown. The
+    notes and ticks are those of `table`."""
+
+    open_requested = Signal(str)
+    resume_requested = Signal(str)
+    delete_requested = Signal(tuple)
+    restore_requested = Signal()
+    compare_requested = Signal(str, str)
+    came_in_sight = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        make.named(self, "run_pane", "Runs of this project")
+        self._runs: tuple[RunRow, ...] = ()
+        self.search = make.field(
+            "runs_search",
+            "Filter the runs",
+            "Show only the runs whose time, subject, state or note holds this text.",
+            placeholder="Filter…",
+        )
+        self.search.setClearButtonEnabled(True)
+        self.search.setMinimumWidth(120)
+        self.search.textChanged.connect(self._show_rows)
+        self.open = make.button(
+            "runs_open",
+            "Open",
+            "mdi6.folder-open-outline",
+            self._open,
+            tip="Show the run as it was at its last checkpoint: its settings, curves and weights."
+            " Undo brings your settings back.",
+        )
+        self.resume = make.button(
+            "runs_resume",
+            "Resume",
+            "mdi6.backup-restore",
+            lambda: self.resume_requested.emit(self.table.chosen[0]),
+            tip="Open the run, and train on from its last checkpoint.",
+            accessible="Resume the selected run",
+        )
+        self.compare = make.button(
+            "runs_compare",
+            "Compare settings",
+            "mdi6.compare-horizontal",
+            self._compare,
+            tip="List the settings in which two selected runs differ (Ctrl+click selects two).",
+        )
+        self.delete = make.button(
+            "runs_delete",
+            "Delete",
+            "mdi6.delete-outline",
+            self._delete,
+            tip="Delete the selected runs with their checkpoints (Delete). Undo brings them back"
+            " until others are deleted.",
+        )
+        self.undo = make.button(
+            "runs_undo",
+            "Undo delete",
+            "mdi6.undo",
+            self.restore_requested,
+            tip="Bring the deleted runs back.",
+        )
+        self.table = RunTable()
+        self.table.itemSelectionChanged.connect(self._show_buttons)
+        self.table.opened.connect(self.open_requested)
+        self.table.delete_asked.connect(self._delete)
+        self.empty = make.empty(_EMPTY, "runs_empty")
+        self.told = make.text("runs_told", wrap=True, width="own")
+        self.difference = ReadTable(
+            "runs_difference",
+            "Settings that differ",
+            (("setting", "Where it is in the project"), ("first", ""), ("second", "")),
+        )
+        self.difference.hide()
+        head = FlowLayout(GRID, even=False)
+        for part in (self.search, self.open, self.resume, self.compare, self.delete, self.undo):
+            head.addWidget(part)
+        self.lists = make.splitter(self.table, self.difference, sizes=(720, 400), shares=(2, 1))
+        parts = (head, self.told, (self.empty, 1), (self.lists, 1))
+        make.column(*parts, on=self, gap=GRID // 2, margins=(0, GRID, 0, 0))
+        self.show_runs(RunsSnapshot(folder=""))
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def show_runs(self, snapshot: RunsSnapshot) -> None:
+        """Show the list. While a note is being written, only what can be done changes."""
+        self._runs = snapshot.runs
+        self.undo.setVisible(snapshot.deleted > 0)
+        count = snapshot.deleted
+        self.undo.setText(f"Undo delete ({count})" if count > 1 else "Undo delete")
+        left = snapshot.left_out
+        make.tell(self.told, f"{left:,} older runs are not listed." if left else "")
+        make.set_role(self.told, "muted")
+        self._show_rows()
+
+    def show_problem(self, text: str) -> None:
+        """Say what went wrong with a run; nothing if empty."""
+        make.tell(self.told, text)
+        make.set_role(self.told, "error" if text else "")
+
+    def show_difference(self, found: RunDifferenceSnapshot) -> None:
+        """List the settings that differ."""
+        names = {row.folder: name_of(row) for row in self._runs}
+        heads = [names.get(f, PurePath(f).name) for f in (found.first, found.second)]
+        for column, head in enumerate(heads, 1):
+            item = self.difference.horizontalHeaderItem(column)
+            if item is not None:
+                item.setText(head)
+        self.difference.show_rows([(row.name, row.first, row.second) for row in found.rows])
+        self.difference.setVisible(bool(found.rows))
+        words = "" if found.rows else "These two runs have the same settings."
+        make.tell(self.told, words)
+        make.set_role(self.told, "muted")
+
+    def clear(self) -> None:
+        """Another project is shown."""
+        self.table.ticked = ()
+        self.difference.hide()
+        self.show_problem("")
+        self.show_runs(RunsSnapshot(folder=""))
+
+    def _show_rows(self) -> None:
+        if self.table.is_editing:
+            return
+        wanted = self.search.text().casefold()
+        rows = [row for row in self._runs if wanted in _words(row).casefold()]
+        self.table.show_runs(rows)
+        self.lists.setVisible(bool(rows))
+        self.empty.setVisible(not rows)
+        self.empty.setText("No run holds this text." if self._runs else _EMPTY)
+        self._show_buttons()
+
+    def _show_buttons(self) -> None:
+        chosen = self.table.chosen
+        rows = {row.folder: row for row in self.table.rows}
+        one = rows[chosen[0]] if len(chosen) == 1 else None
+        idle = one is not None and one.state != "running"
+        self.open.setEnabled(idle)
+        self.resume.setEnabled(
+            idle and one is not None and bool(one.checkpoint) and one.state != "finished"
+        )
+        self.compare.setEnabled(len(chosen) == 2)
+        self.delete.setEnabled(
+            bool(chosen) and all(rows[folder].state != "running" for folder in chosen)
+        )
+
+    # -- what the user wants ---------------------------------------------------------------------
+
+    def _open(self) -> None:
+        self.open_requested.emit(self.table.chosen[0])
+
+    def _compare(self) -> None:
+        self.compare_requested.emit(*self.table.chosen)
+
+    def _delete(self) -> None:
+        if self.delete.isEnabled():
+            self.delete_requested.emit(self.table.chosen)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.came_in_sight.emit()
+
+
+def _words(row: RunRow) -> str:
+    return " ".join((name_of(row), row.id, row.title, row.state, row.note, row.error))

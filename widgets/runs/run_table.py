@@ -1,0 +1,164 @@
+"""The table of runs: one row each, with a box to tick and a note to write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+
+from PySide6.QtCore import QItemSelectionModel, Qt, Signal
+from PySide6.QtGui import QBrush, QKeySequence
+from PySide6.QtWidgets import QAbstractItemView, QTableWidgetItem
+
+from engine.protocol import RunRow
+from widgets import make, theme
+from widgets.table import ReadTable
+from widgets.text import format_duration, format_number, format_percent
+
+_COLUMNS = (
+    ("run", "When the run began. A ticked run is drawn over the plots."),
+    ("subject", "What was trained"),
+    ("state", "How the run ended; one that is cut off has lost its process"),
+    ("steps", "Optimizer steps done"),
+    ("loss", "Training loss of the last epoch; before the first, of the last step"),
+    ("validation", "Validation loss of the last epoch"),
+    ("accuracy", "Validation accuracy of the last epoch"),
+    ("note", "Your own words: double click, or F2"),
+)
+RUN, STATE, NOTE = 0, 2, 7
+_NUMBERS = range(3, 7)
+
+
+class RunTable(ReadTable):
+    """`ticked_changed()`: other runs are to be drawn over the plots. `noted(folder, note)`: the
+    user has written a note. `opened(folder)`: Enter, or a double click on anything but the note.
+    `delete_asked()`: the Delete key."""
+
+    ticked_changed = Signal()
+    noted = Signal(str, str)
+    opened = Signal(str)
+    delete_asked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__("runs_table", "Runs", _COLUMNS)
+        self.rows: tuple[RunRow, ...] = ()
+        self.ticked: tuple[str, ...] = ()
+        """The folders of the runs to draw over the plots, in the order of ticking."""
+        self._is_told = False  # while the program fills the table
+        self.setEditTriggers(
+            QAbstractItemView.EditTrigger.DoubleClicked
+            | QAbstractItemView.EditTrigger.EditKeyPressed
+        )
+        self.setTabKeyNavigation(False)
+        self.setShowGrid(False)
+        self.itemChanged.connect(self._take)
+        self.cellDoubleClicked.connect(self._open)
+        make.shortcut(Qt.Key.Key_Return, self, lambda: self._open(self.currentRow(), RUN))
+        make.shortcut(QKeySequence.StandardKey.Delete, self, self.delete_asked.emit)
+        theme.notifier.changed.connect(self._restyle)
+
+    @property
+    def is_editing(self) -> bool:
+        return self.state() == QAbstractItemView.State.EditingState
+
+    def show_runs(self, rows: Sequence[RunRow]) -> None:
+        """Show these runs. What is selected and ticked stays so, as far as it is there."""
+        chosen = set(self.chosen)
+        self.rows = tuple(rows)
+        self._is_told = True
+        there = {row.folder for row in rows}
+        self.ticked = tuple(folder for folder in self.ticked if folder in there)
+        self.setRowCount(0)
+        for row in rows:
+            self.add_row(_texts(row), _tips(row))
+            at = self.rowCount() - 1
+            for column in range(self.columnCount()):
+                item = self.cell(at, column)
+                if column != NOTE:
+                    item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
+                if column in _NUMBERS:
+                    item.setTextAlignment(
+                        Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+                    )
+            if row.state in ("failed", "cut off", "damaged"):
+                self.cell(at, STATE).setForeground(QBrush(theme.current().color("error")))
+            self._show_tick(self.cell(at, RUN), row)
+            if row.folder in chosen:
+                self.selectionModel().select(
+                    self.model().index(at, 0),
+                    QItemSelectionModel.SelectionFlag.Select
+                    | QItemSelectionModel.SelectionFlag.Rows,
+                )
+        self._is_told = False
+
+    def _show_tick(self, item: QTableWidgetItem, row: RunRow) -> None:
+        if row.state == "damaged":
+            return
+        is_ticked = row.folder in self.ticked
+        item.setCheckState(Qt.CheckState.Checked if is_ticked else Qt.CheckState.Unchecked)
+
+    def _restyle(self) -> None:
+        self.show_runs(self.rows)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The folders of the selected runs, from top to bottom."""
+        at = sorted({index.row() for index in self.selectionModel().selectedRows()})
+        return tuple(self.rows[row].folder for row in at if row < len(self.rows))
+
+    def _take(self, item: QTableWidgetItem) -> None:
+        if self._is_told:
+            return
+        row = self.rows[item.row()]
+        if item.column() == NOTE and item.text() != row.note:
+            self.noted.emit(row.folder, item.text())
+        elif item.column() == RUN:
+            others = tuple(folder for folder in self.ticked if folder != row.folder)
+            is_ticked = item.checkState() == Qt.CheckState.Checked
+            if is_ticked != (row.folder in self.ticked):
+                self.ticked = (*others, row.folder) if is_ticked else others
+                self.ticked_changed.emit()
+
+    def _open(self, row: int, column: int) -> None:
+        if column != NOTE and 0 <= row < len(self.rows):
+            self.opened.emit(self.rows[row].folder)
+
+
+def name_of(row: RunRow) -> str:
+    """When the run began; the folder's name of one that cannot be read."""
+    if row.state == "damaged":
+        return row.folder.replace("\\", "/").rpartition("/")[2]
+    return f"{datetime.fromtimestamp(row.began_s):%d %b %H:%M:%S}"
+
+
+def _texts(row: RunRow) -> tuple[str, ...]:
+    if row.state == "damaged":
+        return (name_of(row), "", row.state, "", "", "", "", "")
+    epoch = row.epoch
+    loss = epoch.train_loss if epoch is not None else row.loss
+    return (
+        name_of(row),
+        row.title,
+        row.state,
+        f"{row.step:,}",
+        _number(loss),
+        _number(epoch.validation_loss if epoch else None),
+        format_percent(epoch.validation_accuracy)
+        if epoch and not math.isnan(epoch.validation_accuracy)
+        else "",
+        row.note,
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else format_number(value)
+
+
+def _tips(row: RunRow) -> tuple[str, ...]:
+    about = [row.folder]
+    if row.origin:
+        about.append(f"It went on from {row.origin}.")
+    if row.ended_s:
+        about.append(f"It took {format_duration(row.ended_s - row.began_s)}.")
+    why = " ".join(part for part in (row.error, row.problem) if part)
+    return ("\n".join(about), row.title, why or row.state)
