@@ -21,6 +21,7 @@ from .structures.commands import *  # noqa: F403
 from .subject_commands import *  # noqa: F403
 from .tensor_commands import *  # noqa: F403
 from .trace_snapshots import *  # noqa: F403
+from .training.checks import *  # noqa: F403
 from .training.commands import *  # noqa: F403
 from .training.runs import *  # noqa: F403
 from .training.snapshots import *  # noqa: F403
