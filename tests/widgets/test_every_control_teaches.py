@@ -43,10 +43,18 @@ from widgets.trace.view import TraceView
 from widgets.training.train_view import TrainView
 from widgets.values.values_view import ValuesView
 
+
+def code_view() -> CodeView:
+    """With the editor that it makes for its first code."""
+    view = CodeView()
+    view.show_code("x = 1", {})
+    return view
+
+
 SOME_KINDS = tuple(catalogue.kinds().values())[:12]
 VIEWS: tuple[Callable[[], QWidget], ...] = (
     AutogradView, MistakesView, ModelCanvas, ConsoleView, VariablesView, FlowView, DerivativeView,
-    AliasMapView, StorageView, CodeView, lambda: BlockPalette(SOME_KINDS),
+    AliasMapView, StorageView, code_view, lambda: BlockPalette(SOME_KINDS),
     BlockProperties, CreateForm, OperationView, NodePage, RuleCard, BroadcastView, PickView,
     ProductView, ReductionView, StructureView, TraceView, TrainView, ValuesView,
 )  # fmt: skip
