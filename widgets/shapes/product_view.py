@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Cells, ProductCommand, ProductSnapshot
-from widgets.make import combo, grid, tell, text
+from widgets.make import STRETCH, combo, grid, page, tell, text
 from widgets.shapes.cells_grid import Index, Marks, indices, selected, written
 from widgets.shapes.cells_view import CellsView
 from widgets.shapes.operand_fields import NAMES, ExpressionField, OperandFields, name_of
@@ -18,6 +18,7 @@ from widgets.theme import GRID
 
 EXAMPLE = ("(2, 3)", "(3, 4)")
 EQUATION = "ik,kj->ij"
+_WORDS_PX = 44 * GRID
 OPS = {
     "matmul": "a @ b: rows of a times columns of b; dimensions in front are batches and broadcast.",
     "mm": "A product of two matrices, without broadcasting.",
@@ -30,8 +31,9 @@ OPS = {
 
 
 class ProductView(ShapeView):
-    """Shows the operands and the result as on paper: b above the result, a to its left. The
-    selected element is where its row of a and its column of b meet."""
+    """Shows the operands and the result as on paper: b above the result, a to its left, and the
+    words in the corner that they leave free. The selected element is where its row of a and its
+    column of b meet."""
 
     QUESTION, ANSWER = ProductCommand, ProductSnapshot
     _snapshot: ProductSnapshot | None
@@ -52,6 +54,7 @@ class ProductView(ShapeView):
             "product_letters",
             tip="Each dimension with its letter and size. A letter in both operands and not in the"
             " result is summed over; one in both and in the result is a batch.",
+            wrap=True,
             mono=10,
         )
         self._meaning = text("product_meaning", "muted", wrap=True)
@@ -65,10 +68,12 @@ class ProductView(ShapeView):
         ]
         tip = "Click an element to see its row and its column."
         self.result_cells = CellsView("product_cells_result", tip, self._ask, self)
+        self._words = page(self._letters, self._meaning, self._sum, STRETCH)
         self._grid = grid(across=2 * GRID, stretch=9)
+        self._grid.addWidget(self._words, 0, 0, 1, 10)
         self._fill(
             [self.op, self.equation, (self.operands, 1)],
-            [self._letters, self._meaning, self._sum, self._grid],
+            [self._grid],
         )
         self.op.currentTextChanged.connect(self._choose_op)
         self.equation.textChanged.connect(self.refresh)
@@ -100,6 +105,8 @@ class ProductView(ShapeView):
         for view in (*self.operand_cells, self.result_cells):
             self._grid.removeWidget(view)
             view.set_cell_width(None)
+        self._grid.removeWidget(self._words)
+        self._grid.setColumnMinimumWidth(0, _WORDS_PX if operands == 2 else 0)
         width = max(view.wanted_cell_width() for view in views)
         for view in views:
             view.set_cell_width(width)
@@ -107,12 +114,14 @@ class ProductView(ShapeView):
         corner = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft
         if operands == 2:
             left = Qt.AlignmentFlag.AlignLeft
+            self._grid.addWidget(self._words, 0, 0)
             self._grid.addWidget(self.operand_cells[1], 0, 1, bottom | left)
             self._grid.addWidget(self.operand_cells[0], 1, 0, corner)
             self._grid.addWidget(self.result_cells, 1, 1, corner)
             return
+        self._grid.addWidget(self._words, 0, 0, 1, 10)
         for column, view in enumerate(views):
-            self._grid.addWidget(view, 0, column, corner)
+            self._grid.addWidget(view, 1, column, corner)
 
     def _choose_op(self, op: str) -> None:
         self.op.setToolTip(OPS[op])
