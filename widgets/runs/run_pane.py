@@ -35,7 +35,8 @@ class RunPane(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         make.named(self, "run_pane", "Runs of this project")
-        self._runs: tuple[RunRow, ...] = ()
+        self.runs: tuple[RunRow, ...] = ()
+        """All runs of the list, also those that the filter hides."""
         self.search = make.field(
             "runs_search",
             "Filter the runs",
@@ -107,7 +108,9 @@ class RunPane(QWidget):
 
     def show_runs(self, snapshot: RunsSnapshot) -> None:
         """Show the list. While a note is being written, only what can be done changes."""
-        self._runs = snapshot.runs
+        self.runs = snapshot.runs
+        there = {row.folder for row in self.runs}
+        self.table.ticked = tuple(folder for folder in self.table.ticked if folder in there)
         self.undo.setVisible(snapshot.deleted > 0)
         count = snapshot.deleted
         self.undo.setText(f"Undo delete ({count})" if count > 1 else "Undo delete")
@@ -123,7 +126,7 @@ class RunPane(QWidget):
 
     def show_difference(self, found: RunDifferenceSnapshot) -> None:
         """List the settings that differ."""
-        names = {row.folder: name_of(row) for row in self._runs}
+        names = {row.folder: name_of(row) for row in self.runs}
         heads = [names.get(f, PurePath(f).name) for f in (found.first, found.second)]
         for column, head in enumerate(heads, 1):
             item = self.difference.horizontalHeaderItem(column)
@@ -146,11 +149,11 @@ class RunPane(QWidget):
         if self.table.is_editing:
             return
         wanted = self.search.text().casefold()
-        rows = [row for row in self._runs if wanted in _words(row).casefold()]
+        rows = [row for row in self.runs if wanted in _words(row).casefold()]
         self.table.show_runs(rows)
         self.lists.setVisible(bool(rows))
         self.empty.setVisible(not rows)
-        self.empty.setText("No run holds this text." if self._runs else _EMPTY)
+        self.empty.setText("No run holds this text." if self.runs else _EMPTY)
         self._show_buttons()
 
     def _show_buttons(self) -> None:

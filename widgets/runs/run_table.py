@@ -8,7 +8,7 @@ from datetime import datetime
 
 from PySide6.QtCore import QItemSelectionModel, Qt, Signal
 from PySide6.QtGui import QBrush, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QTableWidgetItem
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidgetItem
 
 from engine.protocol import RunRow
 from widgets import make, theme
@@ -26,6 +26,7 @@ _COLUMNS = (
     ("note", "Your own words: double click, or F2"),
 )
 RUN, STATE, NOTE = 0, 2, 7
+RUN_WIDTH = 160
 _NUMBERS = range(3, 7)
 
 
@@ -51,6 +52,9 @@ class RunTable(ReadTable):
         )
         self.setTabKeyNavigation(False)
         self.setShowGrid(False)
+        header = self.horizontalHeader()
+        header.setSectionResizeMode(RUN, QHeaderView.ResizeMode.Interactive)
+        header.resizeSection(RUN, RUN_WIDTH)  # the width by contents forgets the box to tick
         self.itemChanged.connect(self._take)
         self.cellDoubleClicked.connect(self._open)
         make.shortcut(Qt.Key.Key_Return, self, lambda: self._open(self.currentRow(), RUN))
@@ -66,8 +70,6 @@ class RunTable(ReadTable):
         chosen = set(self.chosen)
         self.rows = tuple(rows)
         self._is_told = True
-        there = {row.folder for row in rows}
-        self.ticked = tuple(folder for folder in self.ticked if folder in there)
         self.setRowCount(0)
         for row in rows:
             self.add_row(_texts(row), _tips(row))

@@ -14,6 +14,7 @@ from engine.project.document import TrainingSetup
 from engine.protocol import (
     Device,
     EpochRow,
+    KeptRunSnapshot,
     LoopSnapshot,
     RunSnapshot,
     TrainingMemory,
@@ -26,6 +27,7 @@ from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
 from widgets.training.parameter_pane import ParameterPane
 from widgets.training.plots.figure_plots import figure_plot, is_watched, place_of
+from widgets.training.plots.overlay import overlay_of
 from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.series import Series
 from widgets.training.run_bar import DIVERGED, EngineState, RunBar
@@ -44,6 +46,8 @@ GOING_NOTE = (
     " gone to a step (Back), or to the next run."
 )
 COLUMNS = 2
+FIRST_COLOR = 3
+"""The colour of the first run that is drawn over the plots; a run's own lines have those before."""
 MAX_FIGURES = 8
 """As many figures of the user's step get a plot."""
 
@@ -135,6 +139,7 @@ class TrainView(QWidget):
         super().__init__(parent)
         make.named(self, "train_view", "Train")
         self._run = ("", 0)
+        self._overlaid: tuple[tuple[str, KeptRunSnapshot], ...] = ()
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
         self._frame = QTimer(self, singleShot=True, interval=FRAME_MS)
@@ -228,6 +233,21 @@ class TrainView(QWidget):
         counted = any(len(track.raw) for track in self.plots["accuracy"].tracks.values())
         self._show_accuracy(counted or not len(self.plots["loss"].tracks["loss"].raw))
 
+    def show_overlays(self, runs: Sequence[tuple[str, KeptRunSnapshot]]) -> None:
+        """Draw other runs over the plots, each with its title."""
+        self._overlaid = tuple(runs)
+        for name, plot in (*self.plots.items(), *self.figures.items()):
+            self._overlay(name, plot)
+        self._pages.setCurrentIndex(1 if self._run[0] or runs else 0)
+
+    def _overlay(self, name: str, plot: LivePlot) -> None:
+        scale = _SCALES.get(name, 1.0)
+        found = (
+            overlay_of(title, FIRST_COLOR + place, run, name, plot.series, scale)
+            for place, (title, run) in enumerate(self._overlaid)
+        )
+        plot.show_overlays([overlay for overlay in found if overlay is not None])
+
     def clear(self) -> None:
         """Return to the state before the first run: another model has come."""
         self._forget(("", 0))
@@ -277,6 +297,7 @@ class TrainView(QWidget):
             plot = self.figures[name] = figure_plot(name)
             plot.menu_asked.connect(partial(self.figure_asked.emit, name))
             self._place(plot, f"figure_{len(self.figures)}")
+            self._overlay(name, plot)
         return self.figures[name]
 
     def _append_figures(self, snapshot: RunSnapshot) -> None:

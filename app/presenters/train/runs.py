@@ -7,6 +7,7 @@ from functools import partial
 from PySide6.QtCore import QObject, QTimer
 
 from app.presenters.questions import Questions, in_words
+from app.presenters.train.curves import Curves
 from app.presenters.train.train import TrainPresenter
 from app.workbench import Workbench
 from engine.project import files
@@ -39,6 +40,7 @@ class RunsPresenter(QObject):
         super().__init__(parent)
         self._bench, self._train, self._pane = bench, train, train.view.runs
         self._questions = Questions(bench, self)
+        self._curves = Curves(bench, train.view, self)
         self._unsaved: list[str] = []
         """The folders of the runs of this document while it has no file."""
         self._seen: tuple[str, str] = ("", "")
@@ -62,6 +64,8 @@ class RunsPresenter(QObject):
         pane.table.noted.connect(
             lambda folder, note: self._ask(NoteRunCommand(folder=folder, note=note), self._show)
         )
+        pane.table.ticked_changed.connect(lambda: self._curves.show(pane.table.ticked, pane.runs))
+        self._curves.failed.connect(pane.show_problem)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.files.saved.connect(self._on_saved)
         bench.files.opened.connect(self._on_opened)
@@ -82,6 +86,7 @@ class RunsPresenter(QObject):
     def _show(self, found: Snapshot) -> None:
         if isinstance(found, RunsSnapshot):
             self._pane.show_runs(found)
+            self._curves.show(self._pane.table.ticked, self._pane.runs)
 
     def _ask(self, command: Command, answered) -> None:
         self._pane.show_problem("")
@@ -126,6 +131,7 @@ class RunsPresenter(QObject):
             return
         if not self._bench.files.path and snapshot.folder and snapshot.folder not in self._unsaved:
             self._unsaved.append(snapshot.folder)
+        self._curves.leave_out(snapshot.folder)
         seen = snapshot.folder, snapshot.state
         if seen != self._seen:
             self._seen = seen
@@ -137,6 +143,7 @@ class RunsPresenter(QObject):
         self._unsaved.clear()
         self._questions.drop()
         self._pane.clear()
+        self._curves.show((), ())
         self.list()
 
     def _on_saved(self) -> None:

@@ -231,3 +231,35 @@ def test_the_question_before_a_run_is_stopped_says_where_it_stays(lab, answers, 
     lab.bench.files.path = ""
     lab.bench.store.take(replace(run, state="stopped"))
     assert "stays in your data folder" in asked[0] and "stays in net.runs" in asked[1]
+
+
+def test_ticked_runs_are_drawn_over_the_plots(lab):
+    first = trained(lab)
+    loss = first.epoch_rows[-1].validation_loss
+    set_rate(lab, 0.05)
+    second = trained(lab)
+    plot = lab.workspaces.train.view.plots["loss"]
+    losses = plot.tracks["loss"].raw.y.tolist()
+    pane = pane_of(lab)
+
+    def drawn() -> list[list[float]]:
+        return [track.raw.y.tolist() for _, track in plot._overlays]
+
+    for row in (0, 1):
+        pane.table.cell(row, RUN).setCheckState(Qt.CheckState.Checked)
+        lab.bench.link.drain()
+    assert len(drawn()) == 1 and loss  # the run of the plots is not drawn twice
+    third = trained(lab)
+    assert plot.tracks["loss"].raw.y.tolist() != losses
+    assert drawn()[0] == losses  # of one epoch: its steps
+    assert len(drawn()) == 2
+    pane.search.setText("nothing has this")
+    lab.bench.link.drain()
+    assert len(drawn()) == 2  # the filter takes no run from the plots
+    pane.search.setText("")
+    pane.table.selectRow(1)
+    pane.delete.click()
+    lab.bench.link.drain()
+    assert len(drawn()) == 1 and third.run != second.run
+    lab.bench.files.new(templates.load_template("mlp"))
+    assert drawn() == []

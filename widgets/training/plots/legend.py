@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -10,8 +11,8 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel
 
 from widgets import make
-from widgets.training.plots.plot_canvas import series_color
-from widgets.training.plots.series import Series
+from widgets.training.plots.plot_canvas import color_of
+from widgets.training.plots.series import Overlay, Series
 
 _NAMES: tuple[Callable[[Series], str], ...] = (
     lambda line: line.title,
@@ -66,26 +67,35 @@ class Legend(WrappedWords):
         self._series, self._text = series, text
         self.setTextFormat(Qt.TextFormat.RichText)
 
-    def show_values(self, values: Mapping[str, float | None]) -> None:
+    def show_values(
+        self, values: Mapping[str, float | None], others: Sequence[tuple[Overlay, float]] = ()
+    ) -> None:
         """Show a value for each series; None for one without points. The names are short where
-        long ones need two rows."""
+        long ones need two rows. `others` are the curves of other runs."""
         known = [
             (line, self._text(value) if np.isfinite(value) else "not finite")
             for line in self._series
             if (value := values[line.key]) is not None
         ]
+        behind = [
+            _rich("┅", color_of(other.color), other.title, self._text(value))
+            for other, value in others
+        ]
         metrics, room = self.fontMetrics(), self.width() / BOLDER
         parts: list[str] = []
         for name_of in _NAMES:
             plain = [f"● {name_of(line)} {number}" for line, number in known]
-            parts = [_rich(line, name_of(line), number) for line, number in known]
+            parts = [
+                _rich("●", color_of(line.color), name_of(line), number) for line, number in known
+            ]
             row = ["   ".join(plain)] if name_of is _NAMES[0] else plain
             if all(metrics.horizontalAdvance(words) <= room for words in row):
                 break
-        self.setText("&nbsp;&nbsp; ".join(parts) or "&nbsp;")
+        self.setText("&nbsp;&nbsp; ".join([*parts, *behind]) or "&nbsp;")
 
 
-def _rich(line: Series, name: str, number: str) -> str:
-    """Rich text about a series that does not wrap."""
+def _rich(mark: str, color: str, name: str, number: str) -> str:
+    """Rich text about a line that does not wrap."""
+    name = html.escape(name)
     words = "&nbsp;".join([*name.split(), f"<b>{number.replace(' ', '&nbsp;')}</b>"])
-    return f'<span style="color:{series_color(line)}">●</span>&nbsp;{words}'
+    return f'<span style="color:{color}">{mark}</span>&nbsp;{words}'

@@ -60,6 +60,7 @@ class PlotCanvas(pg.GraphicsView):
         self.faint = {line.key: self._add_curve(z=-1) for line in self._series}
         self._dots = {line.key: self._add_dots() for line in self._series}
         self._points = {line.key for line in self._series if line.points}
+        self._overlays: list[pg.PlotCurveItem] = []
         self.crosshair = pg.InfiniteLine(angle=90, movable=False)
         self.crosshair.hide()
         self.box.addItem(self.crosshair, ignoreBounds=True)
@@ -137,6 +138,23 @@ class PlotCanvas(pg.GraphicsView):
     def hide_faint(self, key: str) -> None:
         self.faint[key].hide()
 
+    def draw_overlay(self, place: int, color: int, x: Floats, y: Floats) -> Floats:
+        """Draw a dashed curve of another run; `place` counts them from 0. Returns y as drawn."""
+        if place == len(self._overlays):
+            curve = self._add_curve(z=-1)
+            curve.setSegmentedLineMode("off")  # dashes would begin again at each segment
+            self._overlays.append(curve)
+        curve, shown = self._overlays[place], self._scaled(y)
+        curve.setPen(pg.mkPen(color_of(color), width=1, style=Qt.PenStyle.DashLine))
+        curve.setData(x, shown)
+        curve.show()
+        return shown
+
+    def end_overlays(self, count: int) -> None:
+        """Hide the curves from this place on."""
+        for curve in self._overlays[count:]:
+            curve.hide()
+
     def show_crosshair(self, x: float | None) -> None:
         """Put the crosshair on an x; None hides it."""
         self.crosshair.setVisible(x is not None)
@@ -180,8 +198,13 @@ class PlotCanvas(pg.GraphicsView):
 
 def series_color(line: Series) -> str:
     """The colour of a series in the current theme, as `#rrggbb`."""
+    return color_of(line.color)
+
+
+def color_of(index: int) -> str:
+    """A colour of `Theme.series` as `#rrggbb`; they come again from the first."""
     names = theme.current().series
-    return names[line.color % len(names)]
+    return names[index % len(names)]
 
 
 class _Box(pg.ViewBox):

@@ -26,7 +26,7 @@ from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.training.plots.legend import Legend, WrappedWords
 from widgets.training.plots.plot_canvas import PlotCanvas
-from widgets.training.plots.series import Series, Track, write_csv
+from widgets.training.plots.series import Overlay, Series, Track, write_csv
 
 WHEEL_STEP = 1.25
 """The zoom of one notch of the wheel."""
@@ -65,6 +65,7 @@ class LivePlot(QFrame):
         self.title = title
         self.series = tuple(series)
         self.tracks = {line.key: Track() for line in self.series}
+        self._overlays: tuple[tuple[Overlay, Track], ...] = ()
         self._legend = Legend(self.series, text)
         self._smoothing = False
         self._following = True
@@ -144,6 +145,15 @@ class LivePlot(QFrame):
         self.tracks = {line.key: Track() for line in self.series}
         self._legend.start_again()
         self.follow()
+
+    def show_overlays(self, overlays: Sequence[Overlay]) -> None:
+        """Draw these curves of other runs, too; `clear` leaves them."""
+        made = [(overlay, Track()) for overlay in overlays]
+        for overlay, track in made:
+            track.extend(overlay.steps, overlay.values)
+        self._overlays = tuple(made)
+        self._legend.start_again()
+        self._touch()
 
     def set_caption(self, text: str) -> None:
         """Show a notice under the legend; none if empty."""
@@ -231,6 +241,11 @@ class LivePlot(QFrame):
                 low, high = _reach(low, high, canvas.draw_faint(line.key, *raw))
             else:
                 canvas.hide_faint(line.key)
+        for place, (overlay, track) in enumerate(self._overlays):
+            smooth = self._smoothing and overlay.is_smoothed
+            seen = (track.smooth if smooth else track.raw).query(x0, x1, canvas.pixels())
+            low, high = _reach(low, high, canvas.draw_overlay(place, overlay.color, *seen))
+        canvas.end_overlays(len(self._overlays))
         if (self._following or self._fits_height) and low <= high:
             is_flat = high - low <= FLAT * abs(high)
             room = max(abs(high) * 0.1, 1e-12) if is_flat else (high - low) * MARGIN
@@ -240,7 +255,7 @@ class LivePlot(QFrame):
         self._dirty = False
 
     def _whole_x(self) -> tuple[float, float]:
-        ends = [track.raw.x[[0, -1]] for track in self.tracks.values() if len(track.raw)]
+        ends = [track.raw.x[[0, -1]] for track in self._all_tracks() if len(track.raw)]
         if not ends:
             return 0.0, 1.0
         first, last = min(end[0] for end in ends), max(end[1] for end in ends)
@@ -251,16 +266,19 @@ class LivePlot(QFrame):
         step = 10.0 ** (math.floor(math.log10(last - first)) - 1)
         return first, first + math.ceil((last - first) / step) * step
 
+    def _all_tracks(self) -> list[Track]:
+        return [*self.tracks.values(), *(track for _, track in self._overlays)]
+
     # -- legend, crosshair, notice ---------------------------------------------------------------
 
     def legend_values(self) -> dict[str, float | None]:
         """The value of each series in the legend: at the crosshair, else the newest."""
-        values: dict[str, float | None] = {}
-        for key, track in self.tracks.items():
-            at = track.raw.x[-1] if len(track.raw) and self._cursor is None else self._cursor
-            point = track.raw.nearest(at) if at is not None else None
-            values[key] = None if point is None else point[1]
-        return values
+        return {key: self._value_of(track) for key, track in self.tracks.items()}
+
+    def _value_of(self, track: Track) -> float | None:
+        at = track.raw.x[-1] if len(track.raw) and self._cursor is None else self._cursor
+        point = track.raw.nearest(at) if at is not None else None
+        return None if point is None else point[1]
 
     def point_at(self, step: float | None) -> None:
         """Put the crosshair on a step; None removes it."""
@@ -270,7 +288,7 @@ class LivePlot(QFrame):
 
     def _nearest_step(self, step: float) -> float | None:
         """The step nearest to `step` at which any series has a point; None without points."""
-        points = [track.raw.nearest(step) for track in self.tracks.values()]
+        points = [track.raw.nearest(step) for track in self._all_tracks()]
         known = [point[0] for point in points if point is not None]
         return min(known, key=lambda x: abs(x - step), default=None)
 
@@ -281,7 +299,9 @@ class LivePlot(QFrame):
     def _show_legend(self) -> None:
         """Show the newest numbers, or those at the crosshair and its step."""
         self._step.setText("" if self._cursor is None else f"step {self._cursor:,.0f}")
-        self._legend.show_values(self.legend_values())
+        behind = [(overlay, self._value_of(track)) for overlay, track in self._overlays]
+        known = [(overlay, value) for overlay, value in behind if value is not None]
+        self._legend.show_values(self.legend_values(), known)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -298,6 +318,8 @@ class LivePlot(QFrame):
 
     def _restyle(self) -> None:
         self._canvas.restyle()
+        if self._overlays:
+            self._touch()
         self._show_legend()
 
     # -- copies ----------------------------------------------------------------------------------

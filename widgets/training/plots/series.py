@@ -33,6 +33,18 @@ class Series:
     tip: str = ""
 
 
+@dataclass(frozen=True)
+class Overlay:
+    """A curve of the run `title`; `color` is an index into `Theme.series`. `is_smoothed`: it is
+    smoothed where the plot is."""
+
+    title: str
+    color: int
+    steps: Sequence[float]
+    values: Sequence[float]
+    is_smoothed: bool
+
+
 class Track:
     """The points of one series. A number that is not finite is a gap in the line: there are
     `bad_count` of these, the first at step `first_bad`; `all_bad_since` is the step from which on
