@@ -16,6 +16,7 @@ from ..datasets.dataset import Dataset, balanced_order, epoch_order
 from ..datasets.transforms import generator_of
 from ..project.document import ParamValue, TrainingSetup
 from ..project.steps.order import Phase, split_order
+from ..training.components.losses import loss_source, target_source
 from ..training.components.schedulers import scheduler_arguments
 from ..training.steps.training_step import check_order
 from .code_export import proved
@@ -124,7 +125,7 @@ def script_of(
         epochs=setup.epochs,
         device=setup.device,
         beside=_beside(path).name,
-        loss=_loss(loss, loss_params),
+        loss=_loss(loss, loss_params, dataset.y_train.is_floating_point()),
         optimizer=_call(setup.optimizer[6:], "parameters", setup.optimizer_params),
         made="".join(made),
         steps=_lbfgs(setup) if setup.optimizer == "optim.LBFGS" else _steps(setup, scaled),
@@ -189,16 +190,10 @@ def _scheduler(setup: TrainingSetup, steps: int) -> str:
     return _call(f"torch.optim.lr_scheduler.{name}", "optimizer", arguments)
 
 
-def _loss(loss: str, params: Mapping[str, ParamValue]) -> str:
-    made = f"{loss}({', '.join(f'{name}={value!r}' for name, value in params.items())})"
-    lines = [f"    return {made}(prediction, target)"]
-    if loss == "nn.MSELoss":
-        lines[:0] = [
-            "    if not target.is_floating_point():  # labels: 1 for the class, else 0",
-            "        target = nn.functional.one_hot(target, prediction.shape[1]).movedim(-1, 1)",
-            "        target = target.to(prediction.dtype)",
-        ]
-    return "\n".join(lines) + "\n"
+def _loss(loss: str, params: Mapping[str, ParamValue], numbers: bool) -> str:
+    fitted = target_source(loss, numbers)
+    lines = [*fitted, f"return {loss_source(loss, params)}(prediction, target)"]
+    return "".join(f"    {line}\n" for line in lines)
 
 
 def _steps(setup: TrainingSetup, scaled: bool) -> str:

@@ -21,7 +21,7 @@ from ..lab import Lab
 from ..models.check import check
 from ..models.live import LiveModel
 from ..project import catalogue
-from ..project.edits import loss_block
+from ..project.edits import loss_call
 from ..project.subject import CanvasSubject
 from ..protocol import (
     ExportCommand,
@@ -78,10 +78,10 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
 
 
 def _script(command: ExportCommand, code: str, live: LiveModel, path: Path) -> Written:
-    block, training = loss_block(command.model), command.training
+    training = command.training
     if command.fresh:
         live = LiveModel(command.model, training.seed)
-    loss, params = (block.kind, block.params) if block else (training.loss, {})
+    loss, params = loss_call(command.model, training)
     dataset = load_dataset(training.data)
     text = script_of(code, training, loss, params, dataset, path)
     return save_script(text, live.module, example_inputs(live), dataset, path)

@@ -13,7 +13,7 @@ from ..lab import Lab
 from ..models.check import check, require_runnable
 from ..models.code import block_places
 from ..models.forward import ForwardPass
-from ..project.edits import loss_block
+from ..project.edits import loss_call
 from ..protocol import (
     CheckModelCommand,
     ForwardSnapshot,
@@ -70,12 +70,9 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
         x, y = load_dataset(setup.data).train_batch(command.batch, setup.batch_size, setup.seed)
     except IndexError as error:
         raise LabError(str(error), hint="Choose another batch.") from error
-    loss = loss_block(command.model)
-    kind, params = (loss.kind, loss.params) if loss else (setup.loss, {})
+    loss = make_loss(*loss_call(command.model, setup))
     lines = block_places(checked.code, checked.lines)
-    forward = lab.models.forward = ForwardPass(
-        live, x, y, make_loss(kind, params), setup.seed, command.batch, lines
-    )
+    forward = lab.models.forward = ForwardPass(live, x, y, loss, setup.seed, command.batch, lines)
     lab.backward.close()
     yield forward.snapshot()
 

@@ -18,7 +18,7 @@ from ..console.debugging import breakpoints_told
 from ..errors import LabError, sendable
 from ..lab import Lab
 from ..project.document import Model, TrainingSetup
-from ..project.edits import loss_block
+from ..project.edits import loss_call
 from ..project.subject import (
     CanvasSubject,
     ConsoleSubject,
@@ -230,9 +230,7 @@ def objective_of(
     """Where batches and loss of a run of the subject come from. Raises LabError if the data or the
     step cannot be used, and what the user's code raises."""
     if isinstance(subject, CanvasModel):
-        block = loss_block(model)
-        kind, params = (block.kind, block.params) if block else ("", None)
-        return CatalogueObjective(subject.module, training, kind, params)
+        return CatalogueObjective(subject.module, training, *loss_call(model, training))
     if not written.data:
         raise LabError(
             f"There is no data to train {subject.title} on.",

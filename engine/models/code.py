@@ -195,14 +195,21 @@ class _Writer:
         add(f"    y = model({names})")
         if self.loss is not None:
             add(f"    criterion = {constructor(self.loss)}", self.loss)
-            target = "torch.randint(y.shape[1], (4,))"
-            if self.loss.kind == "nn.MSELoss":
-                target = "torch.rand_like(y)"
+            target = _TARGETS[catalogue.kind(self.loss.kind).target]
             add(f"    loss = criterion(y, {target})", self.loss)
             add("    loss.backward()", self.loss)
         add("    print(model)")
         add('    print("output:", tuple(y.shape))')
 
+
+_TARGETS = {
+    "labels": "torch.randint(y.shape[1], (4,))",
+    "numbers": "torch.rand_like(y)",
+    "shares": "torch.rand_like(y)",
+    "signs": "torch.rand_like(y).round() * 2 - 1",
+    "lists": "torch.randint(y.shape[1], (4, y.shape[1]))",
+}
+"""A target of random numbers for each kind of loss, as in `kinds.Target`."""
 
 # -- names ----------------------------------------------------------------------------------------
 

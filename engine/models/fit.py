@@ -8,12 +8,25 @@ from ..datasets.facts import Facts, facts_of
 from ..datasets.samples import DataProblem
 from ..project import catalogue, wiring
 from ..project.document import Block, Model, TrainingSetup
-from ..project.problems import Fix, Problem
+from ..project.problems import LOSS, Fix, Problem
 from ..protocol import TensorSpec
 from .problems import shape_text
 
 # Blocks that keep the size of the last dimension; they may be between a Linear and the Output.
 _PASSING = frozenset(("Activation", "Regularisation", "Normalisation"))
+_SOFTMAX = ("nn.Softmax", "torch.softmax")
+_APPLIED = {
+    "nn.CrossEntropyLoss": _SOFTMAX,
+    "nn.BCEWithLogitsLoss": ("nn.Sigmoid",),
+    "nn.MultiLabelSoftMarginLoss": ("nn.Sigmoid",),
+}
+"""What a loss applies itself to raw scores."""
+_EXPECTED = {
+    "nn.NLLLoss": ("nn.LogSoftmax",),
+    "nn.KLDivLoss": ("nn.LogSoftmax",),
+    "nn.BCELoss": ("nn.Sigmoid", *_SOFTMAX),
+}
+"""The end of a model that a loss expects: one of these."""
 
 
 def check_fit(
@@ -77,6 +90,9 @@ def _check_scores(
     port = catalogue.ports(end)[0][0].name
     wanted = shape_text(("B", classes, *data.target_shape))
     shape = spec.shape
+    single = shape == ("B", 1, *data.target_shape) and classes == 2
+    if single and catalogue.kind(kind).target in ("shares", "signs"):
+        return _check_end(model, source, kind)
     if len(shape) != 2 + len(data.target_shape) or shape[0] != "B":
         each = "sample" if not data.target_shape else "character"
         return [
@@ -98,44 +114,55 @@ def _check_scores(
             )
         )
     elif shape[1] != classes:
-        fix = _width_fix(model, source, classes)
-        spare = kind == "nn.CrossEntropyLoss" and isinstance(shape[1], int) and shape[1] > classes
+        fix, other = _width_fix(model, source, classes), ""
+        if single:
+            other = " Or choose binary cross-entropy, which takes one score for two classes."
+            fix = fix or Fix("Choose binary cross-entropy", end.id, LOSS, "nn.BCEWithLogitsLoss")
+        takes_more = ("nn.CrossEntropyLoss", "nn.NLLLoss")
+        spare = kind in takes_more and isinstance(shape[1], int) and shape[1] > classes
         problems.append(
             Problem(
                 f"The data set has {classes} classes, but the model returns "
-                f"{shape_text(shape)}: it should be {wanted}.",
+                f"{shape_text(shape)}: it should be {wanted}.{other}",
                 end.id,
                 port,
                 fix=fix,
                 severity="warning" if spare else "error",
             )
         )
-    if kind == "nn.CrossEntropyLoss" and model.block(source).kind in (
-        "nn.Softmax",
-        "torch.softmax",
-    ):
-        problems.append(
-            Problem(
-                "Cross-entropy loss applies softmax itself: a Softmax before it slows learning"
-                " down. Remove the Softmax.",
-                source,
-                severity="warning",
-            )
+    return problems + _check_end(model, source, kind)
+
+
+def _check_end(model: Model, source: str, kind: str) -> list[Problem]:
+    """Warn of a last block that the loss applies itself, or of one that it misses."""
+    found, title = model.block(source).kind, catalogue.kind(kind).title
+    if found in _APPLIED.get(kind, ()):
+        name = found.rpartition(".")[2]
+        name = name[:1].upper() + name[1:]
+        words = (
+            f"{title} applies {name.lower()} itself: a {name} before it slows learning down."
+            f" Remove the {name}."
         )
-    return problems
+    elif kind in _EXPECTED and found not in _EXPECTED[kind]:
+        wanted = _EXPECTED[kind][0].removeprefix("nn.")
+        words = f"{title} expects the output of {wanted}: add one at the end."
+    else:
+        return []
+    return [Problem(words, source, severity="warning")]
 
 
 def _check_numbers(
     model: Model, source: str, end: Block, kind: str, spec: TensorSpec, data: Facts
 ) -> list[Problem]:
     """Numbers (B, T) need a prediction of this shape, and a loss that compares numbers."""
-    if kind != "nn.MSELoss":
+    if catalogue.kind(kind).target in ("labels", "lists"):
         title = catalogue.kind(kind).title
         return [
             Problem(
                 f"The targets of {data.title} are numbers; {title} compares scores with classes."
                 " Choose the mean squared error loss.",
                 end.id,
+                fix=Fix("Choose mean squared error", end.id, LOSS, "nn.MSELoss"),
             )
         ]
     wanted = ("B", *data.target_shape)

@@ -25,7 +25,7 @@ _LEFT_OUT = frozenset(
     (
         *("self", "params", "device", "dtype", "inplace", "return_indices", "size_average"),
         *("reduce", "foreach", "fused", "capturable", "differentiable"),
-        *("decoupled_weight_decay", "_weight", "_freeze", "weight"),
+        *("decoupled_weight_decay", "_weight", "_freeze", "weight", "pos_weight"),
         # Of schedulers: the run sets them, or they are functions.
         *("optimizer", "last_epoch", "epochs", "steps_per_epoch", "scale_fn", "scale_mode"),
     )

@@ -157,6 +157,7 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
 
     data: DataSetup = DataSetup()
     loss: str = "nn.CrossEntropyLoss"
+    loss_params: dict[str, ParamValue] = {}
     optimizer: str = "optim.Adam"
     optimizer_params: dict[str, ParamValue] = {}
     batch_size: int = 64

@@ -35,7 +35,7 @@ from .limits import (
     clamped,
 )
 from .names import fresh_name, name_problem
-from .problems import Fix
+from .problems import LOSS, Fix
 from .steps.order import order_problem
 from .subject import Objective, Subject
 
@@ -58,6 +58,12 @@ def loss_of(project: Project) -> str:
     """The loss that training uses: that of the loss block on the canvas, else `training.loss`."""
     block = loss_block(project.model)
     return block.kind if block else project.training.loss
+
+
+def loss_call(model: Model, setup: TrainingSetup) -> tuple[str, dict[str, ParamValue]]:
+    """The loss of training with its arguments: those of the loss block, else of the set-up."""
+    block = loss_block(model)
+    return (block.kind, block.params) if block else (setup.loss, setup.loss_params)
 
 
 def fragment(project: Project, ids: Collection[str]) -> Model:
@@ -163,6 +169,8 @@ def set_param(project: Project, block_id: str, param: str, value: ParamValue) ->
 
 
 def apply_fix(project: Project, fix: Fix) -> Project:
+    if fix.param == LOSS:
+        return set_loss(project, str(fix.value))
     return set_param(project, fix.block, fix.param, fix.value)
 
 
@@ -238,7 +246,7 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
     """
     data_kind = _one_of("data set", setup.data.kind, catalogue.datasets())
     optimizer = _one_of("optimizer", setup.optimizer, catalogue.optimizers())
-    _one_of("loss", setup.loss, catalogue.losses())
+    loss = _one_of("loss", setup.loss, catalogue.losses())
     if not 0.0 < setup.data.validation_fraction < 1.0:
         raise EditError("The validation fraction must be between 0 and 1, such as 0.2.")
     for name, value, least, most in (
@@ -269,12 +277,19 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
             for transform, kind in zip(setup.data.transforms, kinds, strict=True)
         ),
     )
+    loss_params = _checked(loss.params, setup.loss_params)
     optimizer_params = _checked(optimizer, setup.optimizer_params)
     schedule = setup.schedule
     if schedule.kind:
         scheduler = _one_of("scheduler", schedule.kind, catalogue.schedulers())
         schedule = replace(schedule, params=_checked(scheduler, schedule.params))
-    checked = replace(setup, data=data, optimizer_params=optimizer_params, schedule=schedule)
+    checked = replace(
+        setup,
+        data=data,
+        loss_params=loss_params,
+        optimizer_params=optimizer_params,
+        schedule=schedule,
+    )
     return replace(project, training=checked)
 
 
@@ -282,9 +297,12 @@ def set_loss(project: Project, loss: str) -> Project:
     """Choose the loss: on the canvas's loss block if there is one, else in the set-up."""
     shared = {param.name for param in _one_of("loss", loss, catalogue.losses()).params}
     block = loss_block(project.model)
+    given = block.params if block else project.training.loss_params
+    kept = {name: value for name, value in given.items() if name in shared}
+    params = {**catalogue.defaults(loss), **kept}
     if block is None:
-        return replace(project, training=replace(project.training, loss=loss))
-    params = {name: value for name, value in block.params.items() if name in shared}
+        setup = replace(project.training, loss=loss, loss_params=params)
+        return replace(project, training=setup)
     return _with_block(project, replace(block, kind=loss, params=params))
 
 

@@ -14,6 +14,9 @@ ParamType = Literal["int", "float", "bool", "str", "choice", "ints", "floats", "
 (`padding="same"`); `choice` and `dtype` take nothing else."""
 
 Call = Literal["module", "function", "method", "input", "output", "loss"]
+Target = Literal["", "labels", "numbers", "shares", "signs", "lists"]
+"""What a loss compares with: class labels; numbers; numbers from 0 to 1; 1 or -1; lists of
+labels."""
 
 
 class Param(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -57,7 +60,7 @@ class BlockKind(Struct, frozen=True, omit_defaults=True):
     `call` says how a block becomes a torch.fx node: a submodule, a function (`torch_name` is its
     full name), a tensor method, or one of the model's ends. `stem` is what names of new blocks
     start with (`"linear"` -> `linear1`). A `variadic` kind has a parameter `inputs`, which torch
-    does not know: the number of its input ports (see `catalogue.ports`).
+    does not know: the number of its input ports (see `catalogue.ports`). `target` is of losses.
     """
 
     key: str
@@ -73,6 +76,7 @@ class BlockKind(Struct, frozen=True, omit_defaults=True):
     stem: str
     keywords: tuple[str, ...] = ()
     variadic: bool = False
+    target: Target = ""
 
     def param(self, name: str) -> Param:
         """Raises KeyError when there is no such parameter."""

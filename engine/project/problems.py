@@ -8,9 +8,12 @@ from msgspec import Struct
 
 from .document import Model, ParamValue
 
+LOSS = "loss"
+
 
 class Fix(Struct, frozen=True):
-    """An edit that would cure a problem: set parameter `param` of block `block` to `value`."""
+    """An edit that would cure a problem: set parameter `param` of block `block` to `value`. The
+    parameter LOSS is the loss of training."""
 
     text: str
     block: str

@@ -130,7 +130,8 @@ def _check_training(setup: TrainingSetup) -> None:
     _check_between(loading.workers or 0, 0, limits.MAX_WORKERS, f"{at}.data.loading.workers")
     most = limits.MAX_PREFETCH
     _check_between(loading.prefetch_factor, 1, most, f"{at}.data.loading.prefetch_factor")
-    _known(catalogue.losses(), setup.loss, "loss", f"{at}.loss")
+    loss = _known(catalogue.losses(), setup.loss, "loss", f"{at}.loss")
+    _check_params(setup.loss_params, loss.params, setup.loss, f"{at}.loss_params")
     options = _known(catalogue.optimizers(), setup.optimizer, "optimizer", f"{at}.optimizer")
     _check_params(setup.optimizer_params, options, setup.optimizer, f"{at}.optimizer_params")
     _check_between(setup.batch_size, 1, limits.MAX_BATCH_SIZE, f"{at}.batch_size")

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from .catalogue import Catalogue
 from .document import ParamValue
-from .kinds import BlockKind, Call, DatasetKind, Param, Port, TransformKind
+from .kinds import BlockKind, Call, DatasetKind, Param, Port, Target, TransformKind
 
 PATH = Path(__file__).with_name("catalogue.toml")
 _NAMESPACES: dict[str, tuple[str, Call]] = {
@@ -52,6 +52,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     extra: tuple[Param, ...] = ()
     schema: str = ""
     keywords: tuple[str, ...] = ()
+    target: Target = ""
 
 
 class ClassRow(Struct, frozen=True, forbid_unknown_fields=True):
@@ -199,6 +200,7 @@ def _kind(row: Row, torchs: Iterable[Param]) -> BlockKind:
         params=_corrected([*row.extra, *kept], row.params, row.key),
         stem=row.stem,
         keywords=row.keywords,
+        target=row.target,
         variadic="inputs" in [param.name for param in row.extra],
     )
 

@@ -14,7 +14,7 @@ from ..errors import LabError
 from ..models.check import require_runnable
 from ..models.state import ModelState
 from ..project.document import Model, TrainingSetup
-from ..project.edits import loss_block
+from ..project.edits import loss_call
 from ..protocol import WeightsSnapshot
 from ..training.components.losses import make_loss
 
@@ -116,9 +116,7 @@ class UsersCanvas:
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The loss, a scalar: that of the canvas's loss block, else the one set under Train."""
         canvas = self._canvas
-        block = loss_block(canvas.model)
-        kind, params = (block.kind, block.params) if block else (canvas.training.loss, {})
-        return make_loss(kind, params)(output, target)
+        return make_loss(*loss_call(canvas.model, canvas.training))(output, target)
 
     def __repr__(self) -> str:
         return "<canvas: canvas.model, canvas.batch() and canvas.loss(output, target)>"

@@ -12,7 +12,8 @@ from torch.nn import functional
 from ...errors import LabError
 from ...models.code import write
 from ...models.forward import ForwardPass
-from ...training.components.losses import OneHotMSELoss
+from ...project import catalogue
+from ...training.components.losses import loss_source, target_source
 
 _MAIN = 'if __name__ == "__main__":'
 
@@ -78,21 +79,19 @@ class ModelScript:
 
     def _loss_lines(self) -> list[str]:
         function, prediction = self._forward.loss_function, f"{self.model}({self._x})"
-        if isinstance(function, OneHotMSELoss):
-            given = _given(function, reduction="mean")
-            if self._forward.y.is_floating_point():
-                return [f"return F.mse_loss({prediction}, {self._y}{given})"]
-            one_hot = f"F.one_hot({self._y}, prediction.shape[1])"
-            if self._forward.y.ndim > 1:
-                one_hot += ".movedim(-1, 1)"
-            return [
-                f"prediction = {prediction}",
-                f"target = {one_hot}.to(prediction.dtype)",
-                f"return F.mse_loss(prediction, target{given})",
-            ]
         if isinstance(function, nn.CrossEntropyLoss):
             given = _given(function, ignore_index=-100, reduction="mean", label_smoothing=0.0)
             return [f"return F.cross_entropy({prediction}, {self._y}{given})"]
+        kind = f"nn.{type(function).__name__}"
+        if kind in catalogue.losses():
+            schema = catalogue.losses()[kind].params
+            params = {p.name: getattr(function, p.name) for p in schema}
+            given = {p.name: params[p.name] for p in schema if params[p.name] != p.default}
+            return [
+                f"prediction, target = {prediction}, {self._y}",
+                *target_source(kind, self._forward.y.is_floating_point()),
+                f"return {loss_source(kind, given)}(prediction, target)",
+            ]
         name = getattr(function, "__name__", "")
         if getattr(functional, name, None) is function:
             return [f"return F.{name}({prediction}, {self._y})"]

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from ...datasets.load import load_dataset
 from ...errors import LabError
 from ...project.document import ParamValue, TrainingSetup
-from ..components.losses import make_loss
+from ..components.losses import check_numbers, class_scores, make_loss
 from .batches import moved
 from .epoch_metrics import EpochMetrics
 
@@ -124,8 +124,10 @@ class CatalogueObjective:
         loss_params: Mapping[str, ParamValue] | None = None,
     ) -> None:
         self.metrics = EpochMetrics()
-        self.loss_fn = make_loss(loss or setup.loss, loss_params or {})
+        kind, params = (loss, loss_params or {}) if loss else (setup.loss, setup.loss_params)
+        self.loss_fn = make_loss(kind, params)
         self.dataset = load_dataset(setup.data)
+        check_numbers(kind, self.dataset.y_train)
         self.validation_samples = len(self.dataset.y_val)
         self.guess_accuracy = self.dataset.guess_accuracy
         self._model = model
@@ -179,7 +181,7 @@ class CatalogueObjective:
         _, y = batch
         loss = self.loss_fn(prediction, y)
         if self._variance is None:
-            return Outcome(loss, y.numel(), (prediction, y))
+            return Outcome(loss, y.numel(), (class_scores(self.loss_fn, prediction), y))
         figures = self._fit(prediction.detach(), y, self._variance)
         return Outcome(loss, len(y), figures=figures)
 

@@ -24,7 +24,7 @@ from engine.project.document import (
     Transform,
     replace,
 )
-from engine.project.edits import loss_block
+from engine.project.edits import loss_call
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import CatalogueObjective
 from tests.scripts import run_script
@@ -36,8 +36,7 @@ def written(project: Project, path: Path) -> LiveModel:
     """Write the script, and return the model with its first weights."""
     live = LiveModel(project.model, project.training.seed)
     dataset = load_dataset(project.training.data)
-    block = loss_block(project.model)
-    loss, params = (block.kind, block.params) if block else (project.training.loss, {})
+    loss, params = loss_call(project.model, project.training)
     code = check(project.model, project.training).code
     text = script_of(code, project.training, loss, params, dataset, path)
     done = save_script(text, live.module, example_inputs(live), dataset, path)
@@ -58,9 +57,8 @@ def check_same(project: Project, tmp_path: Path, capsys) -> str:
     path = tmp_path / "train.py"
     live = written(project, path)
     state, losses = run(path, capsys)
-    block = loss_block(project.model)
-    kind, params = (block.kind, block.params) if block else ("", None)
-    objective = CatalogueObjective(live.module, project.training, kind, params)
+    loss = loss_call(project.model, project.training)
+    objective = CatalogueObjective(live.module, project.training, *loss)
     loop = TrainingLoop(live.module, project.training, objective)
     for _ in loop.steps():
         pass
@@ -99,6 +97,11 @@ MOONS = replace(
     ("changes", "words"),
     [
         ({"loss": "nn.MSELoss"}, "nn.functional.one_hot"),
+        ({"loss": "nn.HuberLoss", "loss_params": {"delta": 0.5}}, "nn.HuberLoss(delta=0.5)"),
+        ({"loss": "nn.BCEWithLogitsLoss"}, "target.unsqueeze(1) if"),
+        ({"loss": "nn.SoftMarginLoss"}, "2 * target - 1"),
+        ({"loss": "nn.MultiLabelMarginLoss"}, "nn.functional.pad"),
+        ({"loss": "nn.MultiMarginLoss"}, "return nn.MultiMarginLoss()(prediction, target)"),
         ({"optimizer": "optim.SGD", "optimizer_params": {"lr": 0.1, "momentum": 0.9}}, "lr=0.1"),
         ({"optimizer": "optim.LBFGS", "optimizer_params": {"max_iter": 3}}, "def closure"),
         ({"optimizer": "optim.LBFGS", "optimizer_params": {"max_iter": 2}, "clip_norm": 0.1,

@@ -57,3 +57,44 @@ def test_an_unknown_data_set_is_a_problem() -> None:
     setup = TrainingSetup(DataSetup("nothing"))
     (problem,) = problems(setup, ("Input", {"shape": (2,)}), linear(2, 2), ("Output", {}))
     assert problem.message == "There is no data set “nothing”. Choose another."
+
+
+MOONS = DataSetup("moons")
+
+
+def test_one_score_for_two_classes_fits_binary_cross_entropy() -> None:
+    steps = [("Input", {"shape": (2,)}), linear(2, 1), ("Output", {})]
+    assert problems(TrainingSetup(MOONS, loss="nn.BCEWithLogitsLoss"), *steps) == []
+    assert problems(TrainingSetup(MOONS, loss="nn.SoftMarginLoss"), *steps) == []
+    (problem,) = problems(TrainingSetup(MOONS), *steps)
+    assert "takes one score for two classes" in problem.message
+
+
+@pytest.mark.parametrize("end", ["Output", "nn.CrossEntropyLoss"])
+def test_a_loss_that_does_not_fit_numbers_can_be_changed(end: str) -> None:
+    setup = TrainingSetup(DataSetup("diabetes"))
+    model = chain(("Input", {"shape": (10,)}), linear(10, 1), (end, {}))
+    project = Project(model=model, training=setup)
+    fixes = [p.fix for block in check(model, setup).blocks for p in block.problems if p.fix]
+    changed = edits.apply_fix(project, fixes[0])
+    assert edits.loss_of(changed) == "nn.MSELoss"
+    assert check(changed.model, changed.training).runnable
+
+
+@pytest.mark.parametrize(
+    ("loss", "last", "words"),
+    [
+        ("nn.NLLLoss", "nn.LogSoftmax", ""),
+        ("nn.NLLLoss", "nn.ReLU", "expects the output of LogSoftmax"),
+        ("nn.BCELoss", "nn.Sigmoid", ""),
+        ("nn.BCELoss", "nn.Tanh", "expects the output of Sigmoid"),
+        ("nn.BCEWithLogitsLoss", "nn.Sigmoid", "applies sigmoid itself"),
+        ("nn.CrossEntropyLoss", "nn.Softmax", "applies softmax itself"),
+    ],
+)
+def test_the_end_that_a_loss_expects(loss: str, last: str, words: str) -> None:
+    options = {"dim": 1} if "oftmax" in last else {}
+    steps = [("Input", {"shape": (2,)}), linear(2, 2), (last, options), ("Output", {})]
+    found = problems(TrainingSetup(MOONS, loss=loss), *steps)
+    assert [p.severity for p in found] == (["warning"] if words else [])
+    assert not words or words in found[0].message

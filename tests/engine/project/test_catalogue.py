@@ -8,6 +8,7 @@ import sys
 from importlib.resources import files as package_files
 
 import pytest
+from torch import nn
 
 from engine.models import signatures
 from engine.project import catalogue
@@ -116,7 +117,12 @@ def test_arguments_leave_out_what_is_not_known():
 def test_optimizers_losses_and_data_sets_have_their_parameters():
     adam = {param.name: param.default for param in catalogue.optimizers()["optim.Adam"]}
     assert adam["lr"] == 1e-3 and adam["betas"] == (0.9, 0.999) and "foreach" not in adam
-    assert set(catalogue.losses()) == {"nn.CrossEntropyLoss", "nn.MSELoss"}
+    pairs = {"Triplet", "CosineEmbedding", "HingeEmbedding", "MarginRanking", "GaussianNLL", "CTC"}
+    torchs = {f"nn.{name}" for name in dir(nn) if name.endswith("Loss")}
+    no_target = {f"nn.{name}" for name in dir(nn) if any(name.startswith(pair) for pair in pairs)}
+    with_weights = {"nn.AdaptiveLogSoftmaxWithLoss", "nn.LinearCrossEntropyLoss"}
+    assert set(catalogue.losses()) == torchs - no_target - with_weights
+    assert all(loss.target for loss in catalogue.losses().values())
     assert {"digits", "diabetes", "moons"} < set(catalogue.datasets())
 
 

@@ -268,7 +268,7 @@ def test_another_loss_keeps_the_parameters_that_both_have():
     project = edits.set_param(project, ids[0], "label_smoothing", 0.5)
     block = edits.set_loss(project, "nn.MSELoss").model.block(ids[0])
     assert (block.kind, block.params) == ("nn.MSELoss", {"reduction": "sum"})
-    with pytest.raises(EditError, match=r"no loss “nn\.Nope”. Choose nn\.C.* or nn\.MSELoss\."):
+    with pytest.raises(EditError, match=r"no loss “nn\.Nope”. Choose nn\.C.* or nn\.KLDivLoss\."):
         edits.set_loss(project, "nn.Nope")
 
 

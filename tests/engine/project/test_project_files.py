@@ -167,6 +167,7 @@ def test_a_small_project_word_for_word():
       }
     },
     "loss": "nn.CrossEntropyLoss",
+    "loss_params": {},
     "optimizer": "optim.Adam",
     "optimizer_params": {
       "eps": {"$float": "inf"}

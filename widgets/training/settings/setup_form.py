@@ -83,6 +83,7 @@ class SetupForm(QScrollArea):
         rows = ((kind.title, key, kind.summary) for key, kind in losses().items())
         make.add_choices(self._loss, rows)
         self._loss_words = self._words("setup_loss_words")
+        self._loss_form = self._params("setup_loss_form")
         self._of_canvas = [*self._widgets_from(first)]
 
         self._heading("Optimizer")
@@ -145,6 +146,7 @@ class SetupForm(QScrollArea):
             lambda: self._choose_optimizer(self._optimizer.currentData())
         )
         self._device.activated.connect(lambda: self._choose_device(self._device.currentData()))
+        self._loss_form.value_edited.connect(self._edit_loss)
         self._optimizer_form.value_edited.connect(self._edit_optimizer)
         self._run_form.value_edited.connect(self._edit_run)
         self._step_form.setup_edited.connect(self.setup_edited)
@@ -167,6 +169,8 @@ class SetupForm(QScrollArea):
         show_choice(self._loss, loss_from_block or setup.loss)
         self._loss.setEnabled(loss_from_block is None)
         self._show_loss_words(loss_from_block)
+        known = losses().get(setup.loss) if loss_from_block is None else None
+        self._loss_form.show_params(known.params if known else (), setup.loss_params)
         show_choice(self._optimizer, setup.optimizer)
         self._optimizer_form.show_params(
             optimizers().get(setup.optimizer, ()), setup.optimizer_params
@@ -182,13 +186,8 @@ class SetupForm(QScrollArea):
     def _show_loss_words(self, loss_from_block: str | None) -> None:
         if loss_from_block is not None:
             self._loss_words.setText("Set by the loss block on the canvas.")
-        elif self._setup.loss == "nn.MSELoss":
-            self._loss_words.setText(
-                "Targets that are numbers stay as they are; classes become one-hot: 1 for the"
-                " sample's class, 0 for all others."
-            )
         else:
-            self._loss_words.setText("Takes raw scores (logits): the model needs no softmax.")
+            self._loss_words.setText(_loss_words(self._setup.loss))
 
     def _show_optimizer_words(self) -> None:
         setup = self._setup
@@ -262,8 +261,28 @@ class SetupForm(QScrollArea):
         params = with_value(schema, self._setup.optimizer_params, name, value)
         self._emit_edit(replace(self._setup, optimizer_params=params), set_text(name, value))
 
+    def _edit_loss(self, name: str, value: ParamValue) -> None:
+        schema = losses()[self._setup.loss].params
+        params = with_value(schema, self._setup.loss_params, name, value)
+        self._emit_edit(replace(self._setup, loss_params=params), set_text(name, value))
+
     def _edit_run(self, name: str, value: ParamValue) -> None:
         self._emit_edit(replace(self._setup, **{name: value}), set_text(name, value))
+
+
+def _loss_words(kind: str) -> str:
+    """What a loss takes."""
+    known = losses().get(kind)
+    if known is None:
+        return ""
+    if kind == "nn.CrossEntropyLoss":
+        return "Takes raw scores (logits): the model needs no softmax."
+    if known.target == "numbers":
+        return (
+            "Targets that are numbers stay as they are; classes become one-hot: 1 for the"
+            " sample's class, 0 for all others."
+        )
+    return known.summary
 
 
 def _loss_for(data: DataSetup, setup: TrainingSetup) -> str:

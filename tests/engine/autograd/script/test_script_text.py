@@ -28,7 +28,7 @@ from engine.protocol import (
     ZeroGradientsCommand,
 )
 from engine.session import handler_of
-from engine.training.components.losses import OneHotMSELoss
+from engine.training.components.losses import make_loss
 from tests.engine.autograd.backward.test_roots import ask, console, run
 from tests.engine.autograd.script.script_runs import exported, run_here, same
 
@@ -278,8 +278,10 @@ def of_model(loss: Any) -> Lab:
     (nn.CrossEntropyLoss(reduction="sum", label_smoothing=0.25),
      'return F.cross_entropy(model(x), y, reduction="sum", label_smoothing=0.25)'),
     (nn.CrossEntropyLoss(ignore_index=1), "return F.cross_entropy(model(x), y, ignore_index=1)"),
-    (OneHotMSELoss(), "return F.mse_loss(prediction, target)"),
-    (OneHotMSELoss(reduction="sum"), 'return F.mse_loss(prediction, target, reduction="sum")'),
+    (make_loss("nn.MSELoss", {}), "return nn.MSELoss()(prediction, target)"),
+    (make_loss("nn.SoftMarginLoss", {"reduction": "sum"}),
+     "return nn.SoftMarginLoss(reduction='sum')(prediction, target)"),
+    (nn.MultiMarginLoss(p=2), "return nn.MultiMarginLoss(p=2)(prediction, target)"),
     (F.cross_entropy, "return F.cross_entropy(model(x), y)"),
 ])  # fmt: skip
 def test_a_loss_is_written_as_it_is_called(loss: Any, written: str, tmp_path: Path) -> None:

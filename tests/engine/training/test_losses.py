@@ -1,0 +1,137 @@
+"""Every loss of the catalogue on every kind of target, against torch's own with targets by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from engine.datasets.load import load_dataset
+from engine.errors import LabError
+from engine.project import catalogue
+from engine.project.document import DataSetup, TrainingSetup, replace
+from engine.training.components.losses import class_scores, make_loss
+from engine.training.loop import TrainingLoop
+from engine.training.objectives.objective import CatalogueObjective
+
+LABELS = torch.tensor([0, 3, 1, 3])
+ROWS = torch.eye(4)[LABELS]
+OF_LABELS = {
+    "nn.CrossEntropyLoss": LABELS,
+    "nn.NLLLoss": LABELS,
+    "nn.MultiMarginLoss": LABELS,
+    "nn.BCEWithLogitsLoss": ROWS,
+    "nn.BCELoss": ROWS,
+    "nn.MultiLabelSoftMarginLoss": ROWS,
+    "nn.SoftMarginLoss": 2 * ROWS - 1,
+    "nn.MultiLabelMarginLoss": torch.tensor(
+        [[0, -1, -1, -1], [3, -1, -1, -1], [1, -1, -1, -1], [3, -1, -1, -1]]
+    ),
+    "nn.MSELoss": ROWS,
+    "nn.L1Loss": ROWS,
+    "nn.SmoothL1Loss": ROWS,
+    "nn.HuberLoss": ROWS,
+    "nn.PoissonNLLLoss": ROWS,
+    "nn.KLDivLoss": ROWS,
+}
+MOONS = TrainingSetup(data=DataSetup("moons", {"samples": 100}), batch_size=32, epochs=2, seed=7)
+
+
+def prediction(*shape: int) -> Tensor:
+    return torch.rand(shape, generator=torch.Generator().manual_seed(0))  # probabilities too
+
+
+def plain(kind: str, **params: object) -> nn.Module:
+    return getattr(nn, kind[3:])(**params)
+
+
+@pytest.mark.parametrize("kind", list(catalogue.losses()))
+def test_a_loss_of_class_labels_is_torchs(kind: str) -> None:
+    scores = prediction(4, 4)
+    first = {"reduction": "batchmean"} if kind == "nn.KLDivLoss" else {}  # torch warns of "mean"
+    for params in (first, {"reduction": "sum"}):
+        found = make_loss(kind, params)(scores, LABELS)
+        assert torch.equal(found, plain(kind, **params)(scores, OF_LABELS[kind]))
+
+
+@pytest.mark.parametrize("kind", ["nn.SmoothL1Loss", "nn.HuberLoss", "nn.PoissonNLLLoss"])
+def test_numbers_stay_as_they_are(kind: str) -> None:
+    numbers = prediction(4, 2) * 5
+    found = make_loss(kind, {})(prediction(4, 2), numbers)
+    assert torch.equal(found, plain(kind)(prediction(4, 2), numbers))
+
+
+@pytest.mark.parametrize(
+    ("kind", "no", "least"),
+    [
+        ("nn.BCEWithLogitsLoss", 0.0, 0.0),
+        ("nn.BCELoss", 0.0, 0.5),
+        ("nn.MultiLabelSoftMarginLoss", 0.0, 0.0),
+        ("nn.SoftMarginLoss", -1.0, 0.0),
+    ],
+)
+def test_one_score_for_two_classes(kind: str, no: float, least: float) -> None:
+    labels, score = torch.tensor([0, 1, 1]), torch.tensor([[0.25], [0.75], [0.4]])
+    loss = make_loss(kind, {})
+    target = torch.tensor([[no], [1.0], [1.0]])
+    assert torch.equal(loss(score, labels), plain(kind)(score, target))
+    found = class_scores(loss, score).argmax(1)
+    assert torch.equal(found, (score[:, 0] > least).long())
+
+
+def test_the_accuracy_of_one_score_is_counted() -> None:
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+    loop = TrainingLoop(model, replace(MOONS, loss="nn.BCEWithLogitsLoss"))
+    for _ in loop.steps():
+        pass
+    loop.close()
+    dataset = load_dataset(MOONS.data)
+    with torch.no_grad():
+        right = (model(dataset.x_val)[:, 0] > 0) == dataset.y_val.bool()
+        loss = nn.functional.binary_cross_entropy_with_logits(
+            model(dataset.x_val)[:, 0], dataset.y_val.float()
+        )
+    row = loop.metrics.epochs[-1]
+    assert row.validation_accuracy == pytest.approx(right.float().mean().item())
+    assert row.validation_loss == pytest.approx(loss.item())
+
+
+def test_the_arguments_of_the_set_up_are_given_to_the_loss() -> None:
+    setup = replace(MOONS, loss="nn.HuberLoss", loss_params={"delta": 0.25})
+    loss = CatalogueObjective(nn.Linear(2, 2), setup).loss_fn
+    assert isinstance(loss, nn.HuberLoss) and loss.delta == 0.25
+    block = CatalogueObjective(nn.Linear(2, 2), setup, "nn.L1Loss", {"reduction": "sum"}).loss_fn
+    assert isinstance(block, nn.L1Loss) and block.reduction == "sum"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("nn.CrossEntropyLoss", "Cross-entropy loss takes classes; the targets are numbers from -"),
+        ("nn.MultiLabelMarginLoss", "takes classes"),
+        ("nn.BCEWithLogitsLoss", "takes numbers from 0 to 1"),
+        ("nn.SoftMarginLoss", "takes numbers 1 or -1"),
+        ("nn.PoissonNLLLoss", "Poisson loss takes numbers 0 or more"),
+        ("nn.KLDivLoss", "takes numbers 0 or more"),
+    ],
+)
+def test_a_loss_that_cannot_compare_with_the_numbers_is_told_before(kind: str, words: str) -> None:
+    setup = TrainingSetup(data=DataSetup("diabetes"), loss=kind)
+    with pytest.raises(LabError, match=words) as refused:
+        CatalogueObjective(nn.Linear(10, 1), setup)
+    assert "mean squared error" in refused.value.hint
+
+
+@pytest.mark.parametrize("kind", ["nn.MSELoss", "nn.L1Loss", "nn.SmoothL1Loss", "nn.HuberLoss"])
+def test_these_compare_with_any_numbers(kind: str) -> None:
+    setup = TrainingSetup(data=DataSetup("diabetes"), loss=kind, epochs=1)
+    model = nn.Linear(10, 1)
+    loop = TrainingLoop(model, setup)
+    for _ in loop.steps():
+        pass
+    loop.close()
+    dataset = load_dataset(setup.data)
+    with torch.no_grad():
+        expected = plain(kind)(model(dataset.x_val), dataset.y_val)
+    assert loop.metrics.epochs[-1].validation_loss == pytest.approx(expected.item(), rel=1e-5)
