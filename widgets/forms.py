@@ -48,6 +48,11 @@ class ParamForm(QWidget):
         """Show a row with another widget above the parameters, in the same columns."""
         _place_row(self._grid, 0, label, field, error)
 
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The parameters that are shown."""
+        return self._params
+
     def field(self, name: str) -> Field:
         """The editor of a parameter; raises KeyError when it is not shown."""
         return self._rows[name].field

@@ -18,6 +18,7 @@ from ..project.document import ParamValue, TrainingSetup
 from ..project.steps.order import Phase, split_order
 from ..training.components.losses import loss_source, target_source
 from ..training.components.schedulers import scheduler_arguments
+from ..training.optimization.groups import Groups
 from ..training.steps.training_step import check_order
 from .code_export import proved
 from .weights import Written, write
@@ -54,7 +55,7 @@ def train(model, data):
     )
     model.to(device)
     parameters = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.{optimizer}
+{groups}    optimizer = torch.optim.{optimizer}
 {made}    torch.manual_seed({seed})
     for epoch in range({epochs}):
         model.train()
@@ -94,9 +95,11 @@ def script_of(
     loss_params: Mapping[str, ParamValue],
     dataset: Dataset,
     path: Path,
+    module: nn.Module,
 ) -> str:
     """The text of the script that lies at `path`. `code` is the model's Python, with a class
-    `Model`. Raises LabError for an order of phases that the optimizer cannot run."""
+    `Model`, and `module` the model. Raises LabError for an order of phases that the optimizer
+    cannot run."""
     check_order(setup)
     steps = setup.epochs * ceil(dataset.batches(setup.batch_size) / setup.accumulate)
     scaled = setup.precision == "float16"
@@ -116,6 +119,7 @@ def script_of(
     if dataset.loading.drop_last:
         order += f"[:{dataset.batches(setup.batch_size) * setup.batch_size}]"
     batches = "slices(x_train[order], y_train[order])"
+    groups = _groups(setup, module)
     loop = _LOOP.format(
         functions=_functions(dataset, setup.seed),
         order=order,
@@ -126,7 +130,10 @@ def script_of(
         device=setup.device,
         beside=_beside(path).name,
         loss=_loss(loss, loss_params, dataset.y_train.is_floating_point()),
-        optimizer=_call(setup.optimizer[6:], "parameters", setup.optimizer_params),
+        groups=groups,
+        optimizer=_call(
+            setup.optimizer[6:], "groups" if groups else "parameters", setup.optimizer_params
+        ),
         made="".join(made),
         steps=_lbfgs(setup) if setup.optimizer == "optim.LBFGS" else _steps(setup, scaled),
         autocast=f", torch.autocast(device.type, torch.{setup.precision})" if mixed else "",
@@ -188,6 +195,24 @@ def _scheduler(setup: TrainingSetup, steps: int) -> str:
     name = setup.schedule.kind.removeprefix("lr_scheduler.")
     arguments = scheduler_arguments(setup, steps)
     return _call(f"torch.optim.lr_scheduler.{name}", "optimizer", arguments)
+
+
+def _groups(setup: TrainingSetup, module: nn.Module) -> str:
+    """The parameter groups, and what is frozen; empty without any."""
+    if not setup.groups and setup.decay == "all":
+        return ""
+    grouping = Groups(module)
+    names = {id(parameter): name for name, parameter in grouping.named.items()}
+    lines = ["named = dict(model.named_parameters())", "groups = ["]
+    for group in grouping.of(setup):
+        own = "".join(f", {name!r}: {value!r}" for name, value in group.options.items())
+        listed = ", ".join(repr(names[id(parameter)]) for parameter in group.parameters)
+        lines.append(f'    {{"params": [named[name] for name in ({listed},)]{own}}},')
+    lines.append("]")
+    if frozen := grouping.frozen(setup):
+        lines.append(f"for name in ({', '.join(map(repr, frozen))},):  # frozen")
+        lines.append("    named[name].requires_grad_(False)")
+    return "".join(f"    {line}\n" for line in lines)
 
 
 def _loss(loss: str, params: Mapping[str, ParamValue], numbers: bool) -> str:

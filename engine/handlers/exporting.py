@@ -83,7 +83,7 @@ def _script(command: ExportCommand, code: str, live: LiveModel, path: Path) -> W
         live = LiveModel(command.model, training.seed)
     loss, params = loss_call(command.model, training)
     dataset = load_dataset(training.data)
-    text = script_of(code, training, loss, params, dataset, path)
+    text = script_of(code, training, loss, params, dataset, path, live.module)
     return save_script(text, live.module, example_inputs(live), dataset, path)
 
 

@@ -125,7 +125,17 @@ class Schedule(Struct, frozen=True, forbid_unknown_fields=True):
     each: Literal["epoch", "step"] = "epoch"
 
 
+class ParamGroup(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the parameters of one module, named by its path, differ from all others: options of the
+    optimizer, or that they are `frozen` and get no gradient."""
+
+    module: str
+    params: dict[str, ParamValue] = {}
+    frozen: bool = False
+
+
 Precision = Literal["float32", "bfloat16", "float16"]
+Decay = Literal["all", "weights"]
 
 
 class HoldWhen(Struct, frozen=True, forbid_unknown_fields=True):
@@ -153,11 +163,11 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     An optimizer step adds up the gradients of `accumulate` batches. `clip_norm` bounds the norm of
     all gradients together, `clip_value` each element; 0 does not. `precision` is that of autocast.
     `order` has the phases of a step in the order in which they run, `hold` what holds a run.
+    With `decay` "weights", biases and the parameters of norms have no weight decay.
     """
 
     data: DataSetup = DataSetup()
     loss: str = "nn.CrossEntropyLoss"
-    loss_params: dict[str, ParamValue] = {}
     optimizer: str = "optim.Adam"
     optimizer_params: dict[str, ParamValue] = {}
     batch_size: int = 64
@@ -171,6 +181,13 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     precision: Precision = "float32"
     order: tuple[Phase, ...] = PHASES
     hold: HoldWhen = HoldWhen()
+    loss_params: dict[str, ParamValue] = {}
+    groups: tuple[ParamGroup, ...] = ()
+    decay: Decay = "all"
+
+
+ADJUSTABLE = ("optimizer_params", "groups", "decay", "clip_norm", "clip_value")
+"""The fields of a set-up that a run takes over between two of its steps."""
 
 
 class ViewState(Struct, frozen=True, forbid_unknown_fields=True):

@@ -137,6 +137,10 @@ def remove(project: Project, blocks: Collection[str] = (), wires: Collection[Wir
     """Remove blocks, the wires at them, and wires."""
     gone, cut = set(blocks), set(wires)
     model = project.model
+    names = {block.name for block in model.blocks if block.id in gone}
+    groups = tuple(group for group in project.training.groups if group.module not in names)
+    if groups != project.training.groups:
+        project = replace(project, training=replace(project.training, groups=groups))
     return _with_model(
         project,
         blocks=tuple(b for b in model.blocks if b.id not in gone),
@@ -152,6 +156,11 @@ def rename(project: Project, block_id: str, name: str) -> Project:
     reason = name_problem(name, _names(project.model) - {block.name})
     if reason:
         raise EditError(reason)
+    groups = tuple(
+        replace(group, module=name) if group.module == block.name else group
+        for group in project.training.groups
+    )
+    project = replace(project, training=replace(project.training, groups=groups))
     return _with_block(project, replace(block, name=name))
 
 
@@ -279,6 +288,11 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
     )
     loss_params = _checked(loss.params, setup.loss_params)
     optimizer_params = _checked(optimizer, setup.optimizer_params)
+    groups = tuple(
+        replace(group, params=_parsed(optimizer, group.params)) for group in setup.groups
+    )
+    if len({group.module for group in groups}) < len(groups):
+        raise EditError("A module has its own options already: change them there.")
     schedule = setup.schedule
     if schedule.kind:
         scheduler = _one_of("scheduler", schedule.kind, catalogue.schedulers())
@@ -288,6 +302,7 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
         data=data,
         loss_params=loss_params,
         optimizer_params=optimizer_params,
+        groups=groups,
         schedule=schedule,
     )
     return replace(project, training=checked)
@@ -382,8 +397,14 @@ def _checked(
     known: tuple[catalogue.Param, ...], params: Mapping[str, ParamValue]
 ) -> dict[str, ParamValue]:
     defaults = {param.name: param.default for param in known}
-    parsed = {name: _parse(known, name, value) for name, value in params.items()}
+    parsed = _parsed(known, params)
     return {name: value for name, value in parsed.items() if not _same(value, defaults[name])}
+
+
+def _parsed(
+    known: tuple[catalogue.Param, ...], params: Mapping[str, ParamValue]
+) -> dict[str, ParamValue]:
+    return {name: _parse(known, name, value) for name, value in params.items()}
 
 
 def _same(value: ParamValue, default: ParamValue) -> bool:

@@ -134,6 +134,12 @@ def _check_training(setup: TrainingSetup) -> None:
     _check_params(setup.loss_params, loss.params, setup.loss, f"{at}.loss_params")
     options = _known(catalogue.optimizers(), setup.optimizer, "optimizer", f"{at}.optimizer")
     _check_params(setup.optimizer_params, options, setup.optimizer, f"{at}.optimizer_params")
+    if len(setup.groups) > limits.MAX_ENTRIES:
+        message = f"At most {limits.MAX_ENTRIES:,} modules can have options of their own."
+        raise FileProblem(message, f"{at}.groups")
+    for i, group in enumerate(setup.groups):
+        _check_text(group.module, f"{at}.groups[{i}].module")
+        _check_params(group.params, options, setup.optimizer, f"{at}.groups[{i}].params")
     _check_between(setup.batch_size, 1, limits.MAX_BATCH_SIZE, f"{at}.batch_size")
     _check_between(setup.epochs, 1, limits.MAX_EPOCHS, f"{at}.epochs")
     _check_between(setup.seed, 0, limits.MAX_SEED, f"{at}.seed")

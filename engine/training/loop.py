@@ -14,13 +14,14 @@ from torch import Tensor, nn
 
 from ..errors import LabError
 from ..modes import modes_kept
-from ..project.document import HoldWhen, ParamValue, TrainingSetup, replace
+from ..project.document import ADJUSTABLE, HoldWhen, TrainingSetup, replace
 from ..project.steps.order import keeps_gradients
 from ..project.subject import CanvasSubject, Subject
 from ..randomness import RandomStream
 from .checkpoints.checkpoint_fields import Checkpoint
 from .checkpoints.checkpoint_match import check_change, check_match
 from .components.devices import find_device
+from .figures.marks import Marks
 from .figures.memory import cuda_bytes, rss_bytes
 from .figures.metrics import EpochTotals, Measured, Metrics
 from .figures.pace import Sampling
@@ -71,16 +72,16 @@ class TrainingLoop:
         check_order(setup)
         self.setup = setup
         self.model = model
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = find_device(setup.device)
         self.objective = objective or CatalogueObjective(model, setup)
-        self._optimization = Optimization(setup, self.parameters, self.device, self.total_steps)
+        self._optimization = Optimization(setup, model, self.device, self.total_steps)
         self.objective.to(self.device)
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
         self.watch, self.subject = watch, subject or CanvasSubject()
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
         self.holding = Holding(setup.hold, model, self.random)
         self.metrics = Metrics()
+        self.marks = Marks()
         self._sampling = Sampling()
         self.step = self.epoch = self.batch = 0
         self.current: TrainingStep | None = None
@@ -89,6 +90,7 @@ class TrainingLoop:
         self._modes = ExitStack()
         self._modes.enter_context(modes_kept(model))
         self.model.to(self.device)  # in place, so the optimizer keeps its parameters
+        self._optimization.groups.freeze(setup)
 
     @property
     def total_steps(self) -> int | None:
@@ -106,11 +108,21 @@ class TrainingLoop:
     def learning_rate(self) -> float:
         return self._optimization.learning_rate
 
-    def adjust(self, optimizer_params: Mapping[str, ParamValue]) -> None:
-        """Give the optimizer other parameters; its state stays. Raises LabError, and changes
-        nothing, if they are invalid, or need a state that this run's optimizer does not have."""
-        self._optimization.adjust(optimizer_params)
-        self.setup = replace(self.setup, optimizer_params=dict(optimizer_params))
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """Those that learn, the frozen ones among them."""
+        return self._optimization.parameters
+
+    def adjust(self, setup: TrainingSetup) -> None:
+        """Take over the ADJUSTABLE fields of a set-up; the optimizer's state stays. Raises
+        LabError, and changes nothing, if they are invalid, or need a state that the optimizer does
+        not have."""
+        before = self.setup
+        self._optimization.adjust(setup)
+        adjusted = {name: getattr(setup, name) for name in ADJUSTABLE}
+        self.setup = replace(self.setup, **adjusted)
+        self.marks.add_change(self.step, before, self.setup)
+        self._optimization.groups.freeze(self.setup)
 
     def hold_when(self, limits: HoldWhen) -> None:
         """Hold the run for other reasons from the next step on."""
@@ -124,8 +136,10 @@ class TrainingLoop:
         check_change(self.setup, setup)
         check_order(setup)
         self.hold_when(setup.hold)
+        self.marks.add_change(self.step, self.setup, setup)
         self.setup = setup
         self._optimization.become(setup, self.total_steps)
+        self._optimization.groups.freeze(setup)
         if objective is not self.objective:
             objective.to(self.device)
             objective.metrics.restore(self.objective.metrics.states())
@@ -233,6 +247,7 @@ class TrainingLoop:
     def close(self) -> None:
         """Move the model back to where it was, in the mode that it had."""
         self._modes.close()
+        self._optimization.groups.thaw()
         if self.device != self._home:
             self.model.to(self._home)
 
@@ -258,7 +273,7 @@ class TrainingLoop:
         assert self.current is not None
         if self.current.done[-1] != "backward" and not self._optimization.asks_itself:
             return
-        if self.parameters and all(p.grad is None for p in self.parameters):
+        if all(p.grad is None for p in self.parameters):
             raise LabError(
                 f"No parameter of this {type(self.model).__name__} got a gradient: the loss does"
                 " not depend on it.",
@@ -303,6 +318,7 @@ class TrainingLoop:
             epoch_rows=tuple(self.metrics.epochs),
             metrics=self.objective.metrics.states(),
             gradients=self._gradients(),
+            marks=self.marks.all,
             **self._optimization.state(),
         )
 
@@ -329,5 +345,6 @@ class TrainingLoop:
         self.random.restore(saved.rng)
         self.epoch, self.batch, self.step = saved.epoch, saved.batch, saved.step
         self.epoch_rng = saved.epoch_rng
+        self.marks.restore(saved.marks)
         self.metrics.restore(saved.history, saved.epoch_rows, saved.totals)
         self.objective.metrics.restore(saved.metrics)

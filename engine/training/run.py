@@ -12,7 +12,7 @@ import msgspec
 from torch import Tensor, nn
 
 from ..errors import LabError
-from ..project.document import ParamValue, Project, TrainingSetup
+from ..project.document import ADJUSTABLE, Project, TrainingSetup
 from ..project.steps.order import keeps_gradients
 from ..protocol import (
     EpochRow,
@@ -45,10 +45,10 @@ KEEP_SHARE = 0.01
 
 
 class Change(NamedTuple):
-    """Other parameters of the optimizer, from after this step on."""
+    """Another set-up, from after this step on."""
 
     step: int
-    optimizer_params: dict[str, ParamValue]
+    setup: TrainingSetup
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -103,6 +103,7 @@ class TrainingRun:
         self.kept = KeptStates()
         self.changes: list[Change] = []
         self._way: Way | None = None
+        self._postponed: TrainingSetup | None = None
         self._keep_due_s = 0.0
 
     @property
@@ -180,6 +181,8 @@ class TrainingRun:
                         yield self.hold is not None
                         continue
                     self._follow_way()
+                    if self._postponed is not None:
+                        self._adjust_now()
                     now = perf_counter()
                     if now >= self._keep_due_s:
                         self._keep()
@@ -224,14 +227,27 @@ class TrainingRun:
         self.failure = self.failure or explain(error, self.loop.setup, self.loop.learning_rate)
 
     def adjust(self, setup: TrainingSetup) -> None:
-        """Take what holds the run, and the parameters of the same optimizer, of another set-up.
-        Raises LabError."""
+        """Take what holds the run, and what else a run can take, of another set-up of the same
+        optimizer; in the middle of a step once that is done. Raises LabError."""
         self.loop.hold_when(setup.hold)
-        if setup.optimizer_params == self.loop.setup.optimizer_params:
+        if all(getattr(setup, name) == getattr(self.loop.setup, name) for name in ADJUSTABLE):
+            self._postponed = None
             return
         if self._way is None and setup.optimizer == self.loop.setup.optimizer:
-            self.loop.adjust(setup.optimizer_params)
-            self.changes.append(Change(self.step, setup.optimizer_params))
+            if self.is_in_step:
+                self._postponed = setup
+            else:
+                self.loop.adjust(setup)
+                self._postponed = None
+                self.changes.append(Change(self.step, self.loop.setup))
+
+    def _adjust_now(self) -> None:
+        """Take over what came in the middle of the step. What cannot be is a warning."""
+        try:
+            self.adjust(self._postponed or self.loop.setup)
+        except LabError as error:
+            self._postponed = None
+            self._warn(error)
 
     @contextmanager
     def between_steps(self) -> Iterator[None]:
@@ -245,7 +261,8 @@ class TrainingRun:
         for parameter, gradient in gradients:
             parameter.grad = gradient
         if self._versions() != before:
-            self._keep_due_s = 0.0  # a weight was edited: no repetition would lead here
+            self.loop.marks.add(self.step, "weights edited")
+            self._keep_due_s = 0.0  # no repetition would lead here
 
     def _gradients_in_use(self) -> list[tuple[nn.Parameter, Tensor | None]]:
         """Copies of the gradients that the rest of this step, or the next one, uses."""
@@ -276,7 +293,7 @@ class TrainingRun:
             return False
         for change in way.changes:
             if change.step == self.step:
-                self.loop.adjust(change.optimizer_params)
+                self.loop.adjust(change.setup)
         if self.step < way.step:
             return False
         self._way = None
@@ -327,6 +344,7 @@ class TrainingRun:
             error=self.failure or warning,
             memory=self._memory,
             folder=str(self.writer.folder) if self.writer.begun else "",
+            marks=loop.marks.all,
             guess_accuracy=loop.objective.guess_accuracy,
             validation_samples=loop.objective.validation_samples,
             step_numbers=self._step_numbers(state),

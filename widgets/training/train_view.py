@@ -42,8 +42,8 @@ PLOTS_PER_FRAME = 2
 """The number of plots painted in one frame: all six would take longer than that."""
 MIB = 2**20
 GOING_NOTE = (
-    "The optimizer's numbers apply from the next step on. All other changes apply once the run has"
-    " gone to a step (Back), or to the next run."
+    "The optimizer's numbers, modules with their own options and clipping apply from the next step"
+    " on. All other changes apply once the run has gone to a step (Back), or to the next run."
 )
 COLUMNS = 2
 FIRST_COLOR = 3
@@ -209,6 +209,7 @@ class TrainView(QWidget):
         if run != self._run:
             self._forget(run)
         self._append(snapshot)
+        self._show_marks(snapshot)
         self.plots["memory"].set_caption(memory_text(snapshot.memory))
         for row in snapshot.epoch_rows:
             self._last = row
@@ -315,6 +316,11 @@ class TrainView(QWidget):
             plot = self._figure_plot(name)
             if plot is not None:
                 plot.append(key, steps, values)
+
+    def _show_marks(self, snapshot: RunSnapshot) -> None:
+        """Mark what was changed: on the loss in words, elsewhere as lines."""
+        for name, plot in {**self.plots, **self.figures}.items():
+            plot.show_marks([(m.step, m.text if name == "loss" else "") for m in snapshot.marks])
 
     def _append(self, snapshot: RunSnapshot) -> None:
         self._append_figures(snapshot)

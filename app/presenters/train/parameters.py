@@ -14,13 +14,14 @@ from engine.project.document import Project
 from engine.protocol import (
     ErrorReport,
     FileSnapshot,
+    ModelSnapshot,
     ReadParametersCommand,
     RunSnapshot,
     Snapshot,
     StructureSnapshot,
     VariablesSnapshot,
 )
-from engine.protocol.subject_commands import join_structure
+from engine.protocol.subject_commands import WeightRow, join_structure
 from widgets.training.train_view import TrainView
 
 PARAMETERS = "parameters"
@@ -34,6 +35,7 @@ class ParametersPresenter(QObject):
         super().__init__(parent)
         self._bench, self._switch = bench, view.bar.parameters
         self._pane = pane = view.parameters
+        self._groups = view.form.groups
         self._questions = Questions(bench, self)
         self._is_stale, self._asked_s = True, 0.0
         self._parts: list[StructureSnapshot] = []
@@ -68,6 +70,10 @@ class ParametersPresenter(QObject):
             self._let_read()
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, ModelSnapshot) and self._bench.project.model.blocks:
+            learning = {report.block for report in snapshot.blocks if report.parameters}
+            blocks = self._bench.project.model.blocks
+            self._groups.offer_modules([each.name for each in blocks if each.id in learning])
         if isinstance(snapshot, RunSnapshot | VariablesSnapshot | FileSnapshot):
             self._let_read()
 
@@ -106,7 +112,11 @@ class ParametersPresenter(QObject):
         assert isinstance(part, StructureSnapshot)
         self._parts.append(part)
         if part.left == 0:
-            self._pane.show_parameters(join_structure(self._parts))
+            whole = join_structure(self._parts)
+            self._pane.show_parameters(whole)
+            self._groups.offer_modules(
+                list(dict.fromkeys(_module_of(w) for w in whole.weights if w.kind == "parameter"))
+            )
             self._end()
             self.show_chosen()
 
@@ -120,3 +130,8 @@ class ParametersPresenter(QObject):
         self._asked_s = 0.0
         self._parts.clear()
         self._pause.start(max(EVERY_MS, round(SHARE * took_ms)))
+
+
+def _module_of(weight: WeightRow) -> str:
+    """The path of the module that has a parameter."""
+    return weight.name.rpartition(".")[0]

@@ -12,7 +12,7 @@ from app.processes.link import LinkState
 from app.selection.references import Module
 from app.workbench import Workbench
 from engine.project import edits, files
-from engine.project.document import Model, Project, TrainingSetup, replace
+from engine.project.document import ADJUSTABLE, Model, Project, TrainingSetup, replace
 from engine.project.problems import located
 from engine.project.subject import CanvasSubject, Subject
 from engine.protocol import (
@@ -42,6 +42,8 @@ from widgets.training.plots.figure_plots import watched_module
 from widgets.training.train_view import TrainView
 
 TRAIN = "train"
+_AT_ONCE = (*ADJUSTABLE, "hold")
+"""Settings that a run takes over at once."""
 _NO_DATA = (
     "There is no data to train on. Name a Dataset, a DataLoader or tensors of your code under Data."
 )
@@ -245,10 +247,7 @@ class TrainPresenter(QObject):
             run is not None
             and run.state in ("running", "paused")
             and old.training.optimizer == new.training.optimizer
-            and (
-                old.training.optimizer_params != new.training.optimizer_params
-                or old.training.hold != new.training.hold
-            )
+            and any(getattr(old.training, n) != getattr(new.training, n) for n in _AT_ONCE)
         ):
             self._send(AdjustTrainingCommand(training=new.training))
 

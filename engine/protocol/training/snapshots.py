@@ -108,6 +108,13 @@ class Hold(Struct, frozen=True):
     line: int = 0
 
 
+class RunMark(Struct, frozen=True):
+    """Something that was changed after `step` optimizer steps, in words."""
+
+    step: int
+    text: str
+
+
 class RunSnapshot(Snapshot, frozen=True, kw_only=True):
     """Progress of a run: `step` of `total_steps` done, in epoch `epoch` of `epochs` (1-based).
     `total_steps` is 0 if the number is not known, `epochs` if the run has none.
@@ -115,6 +122,7 @@ class RunSnapshot(Snapshot, frozen=True, kw_only=True):
     `steps` and `epoch_rows` hold only what is new since the last snapshot of this run (after a
     resume, the first one holds all). `remaining_s` is an estimate; None if there is none yet.
     `error` says why a run "failed"; in any other state it is a warning, and the run goes on.
+    `marks` are all of the run's.
     """
 
     run: str
@@ -130,6 +138,7 @@ class RunSnapshot(Snapshot, frozen=True, kw_only=True):
     device: str
     error: ErrorReport | None = None
     memory: TrainingMemory = TrainingMemory()
+    marks: tuple[RunMark, ...] = ()
 
 
 class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...project.document import TrainingSetup
 from ...project.subject import Subject
-from ...protocol import EpochRow
+from ...protocol import EpochRow, RunMark
 from ...tensors.plain import described, is_name, tensor_problem
 from ..figures.metrics import EpochTotals, StepRow
 from ..objectives.epoch_metrics import MetricStates
@@ -22,7 +22,7 @@ FORMAT = 4
 Number = int | float
 _MAX_INT = 2**63 - 1
 _MAX_NAME_CHARS = 200
-_LATER = {"gradients": {}}
+_LATER = {"marks": []}
 """Fields that the first files of this format do not have."""
 _COUNTS = ("epoch", "batch", "step")
 
@@ -56,6 +56,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     scaler: dict[str, Number] = {}
     gradients: dict[str, Tensor] = {}
     metrics: MetricStates = MetricStates({}, [])
+    marks: tuple[RunMark, ...] = ()
 
 
 class FieldProblem(ValueError):
@@ -74,6 +75,7 @@ def encode(checkpoint: Checkpoint) -> dict[str, Any]:
     fields["totals"] = dataclasses.asdict(checkpoint.totals)
     fields["history"] = torch.tensor([row[:-1] for row in checkpoint.history], dtype=torch.float64)
     fields["figures"] = [dict(row.figures) for row in checkpoint.history]
+    fields["marks"] = [(mark.step, mark.text) for mark in checkpoint.marks]
     fields["epoch_rows"] = [msgspec.structs.astuple(row) for row in checkpoint.epoch_rows]
     fields["metrics"] = tuple(checkpoint.metrics)
     return fields
@@ -104,6 +106,7 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
         scaler=_numbers(fields["scaler"], "scaler"),
         gradients=_tensors(fields["gradients"], "gradients"),
         metrics=_metrics(fields["metrics"]),
+        marks=_marks(fields["marks"]),
     )
 
 
@@ -278,6 +281,15 @@ def _history(value: object, figures: object) -> tuple[StepRow, ...]:
         )
     named = [_figures(each, f"figures[{i}]") for i, each in enumerate(figures)]
     return tuple(row._replace(figures=each) for row, each in zip(rows, named, strict=True))
+
+
+def _marks(value: object) -> tuple[RunMark, ...]:
+    if not isinstance(value, list):
+        raise FieldProblem("marks", f"a list is expected, not {described(value)}")
+    for i, mark in enumerate(value):
+        if not isinstance(mark, tuple | list) or len(mark) != 2 or not isinstance(mark[1], str):
+            raise FieldProblem(f"marks[{i}]", f"a step and words are expected: {described(mark)}")
+    return tuple(RunMark(_count(step, f"marks[{i}]"), t) for i, (step, t) in enumerate(value))
 
 
 def _epoch_rows(value: object) -> tuple[EpochRow, ...]:

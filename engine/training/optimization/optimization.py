@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,16 +12,22 @@ from torch.nn import utils
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...errors import LabError
-from ...project.document import ParamValue, TrainingSetup, replace
+from ...project.document import ADJUSTABLE, TrainingSetup, replace
 from ..checkpoints.checkpoint_fields import Checkpoint, FieldProblem
-from ..components.optimizers import make_optimizer
+from ..components.optimizers import make_grouped
 from ..components.schedulers import check_length, make_scheduler
 from .autocast import Autocast
-from .optimizer_state import check_optimizer_state, restore_scheduler, scheduler_state
+from .groups import Groups
+from .optimizer_state import (
+    check_optimizer_state,
+    regroup_scheduler,
+    restore_scheduler,
+    scheduler_state,
+)
 
 
 class Optimization:
-    """Optimizer, scheduler and `autocast` of a set-up over parameters that learn.
+    """Optimizer, scheduler and `autocast` of a set-up over the parameters of a model that learn.
 
     `steps` is the number of optimizer steps of the run, None if it is not known. Raises LabError if
     the set-up cannot be trained with.
@@ -30,13 +36,14 @@ class Optimization:
     def __init__(
         self,
         setup: TrainingSetup,
-        parameters: Sequence[nn.Parameter],
+        model: nn.Module,
         device: torch.device,
         steps: int | None,
     ) -> None:
         self.setup = setup
-        self.parameters = parameters
-        self.optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, parameters)
+        self.groups = Groups(model)
+        self.parameters = list(self.groups.named.values())
+        self.optimizer = self._made(setup)
         self.scheduler = make_scheduler(setup, self.optimizer, steps)
         self.autocast = Autocast(setup.precision, device, self.optimizer)
 
@@ -96,53 +103,67 @@ class Optimization:
 
     # -- other settings on the way ---------------------------------------------------------------
 
-    def adjust(self, optimizer_params: Mapping[str, ParamValue]) -> None:
-        """Give the optimizer other parameters; its state stays. Raises LabError, and changes
-        nothing, if they are invalid, or need a state that this optimizer does not have."""
-        make = partial(make_optimizer, self.setup.optimizer, optimizer_params)
+    def adjust(self, setup: TrainingSetup) -> None:
+        """Take over the ADJUSTABLE fields of a set-up; the optimizer's state stays. Raises
+        LabError, and changes nothing, if they are invalid, or need a state that this optimizer
+        does not have."""
+        setup = replace(self.setup, **{name: getattr(setup, name) for name in ADJUSTABLE})
+        made = self._made(setup)
+        state = self.optimizer.state_dict()["state"]
         try:
-            check_optimizer_state(self.optimizer.state_dict()["state"], self.parameters, make)
+            self._check_state(state, setup)
         except FieldProblem as problem:
             raise LabError(
                 f"The run's optimizer cannot change this between two steps. {problem}.",
                 hint="The next run will use it.",
             ) from problem
-        self._change_options(self.setup.optimizer_params, optimizer_params)
-        self.setup = replace(self.setup, optimizer_params=dict(optimizer_params))
+        self._regroup(self._made(self.setup).param_groups, made.param_groups)
+        self.setup = setup
 
     def become(self, setup: TrainingSetup, steps: int | None) -> None:
         """Go on with another set-up. An optimizer of the same class keeps its state. Raises
         LabError as `adjust` and the constructor do."""
         same = setup.optimizer == self.setup.optimizer
-        if same and setup.schedule == self.setup.schedule:
-            self.adjust(setup.optimizer_params)
-        else:
-            optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, self.parameters)
+        if same:
+            self.adjust(setup)
+        if not same or setup.schedule != self.setup.schedule:
+            optimizer = self._made(setup)
             if same:
-                groups = optimizer.state_dict()["param_groups"]
-                state = self.optimizer.state_dict()["state"]
-                optimizer.load_state_dict({"state": state, "param_groups": groups})
+                optimizer.state = self.optimizer.state
             self.scheduler = make_scheduler(setup, optimizer, steps)
             self.optimizer = self.autocast.optimizer = optimizer
         self.setup = setup
 
-    def _change_options(
-        self, then: Mapping[str, ParamValue], now: Mapping[str, ParamValue]
-    ) -> None:
-        """Give the optimizer the options that differ. A rate that a scheduler has changed keeps its
-        share of the rate it began with."""
-        old, new = (
-            make_optimizer(self.setup.optimizer, params, self.parameters).param_groups[0]
-            for params in (then, now)
-        )
-        changed = {n: v for n, v in new.items() if n != "params" and v != old[n]}
-        (group,) = self.optimizer.param_groups
-        share = group["lr"] / old["lr"] if self.scheduler is not None and old["lr"] else 1.0
-        group.update(changed)
-        if "lr" in changed and self.scheduler is not None:
-            group.update(lr=new["lr"] * share, initial_lr=new["lr"])
-            if hasattr(self.scheduler, "base_lrs"):
-                self.scheduler.base_lrs = [new["lr"]]
+    def _made(self, setup: TrainingSetup) -> torch.optim.Optimizer:
+        """An unused optimizer of a set-up."""
+        return make_grouped(setup.optimizer, setup.optimizer_params, self.groups.of(setup))
+
+    def _check_state(self, state: Mapping[int, Mapping[str, Any]], setup: TrainingSetup) -> None:
+        """Raise FieldProblem unless the state, in the order of the live groups, is one that the
+        optimizer of a set-up can go on from."""
+        order = [p for group in self.optimizer.param_groups for p in group["params"]]
+        make = partial(make_grouped, setup.optimizer, setup.optimizer_params)
+        check_optimizer_state(state, order, self.groups.of(setup), make)
+
+    def _regroup(self, then: list[dict[str, Any]], now: list[dict[str, Any]]) -> None:
+        """Give the optimizer other groups, and the options that differ. `then` and `now` are
+        `param_groups` before any step. A rate that a scheduler has changed keeps its share of the
+        rate it began with."""
+        live = self.optimizer.param_groups
+        place = {id(p): i for i, group in enumerate(live) for p in group["params"]}
+        sources = [place[id(group["params"][0])] for group in now]
+        changed = []
+        for source, new in zip(sources, now, strict=True):
+            old, group = then[source], dict(live[source])
+            differing = {n: v for n, v in new.items() if n != "params" and v != old[n]}
+            share = group["lr"] / old["lr"] if self.scheduler is not None and old["lr"] else 1.0
+            group.update(differing, params=new["params"])
+            if "lr" in differing and self.scheduler is not None:
+                group.update(lr=new["lr"] * share, initial_lr=new["lr"])
+            changed.append(group)
+        self.optimizer.param_groups[:] = changed
+        if self.scheduler is not None:
+            regroup_scheduler(self.scheduler, sources)
 
     # -- checkpoints -----------------------------------------------------------------------------
 
@@ -157,9 +178,10 @@ class Optimization:
     def restore(self, saved: Checkpoint, steps: int | None) -> None:
         """Go on from a checkpoint with the options of this set-up. Raises LabError if it does not
         fit."""
-        make = partial(make_optimizer, self.setup.optimizer, self.setup.optimizer_params)
+        setup = self.setup
+        self.adjust(saved.setup)  # the state is in the order of its groups
         try:
-            check_optimizer_state(saved.optimizer["state"], self.parameters, make)
+            self._check_state(saved.optimizer["state"], setup)
             restore_scheduler(self.scheduler, saved.scheduler, saved.optimizer.get("param_groups"))
             self.autocast.restore(saved.scaler)
         except FieldProblem as problem:
@@ -171,4 +193,4 @@ class Optimization:
             check_length(self.scheduler, self.setup, steps)
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": saved.optimizer["state"], "param_groups": groups})
-        self._change_options(saved.setup.optimizer_params, self.setup.optimizer_params)
+        self.adjust(setup)

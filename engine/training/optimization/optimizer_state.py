@@ -9,33 +9,39 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
+from ...project.document import ParamValue
 from ...tensors.plain import described
 from ..checkpoints.checkpoint_fields import FieldProblem, Number
+from ..components.optimizers import Group
 
 
 def check_optimizer_state(
     state: Mapping[int, Mapping[str, Any]],
     parameters: Sequence[nn.Parameter],
-    make: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
+    groups: Sequence[Group],
+    make: Callable[[Sequence[Group]], torch.optim.Optimizer],
 ) -> None:
     """Raise FieldProblem unless each entry is one that the optimizer itself would have: of the same
     name, a tensor where it has one, and of its parameter's shape or a single number.
 
-    `make` makes an optimizer like the live one, which does a step with a small parameter of as many
-    dimensions. A parameter that got no gradient yet has no entry.
+    The state's numbers count `parameters`; `groups` have the options of each. `make` makes an
+    optimizer like the live one, which does a step with a small parameter of as many dimensions. A
+    parameter that got no gradient yet has no entry.
     """
-    if isinstance(make(list(parameters)), torch.optim.LBFGS):
+    if isinstance(make(groups), torch.optim.LBFGS):
         _check_lbfgs(state, sum(parameter.numel() for parameter in parameters))
         return
-    expected: dict[int, tuple[torch.Size, dict[str, Any]]] = {}
+    expected: dict[tuple[int, int], tuple[torch.Size, dict[str, Any]]] = {}
+    of = {id(p): number for number, group in enumerate(groups) for p in group.parameters}
     for index, entries in state.items():
         at = f"optimizer.state[{index}]"
         if index >= len(parameters):
             raise FieldProblem(at, f"the model has {len(parameters):,} parameters")
         shape = parameters[index].shape
-        if len(shape) not in expected:
-            expected[len(shape)] = _example_state(len(shape), make)
-        small, examples = expected[len(shape)]
+        key = len(shape), of[id(parameters[index])]
+        if key not in expected:
+            expected[key] = _example_state(len(shape), groups[key[1]].options, make)
+        small, examples = expected[key]
         if missing := examples.keys() - entries.keys():
             raise FieldProblem(at, f"{min(missing)} is missing")
         for name, example in examples.items():
@@ -59,11 +65,13 @@ def check_optimizer_state(
 
 
 def _example_state(
-    ndim: int, make: Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+    ndim: int,
+    options: Mapping[str, ParamValue],
+    make: Callable[[Sequence[Group]], torch.optim.Optimizer],
 ) -> tuple[torch.Size, dict[str, Any]]:
     """The shape of a small parameter, each dimension of another size, and its state."""
     parameter = nn.Parameter(torch.zeros([2 + i for i in range(ndim)]))
-    optimizer = make([parameter])
+    optimizer = make([Group(options, [parameter])])
     parameter.grad = torch.zeros_like(parameter)
     if isinstance(optimizer, torch.optim.SparseAdam):
         parameter.grad = parameter.grad.to_sparse()
@@ -105,7 +113,7 @@ def restore_scheduler(
     groups: object,
 ) -> None:
     """Let a scheduler of the same set-up go on from a `scheduler_state`, with the values that it
-    had given to the parameter group, the only one in `groups`. Raises FieldProblem."""
+    had given to the parameter `groups`. Raises FieldProblem."""
     live = scheduler_state(scheduler)
     if state.keys() != live.keys():
         raise FieldProblem("scheduler", f"it has {', '.join(state) or 'no entries'}")
@@ -114,19 +122,43 @@ def restore_scheduler(
             raise FieldProblem(f"scheduler.{name}", "it has another type")
     if scheduler is None:
         return
-    (group,) = scheduler.optimizer.param_groups
-    at = "optimizer.param_groups"
-    if not isinstance(groups, list) or len(groups) != 1 or not isinstance(groups[0], dict):
-        raise FieldProblem(at, "one group is expected")
-    for name in _SCHEDULED:
-        if name in group:
-            value = groups[0].get(name)
-            if not _is_alike(value, group[name]):
-                raise FieldProblem(f"{at}[0].{name}", f"it is {described(value)}")
-            group[name] = value
+    own = scheduler.optimizer.param_groups
+    at, count = "optimizer.param_groups", len(own)
+    if not isinstance(groups, list) or len(groups) != count:
+        raise FieldProblem(
+            at, "one group is expected" if count == 1 else f"{count} groups are expected"
+        )
+    for i, (group, saved) in enumerate(zip(own, groups, strict=True)):
+        if not isinstance(saved, dict):
+            raise FieldProblem(f"{at}[{i}]", f"it is {described(saved)}")
+        for name in _SCHEDULED:
+            if name in group:
+                value = saved.get(name)
+                if not _is_alike(value, group[name]):
+                    raise FieldProblem(f"{at}[{i}].{name}", f"it is {described(value)}")
+                group[name] = value
     scheduler.load_state_dict({**scheduler.state_dict(), **state})
     # Else it warns, at an epoch's end, that this optimizer has not stepped yet.
     scheduler.optimizer._opt_called = True  # pyright: ignore[reportAttributeAccessIssue]
+
+
+_OF_GROUPS = (
+    *("base_lrs", "_last_lr", "min_lrs", "lr_lambdas", "max_lrs"),
+    *("base_momentums", "max_momentums"),
+)
+"""What a scheduler keeps of each group."""
+
+
+def regroup_scheduler(scheduler: LRScheduler, sources: Sequence[int]) -> None:
+    """Let a scheduler go on with the other groups of its optimizer; `sources` are the numbers of
+    the groups that they come from."""
+    for name in _OF_GROUPS:
+        values = getattr(scheduler, name, None)
+        if isinstance(values, list):
+            setattr(scheduler, name, [values[source] for source in sources])
+    if hasattr(scheduler, "base_lrs"):
+        groups = scheduler.optimizer.param_groups
+        scheduler.base_lrs = [group["initial_lr"] for group in groups]
 
 
 def _is_alike(value: object, live: object) -> bool:

@@ -18,6 +18,7 @@ from engine.models.live import LiveModel
 from engine.project.document import (
     DataSetup,
     Loading,
+    ParamGroup,
     Project,
     Schedule,
     TrainingSetup,
@@ -38,7 +39,7 @@ def written(project: Project, path: Path) -> LiveModel:
     dataset = load_dataset(project.training.data)
     loss, params = loss_call(project.model, project.training)
     code = check(project.model, project.training).code
-    text = script_of(code, project.training, loss, params, dataset, path)
+    text = script_of(code, project.training, loss, params, dataset, path, live.module)
     done = save_script(text, live.module, example_inputs(live), dataset, path)
     assert (done.path, done.max_error, done.keys) == (path, 0.0, tuple(live.module.state_dict()))
     return live
@@ -116,6 +117,10 @@ MOONS = replace(
          "milestones=(1,)"),
         ({"schedule": Schedule("lr_scheduler.ReduceLROnPlateau", {"patience": 0})},
          "scheduler.step(validation if"),
+        ({"groups": (ParamGroup("linear1", {"lr": 0.01}), ParamGroup("linear2", {}, True))},
+         "named[name].requires_grad_(False)"),
+        ({"decay": "weights", "optimizer_params": {"weight_decay": 0.1}, "clip_norm": 0.1},
+         "'weight_decay': 0.0"),
         ({"data": DataSetup("digits", {}, 0.5)}, ""),
         ({"order": ("forward", "loss", "backward", "step"), "accumulate": 2, "clip_norm": 0.5},
          "while of_step"),

@@ -11,11 +11,12 @@ from torch import nn
 
 from engine.datasets.load import load_dataset
 from engine.errors import LabError
-from engine.project.document import DataSetup, Schedule, TrainingSetup, replace
+from engine.project.document import DataSetup, ParamGroup, Schedule, TrainingSetup, replace
 from engine.protocol import (
     AdjustTrainingCommand,
     ContinueTrainingCommand,
     ErrorSnapshot,
+    RunMark,
     StepTrainingCommand,
     TrainCommand,
 )
@@ -118,9 +119,14 @@ def test_the_plots_get_the_steps_up_to_there_and_no_others(client: Client) -> No
     assert epochs == [1]
 
 
-def test_other_rates_on_the_way_are_repeated_where_they_came(client: Client) -> None:
-    slower = replace(SETUP, optimizer_params={"lr": 0.001})
-
+@pytest.mark.parametrize(
+    "slower",
+    [
+        replace(SETUP, optimizer_params={"lr": 0.001}),
+        replace(SETUP, groups=(ParamGroup("linear1", {}, True),), clip_norm=0.1),
+    ],
+)
+def test_other_settings_on_the_way_are_repeated_where_they_came(client: Client, slower) -> None:
     def train(client: Client, steps: int) -> None:
         begin(client, paused=True)
         for step in range(steps):
@@ -134,6 +140,8 @@ def test_other_rates_on_the_way_are_repeated_where_they_came(client: Client) -> 
         other = Client()
         train(other, step)
         assert_equal(client.weights(), other.weights())
+        marked = [mark.step for mark in client.last.marks]
+        assert marked == ([4] if step > 4 else [step])  # at a step before, the settings of now
         other.session.close()
 
 
@@ -197,6 +205,7 @@ def test_a_weight_that_was_edited_is_there_again(client: Client) -> None:
     for _ in range(2):
         client.send(StepTrainingCommand(id=2))
     later = client.weights()
+    assert client.last.marks == (RunMark(5, "weights edited"),)
     go_to(client, 5)
     assert_equal(client.weights(), edited)
     go_to(client, 7)

@@ -6,7 +6,15 @@ import msgspec
 import pytest
 
 from engine.project import edits
-from engine.project.document import DataSetup, Model, Project, TrainingSetup, Wire, replace
+from engine.project.document import (
+    DataSetup,
+    Model,
+    ParamGroup,
+    Project,
+    TrainingSetup,
+    Wire,
+    replace,
+)
 from engine.project.edits import EditError
 from engine.project.problems import Fix
 
@@ -352,3 +360,20 @@ def test_the_first_input_is_plain_x():
     project, first = edits.add_block(Project(), "Input", 0, 0)
     project, second = edits.add_block(project, "Input", 0, 0)
     assert [project.model.block(key).name for key in (first, second)] == ["x", "x1"]
+
+
+def test_options_of_a_module_follow_its_block():
+    project, ids = chain("nn.Linear", "nn.ReLU")
+    name = project.model.block(ids[0]).name
+    groups = (ParamGroup(name, {"lr": 0.5}), ParamGroup("other", {}, True))
+    project = edits.set_training(project, replace(project.training, groups=groups))
+    renamed = edits.rename(project, ids[0], "head")
+    assert [group.module for group in renamed.training.groups] == ["head", "other"]
+    removed = edits.remove(renamed, [ids[0]])
+    assert removed.training.groups == groups[1:]
+    twice = replace(project.training, groups=(groups[0], groups[0]))
+    with pytest.raises(EditError, match="has its own options already"):
+        edits.set_training(project, twice)
+    bad = replace(project.training, groups=(ParamGroup(name, {"speed": 1}),))
+    with pytest.raises(EditError, match="no parameter “speed”"):
+        edits.set_training(project, bad)

@@ -167,7 +167,6 @@ def test_a_small_project_word_for_word():
       }
     },
     "loss": "nn.CrossEntropyLoss",
-    "loss_params": {},
     "optimizer": "optim.Adam",
     "optimizer_params": {
       "eps": {"$float": "inf"}
@@ -190,7 +189,10 @@ def test_a_small_project_word_for_word():
       "ratio_below": 0.0,
       "dead_units": 0.0,
       "unchanged": 0
-    }
+    },
+    "loss_params": {},
+    "groups": [],
+    "decay": "all"
   },
   "cells": [],
   "subject": {"type": "canvas"},

@@ -310,7 +310,7 @@ def test_a_new_rate_keeps_what_the_schedule_has_done() -> None:
     for _ in range(5):  # an epoch: 3 steps, a batch of validation, the end
         next(steps)
     assert loop.learning_rate == 0.05
-    loop.adjust({"lr": 0.4, "momentum": 0.5})
+    loop.adjust(replace(loop.setup, optimizer_params={"lr": 0.4, "momentum": 0.5}))
     assert (loop.learning_rate, loop.optimizer.param_groups[0]["momentum"]) == (0.2, 0.5)
     for _ in range(5):
         next(steps)
@@ -329,7 +329,7 @@ def test_a_cosine_goes_on_from_a_new_rate() -> None:
     steps = changed.steps()
     for _ in range(5):
         next(steps)
-    changed.adjust({"lr": 0.4, "momentum": 0.9})
+    changed.adjust(replace(SGD, optimizer_params={"lr": 0.4, "momentum": 0.9}))
     for _ in steps:
         pass
     whole = finish(

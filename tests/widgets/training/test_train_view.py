@@ -27,6 +27,7 @@ from engine.protocol import (
     EpochRow,
     ErrorReport,
     LoopSnapshot,
+    RunMark,
     StepColumns,
     TrainingMemory,
     TrainingSnapshot,
@@ -994,3 +995,12 @@ def test_the_buttons_of_a_narrow_bar_take_more_rows(view: TrainView, qapp) -> No
         qapp.processEvents()
         assert len({button.y() // 20 for button in shown}) == rows
         assert all(button.geometry().right() < width for button in shown)
+
+
+def test_what_was_changed_is_marked_on_all_plots_and_told_on_the_loss(view: TrainView) -> None:
+    mark = RunMark(2, "linear1 frozen")
+    view.show_training(snapshot(steps=STEPS, marks=(mark,)))
+    for name, plot in view.plots.items():
+        assert plot._marks == ((2, "linear1 frozen" if name == "loss" else ""),)
+    view.show_training(snapshot(steps=StepColumns(), run="b"))
+    assert all(plot._marks == () for plot in view.plots.values())

@@ -64,6 +64,7 @@ class PlotCanvas(pg.GraphicsView):
         self.crosshair = pg.InfiniteLine(angle=90, movable=False)
         self.crosshair.hide()
         self.box.addItem(self.crosshair, ignoreBounds=True)
+        self.marks: list[pg.InfiniteLine] = []
         self.box.sigRangeChangedManually.connect(lambda *_: self.moved_by_hand.emit())
         self.box.sigXRangeChanged.connect(lambda *_: self.range_changed.emit())
         self.box.sigResized.connect(lambda *_: self.range_changed.emit())
@@ -161,6 +162,29 @@ class PlotCanvas(pg.GraphicsView):
         if x is not None:
             self.crosshair.setPos(x)
 
+    def show_marks(self, marks: Sequence[tuple[float, str]]) -> None:
+        """Draw a vertical line with words at each x; words that are empty take no place."""
+        for line in self.marks:
+            self.box.removeItem(line)
+        self.marks = []
+        for number, (x, text) in enumerate(marks):
+            # At the line's right, else at its left; below the words of its neighbours.
+            height = 0.98 - 0.08 * (number % 4)
+            options = {"position": height, "anchors": [(0, 0), (1, 0)]}
+            line = pg.InfiniteLine(x, angle=90, label=text or None, labelOpts=options)
+            line.setZValue(-2)
+            self.box.addItem(line, ignoreBounds=True)
+            self.marks.append(line)
+        self._style_marks()
+
+    def _style_marks(self) -> None:
+        colors = theme.current()
+        for line in self.marks:
+            line.setPen(pg.mkPen(colors.muted, style=Qt.PenStyle.DotLine))
+            if (label := getattr(line, "label", None)) is not None:
+                label.setColor(colors.text)
+                label.fill = pg.mkBrush(colors.surface)
+
     def _scaled(self, y: Floats) -> Floats:
         if not self._log:
             return y
@@ -188,6 +212,7 @@ class PlotCanvas(pg.GraphicsView):
             axis.enableAutoSIPrefix(False)
         self.axes["left"].setWidth(AXIS_WIDTH)
         self.crosshair.setPen(pg.mkPen(colors.muted, style=Qt.PenStyle.DashLine))
+        self._style_marks()
         for line in self._series:
             color = series_color(line)
             self.curves[line.key].setPen(pg.mkPen(color, width=1))

@@ -72,6 +72,7 @@ class LivePlot(QFrame):
         self._fits_height = False
         self._cursor: float | None = None
         self._dirty = True
+        self._marks: tuple[tuple[int, str], ...] = ()
         self.setProperty("role", "card")
         self.setAccessibleName(f"Plot of {title}")
 
@@ -144,6 +145,7 @@ class LivePlot(QFrame):
         """Remove all points, and follow the data again."""
         self.tracks = {line.key: Track() for line in self.series}
         self._legend.start_again()
+        self.show_marks(())
         self.follow()
 
     def show_overlays(self, overlays: Sequence[Overlay]) -> None:
@@ -159,6 +161,13 @@ class LivePlot(QFrame):
         """Show a notice under the legend; none if empty."""
         self._caption.start_again()
         make.tell(self._caption, text)
+
+    def show_marks(self, marks: Sequence[tuple[int, str]]) -> None:
+        """Mark steps with words: all marks of the run."""
+        if tuple(marks) != self._marks:
+            self._marks = tuple(marks)
+            self._canvas.show_marks(self._marks)
+            self._touch()
 
     # -- drawing ---------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from engine.project.catalogue import Param, schedulers
 from engine.project.document import (
+    Decay,
     ParamValue,
     Precision,
     Schedule,
@@ -20,6 +21,7 @@ from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
+from widgets.training.settings.group_form import GroupForm
 
 _DEFAULT = TrainingSetup()
 _EACH = Param(
@@ -65,14 +67,23 @@ _STEP = (
         doc="dtype of autocast: with bfloat16 or float16, matrix products and convolutions compute"
         " in it; weights stay float32. float16 scales the loss (GradScaler).",
     ),
+    Param(
+        "decay",
+        "choice",
+        _DEFAULT.decay,
+        choices=get_args(Decay),
+        doc="Which parameters the optimizer's weight_decay pulls to 0: all, or only weights,"
+        " without biases and the parameters of norms.",
+    ),
 )
 _BY_STEPS = ("lr_scheduler.OneCycleLR", "lr_scheduler.CyclicLR")
 """Schedulers that are made for a step after each batch."""
 
 
 class StepForm(QWidget):
-    """Shows schedule, accumulation, clipping and precision of a `TrainingSetup`. It is folded while
-    all have their defaults, until the reader opens it. Each edit emits the whole new set-up."""
+    """Shows schedule, accumulation, clipping, precision, weight decay and groups of a
+    `TrainingSetup`. It is folded while all have their defaults, until the reader opens it. Each
+    edit emits the whole new set-up."""
 
     setup_edited = Signal(object, str)
     """(the new TrainingSetup, what was done)"""
@@ -82,13 +93,14 @@ class StepForm(QWidget):
         self._setup = _DEFAULT
         self._more = make.tool_button(
             "setup_more",
-            text="More: schedule, clipping, precision",
+            text="More: schedule, clipping, groups",
             accessible="More settings of a step",
             toggled=self._fold,
         )
         self._more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._more.setToolTip(
-            "Schedule of the learning rate, accumulated gradients, clipping, mixed precision."
+            "Schedule of the learning rate, accumulated gradients, clipping, mixed precision,"
+            " weight decay, modules with options of their own or frozen."
         )
         title = make.label("learning rate")
         self._scheduler = make.named(
@@ -101,7 +113,9 @@ class StepForm(QWidget):
         self._schedule_form = make.named(ParamForm(), "setup_schedule_form")
         self._form = make.named(ParamForm(), "setup_step_form")
         self._body = QWidget()
-        parts = (title, self._scheduler, self._schedule_form, self._form)
+        self.groups = GroupForm()
+        self.groups.setup_edited.connect(self.setup_edited)
+        parts = (title, self._scheduler, self._schedule_form, self._form, self.groups)
         make.column(*parts, on=self._body, gap=GRID // 2)
         make.column(self._more, self._body, on=self, gap=GRID // 2)
         self._scheduler.activated.connect(lambda: self._choose(self._scheduler.currentData()))
@@ -121,7 +135,9 @@ class StepForm(QWidget):
         self._schedule_form.setVisible(bool(params))
         values = {param.name: getattr(setup, param.name) for param in _STEP}
         self._form.show_params(_STEP, values)
-        if schedule != _DEFAULT.schedule or any(p.default != values[p.name] for p in _STEP):
+        self.groups.show_setup(setup)
+        differs = schedule != _DEFAULT.schedule or bool(setup.groups)
+        if differs or any(p.default != values[p.name] for p in _STEP):
             self._more.setChecked(True)
 
     def _fold(self, is_open: bool) -> None:

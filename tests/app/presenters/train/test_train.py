@@ -7,7 +7,7 @@ import pytest
 from app.presenters.train.train import TrainPresenter
 from app.selection.references import Module
 from engine.project import edits
-from engine.project.document import replace
+from engine.project.document import ParamGroup, replace
 from engine.project.problems import Problem
 from engine.project.subject import FileSubject, Objective
 from engine.protocol import (
@@ -227,6 +227,9 @@ def test_new_settings_of_the_optimizer_reach_a_run_that_goes_on(
     assert change(optimizer_params={"lr": 0.25}) == [AdjustTrainingCommand]
     assert link.sent[-1].training == bench.project.training
     assert change(batch_size=7) == []
+    assert change(clip_norm=1.0) == [AdjustTrainingCommand]
+    assert change(decay="weights") == [AdjustTrainingCommand]
+    assert change(groups=(ParamGroup("linear1", {}, True),)) == [AdjustTrainingCommand]
     assert change(optimizer="optim.SGD", optimizer_params={"lr": 0.125}) == []
     bench.store.take(training_snapshot(state="paused"))
     assert change(optimizer_params={"lr": 0.0625}) == [AdjustTrainingCommand]

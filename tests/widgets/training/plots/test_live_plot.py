@@ -670,3 +670,18 @@ def test_falling_steps_are_refused_in_a_full_plot() -> None:
         with pytest.raises(ValueError, match="fall"):
             track.extend(broken, broken)
     assert (track.raw.x == kept).all()
+
+
+def test_marks_are_lines_with_words_until_the_plot_is_cleared(plot: LivePlot) -> None:
+    plot.append("loss", [1, 2, 3], [3.0, 2.0, 1.0])
+    plot.show_marks([(2, "lr 0.1 → 0.01"), (3, "")])
+    plot.refresh()
+    first, second = plot._canvas.marks
+    assert (first.value(), second.value()) == (2, 3)
+    assert first.label.toPlainText() == "lr 0.1 → 0.01"
+    assert not hasattr(second, "label")
+    assert first.scene() is not None
+    plot.show_marks([(2, "lr 0.1 → 0.01"), (3, "")])
+    assert plot._canvas.marks == [first, second]  # the same: nothing is drawn again
+    plot.clear()
+    assert plot._canvas.marks == [] and first.scene() is None

@@ -1,0 +1,174 @@
+"""Modules whose parameters the optimizer treats otherwise: options of their own, or frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QStringListModel, Qt, Signal
+from PySide6.QtWidgets import QCompleter, QVBoxLayout, QWidget
+
+from engine.project.catalogue import optimizers
+from engine.project.document import ParamGroup, ParamValue, TrainingSetup, replace
+from engine.project.updates import options_of
+from widgets import make
+from widgets.fields import value_text
+from widgets.forms import ParamForm
+from widgets.theme import GRID
+from widgets.training.settings.choices import set_text
+
+_DEFAULT = TrainingSetup()
+
+
+class GroupForm(QWidget):
+    """Shows the groups of a `TrainingSetup`. Each edit emits the whole new set-up."""
+
+    setup_edited = Signal(object, str)
+    """(the new TrainingSetup, what was done)"""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._setup = _DEFAULT
+        self._rows: dict[str, _Row] = {}
+        self._names = QStringListModel(self)
+        self._module = make.field(
+            "setup_group_module",
+            "Module with options of its own",
+            "Path of a module, as in named_modules(): a block's name on the canvas, or layers.0 of"
+            " your code. Its parameters get a group of the optimizer of their own. Enter adds it.",
+            placeholder="module, such as linear1",
+            mono=True,
+            entered=self._add,
+        )
+        completer = QCompleter(self._names, self._module)
+        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self._module.setCompleter(completer)
+        title = make.label("modules with their own options", of=self._module)
+        add = make.tool_button(
+            "setup_group_add", "mdi6.plus", "Add: own options for this module", slot=self._add
+        )
+        self._list = QVBoxLayout()
+        make.column(
+            title,
+            make.row((self._module, 1), add),
+            self._list,
+            on=self,
+            gap=GRID // 2,
+            margins=0,
+        )
+
+    def offer_modules(self, names: Sequence[str]) -> None:
+        """The paths that the field completes."""
+        self._names.setStringList(list(names))
+
+    def show_setup(self, setup: TrainingSetup) -> None:
+        self._setup = setup
+        wanted = [group.module for group in setup.groups]
+        for module in [module for module in self._rows if module not in wanted]:
+            row = self._rows.pop(module)
+            self._list.removeWidget(row)
+            row.hide()
+            row.deleteLater()
+        for group in setup.groups:
+            if group.module not in self._rows:
+                self._rows[group.module] = self._row(group.module)
+            self._rows[group.module].show_group(group, setup)
+
+    def _row(self, module: str) -> _Row:
+        row = _Row(module)
+        row.changed.connect(self._change)
+        row.removed.connect(self._remove)
+        self._list.addWidget(row)
+        row.show()
+        return row
+
+    def _add(self) -> None:
+        module = self._module.text().strip()
+        if module and module not in self._rows:
+            self._module.clear()
+            groups = (*self._setup.groups, ParamGroup(module))
+            self._emit(groups, f"Own options for {module}")
+            if module in self._rows:
+                self._rows[module].open()
+
+    def _change(self, changed: ParamGroup, what: str) -> None:
+        groups = tuple(
+            changed if group.module == changed.module else group for group in self._setup.groups
+        )
+        self._emit(groups, f"{what}: {changed.module}")
+
+    def _remove(self, module: str) -> None:
+        groups = tuple(group for group in self._setup.groups if group.module != module)
+        self._emit(groups, f"No own options for {module}")
+
+    def _emit(self, groups: tuple[ParamGroup, ...], what: str) -> None:
+        self.setup_edited.emit(replace(self._setup, groups=groups), what)
+
+
+class _Row(QWidget):
+    """One group: folded to its words. The options that are not its own are those of all."""
+
+    changed = Signal(object, str)
+    """(the new ParamGroup, what was done)"""
+    removed = Signal(str)
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self._group = ParamGroup(module)
+        self._title = make.tool_button(
+            f"setup_group_{module}",
+            tip="Options of the optimizer for this module. Bold ones are its own; the arrow beside"
+            " them goes back to those of all parameters.",
+            text=module,
+            accessible=f"Options of {module}",
+            toggled=self._fold,
+        )
+        self._title.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._frozen = make.check(
+            f"setup_group_{module}_frozen",
+            "frozen",
+            "A frozen module gets no gradient (requires_grad_(False)), so no step changes it."
+            " Buffers, such as the running mean of BatchNorm, still change.",
+        )
+        self._frozen.clicked.connect(self._freeze)
+        remove = make.tool_button(
+            f"setup_group_{module}_remove",
+            "mdi6.close",
+            f"Remove: {module} has the options of all parameters",
+            slot=lambda: self.removed.emit(self._group.module),
+            ink="muted",
+        )
+        self._form = make.named(ParamForm(), f"setup_group_{module}_form")
+        self._form.value_edited.connect(self._edit)
+        head = make.row((self._title, 1), self._frozen, remove)
+        make.column(head, self._form, on=self, gap=GRID // 2, margins=0)
+        self._fold(False)
+
+    def open(self) -> None:
+        self._title.setChecked(True)
+
+    def show_group(self, group: ParamGroup, setup: TrainingSetup) -> None:
+        self._group = group
+        of_all = options_of(setup.optimizer, setup.optimizer_params)
+        schema = [
+            replace(option, default=of_all[option.name], required=False)
+            for option in optimizers().get(setup.optimizer, ())
+        ]
+        self._form.show_params(schema, {**of_all, **group.params}, of=group.module)
+        self._frozen.setChecked(group.frozen)
+        own = ", ".join(f"{name} {value_text(value)}" for name, value in group.params.items())
+        self._title.setText(f"{group.module}: {own}" if own else group.module)
+
+    def _fold(self, is_open: bool) -> None:
+        self._form.setVisible(is_open)
+        arrow = Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow
+        self._title.setArrowType(arrow)
+
+    def _freeze(self, frozen: bool) -> None:
+        what = "Freeze" if frozen else "Let learn"
+        self.changed.emit(replace(self._group, frozen=frozen), what)
+
+    def _edit(self, name: str, value: ParamValue) -> None:
+        rest = {n: v for n, v in self._group.params.items() if n != name}
+        default = next(p.default for p in self._form.params if p.name == name)
+        params = rest if value == default else {**rest, name: value}
+        self.changed.emit(replace(self._group, params=params), set_text(name, value))
