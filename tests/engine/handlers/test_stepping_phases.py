@@ -10,10 +10,12 @@ from torch.nn import utils
 
 from engine.datasets.dataset import epoch_order
 from engine.datasets.load import load_dataset
-from engine.project.document import TrainingSetup, replace
+from engine.project.document import ParamGroup, TrainingSetup, replace
 from engine.project.steps.order import PHASES
 from engine.protocol import (
+    AdjustTrainingCommand,
     ContinueTrainingCommand,
+    RunMark,
     StepPhaseCommand,
     StepTrainingCommand,
     TrainCommand,
@@ -191,3 +193,26 @@ def test_new_settings_hold_from_the_step_at_which_they_were_made(client: Client)
     client.send(TrainCommand(id=6, model=MLP, training=clipped, to_step=2))
     client.run_to_end()
     assert_equal(client.weights(), wanted)
+
+
+def test_a_module_frozen_in_the_middle_of_a_step_stays_from_the_next_one_on(
+    client: Client,
+) -> None:
+    frozen = replace(SETUP, groups=(ParamGroup("linear1", {}, True),))
+    begin(client)
+    for number in range(2):
+        client.send(StepPhaseCommand(id=2 + number))
+    client.send(AdjustTrainingCommand(id=4, training=frozen))
+    client.send(StepTrainingCommand(id=5))  # the rest of the step
+    first = client.weights()
+    assert [(mark.step, mark.text) for mark in client.last.marks] in ([], [(1, "linear1 frozen")])
+    client.send(StepTrainingCommand(id=6))
+    second = client.weights()
+    assert client.last.marks == (RunMark(1, "linear1 frozen"),)
+    assert torch.equal(first["linear1.weight"], second["linear1.weight"])
+    assert not torch.equal(first["linear2.weight"], second["linear2.weight"])
+    other = Client()
+    begin(other)
+    other.send(StepTrainingCommand(id=2))
+    assert_equal(first, other.weights())
+    other.session.close()
