@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..datasets.dataset import Dataset, balanced_order, epoch_order
 from ..datasets.transforms import generator_of
+from ..errors import LabError
 from ..project.document import ParamValue, TrainingSetup
 from ..project.steps.order import Phase, split_order
 from ..training.components.losses import loss_source, target_source
@@ -56,7 +57,7 @@ def train(model, data):
     model.to(device)
     parameters = [p for p in model.parameters() if p.requires_grad]
 {groups}    optimizer = torch.optim.{optimizer}
-{made}    torch.manual_seed({seed})
+{made}{reference}    torch.manual_seed({seed})
     for epoch in range({epochs}):
         model.train()
         order = {order}
@@ -137,7 +138,8 @@ def script_of(
         made="".join(made),
         steps=_lbfgs(setup) if setup.optimizer == "optim.LBFGS" else _steps(setup, scaled),
         autocast=f", torch.autocast(device.type, torch.{setup.precision})" if mixed else "",
-        after_epoch=_after_epoch(setup),
+        reference="    reference, waited = None, 0\n" if setup.stopping.patience else "",
+        after_epoch=_after_epoch(setup) + _stopping(setup, dataset),
         threads=torch.get_num_threads(),
     )
     return _HEAD.format(beside=_beside(path).name, name=path.name) + head.rstrip() + "\n\n" + loop
@@ -308,6 +310,31 @@ def _after_epoch(setup: TrainingSetup) -> str:
     if setup.schedule.kind == "lr_scheduler.ReduceLROnPlateau":
         return "        scheduler.step(validation if len(y_val) else training)\n"
     return "        scheduler.step()\n"
+
+
+def _stopping(setup: TrainingSetup, dataset: Dataset) -> str:
+    """The end of an epoch that may be the last. Raises LabError for a figure that the script does
+    not count."""
+    stopping = setup.stopping
+    if not stopping.patience:
+        return ""
+    if "accuracy" in stopping.figure:
+        raise LabError(
+            f"The script counts no accuracy, so it cannot stop by the {stopping.figure}.",
+            hint="Stop early by a loss, or set patience to 0.",
+        )
+    validates = stopping.figure == "validation loss" and len(dataset.y_val)
+    value = "validation" if validates else "training"
+    return _indented(
+        [
+            f"if reference is None or {value} < reference - {stopping.min_delta!r}:",
+            f"    reference, waited = {value}, 0",
+            "else:",
+            "    waited += 1",
+            f"if waited >= {stopping.patience}:  # it has not become better for so many epochs",
+            "    break",
+        ]
+    )
 
 
 def _indented(lines: list[str]) -> str:

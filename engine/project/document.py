@@ -134,6 +134,18 @@ class ParamGroup(Struct, frozen=True, forbid_unknown_fields=True):
     frozen: bool = False
 
 
+BestFigure = Literal["validation loss", "validation accuracy", "train loss", "train accuracy"]
+
+
+class Stopping(Struct, frozen=True, forbid_unknown_fields=True):
+    """`figure` says which epoch of a run is the best. The run stops early once that has not become
+    better by more than `min_delta` in `patience` epochs; with 0 it does not."""
+
+    figure: BestFigure = "validation loss"
+    patience: int = 0
+    min_delta: float = 0.0
+
+
 Precision = Literal["float32", "bfloat16", "float16"]
 Decay = Literal["all", "weights"]
 
@@ -184,9 +196,10 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     loss_params: dict[str, ParamValue] = {}
     groups: tuple[ParamGroup, ...] = ()
     decay: Decay = "all"
+    stopping: Stopping = Stopping()
 
 
-ADJUSTABLE = ("optimizer_params", "groups", "decay", "clip_norm", "clip_value")
+ADJUSTABLE = ("optimizer_params", "groups", "decay", "clip_norm", "clip_value", "stopping")
 """The fields of a set-up that a run takes over between two of its steps."""
 
 

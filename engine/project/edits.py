@@ -27,6 +27,7 @@ from .limits import (
     MAX_CLIP,
     MAX_EPOCHS,
     MAX_PATH_CHARS,
+    MAX_PATIENCE,
     MAX_PREFETCH,
     MAX_SEED,
     MAX_SOURCE_CHARS,
@@ -268,6 +269,8 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
         ("accumulate", setup.accumulate, 1, MAX_ACCUMULATE),
         ("clip_norm", setup.clip_norm, 0, MAX_CLIP),
         ("clip_value", setup.clip_value, 0, MAX_CLIP),
+        ("patience", setup.stopping.patience, 0, MAX_PATIENCE),
+        ("min_delta", setup.stopping.min_delta, 0, MAX_CLIP),
         *((name, getattr(setup.hold, name), 0, most) for name, most in HOLD_LIMITS.items()),
     ):
         if not least <= value <= most:

@@ -18,6 +18,7 @@ from ..project.document import ADJUSTABLE, HoldWhen, TrainingSetup, replace
 from ..project.steps.order import keeps_gradients
 from ..project.subject import CanvasSubject, Subject
 from ..randomness import RandomStream
+from .checkpoints.best_epoch import BestEpoch, is_over, with_epoch
 from .checkpoints.checkpoint_fields import Checkpoint
 from .checkpoints.checkpoint_match import check_change, check_match
 from .components.devices import find_device
@@ -82,6 +83,7 @@ class TrainingLoop:
         self.holding = Holding(setup.hold, model, self.random)
         self.metrics = Metrics()
         self.marks = Marks()
+        self.best: BestEpoch | None = None
         self._sampling = Sampling()
         self.step = self.epoch = self.batch = 0
         self.current: TrainingStep | None = None
@@ -156,7 +158,7 @@ class TrainingLoop:
         Raises Diverged if the loss is NaN or infinite, and any error of the model's.
         """
         with self.random:
-            while self.epoch < self.setup.epochs:
+            while not self.is_over:
                 batches = self._batches()
                 while of_step := list(islice(batches, self.setup.accumulate)):
                     yield from self._train_step(of_step)
@@ -211,8 +213,17 @@ class TrainingLoop:
         row = self.metrics.end_epoch(self.epoch, self.step, totals, of_epoch, of_validation)
         loss = row.validation_loss if totals.samples else row.train_loss
         self._optimization.end_epoch(loss)
-        if self.epoch < self.setup.epochs:
+        self.best = with_epoch(self.best, row, self.setup.stopping, self.model)
+        if not self.is_over:
             yield
+
+    @property
+    def stopped_early(self) -> bool:
+        return self.epoch < self.setup.epochs and is_over(self.best, self.setup.stopping)
+
+    @property
+    def is_over(self) -> bool:
+        return self.epoch >= self.setup.epochs or self.stopped_early
 
     def _validated(self) -> Generator[None, None, EpochTotals]:
         """Yields after every batch."""
@@ -319,6 +330,7 @@ class TrainingLoop:
             metrics=self.objective.metrics.states(),
             gradients=self._gradients(),
             marks=self.marks.all,
+            best=self.best,
             **self._optimization.state(),
         )
 
@@ -346,5 +358,6 @@ class TrainingLoop:
         self.epoch, self.batch, self.step = saved.epoch, saved.batch, saved.step
         self.epoch_rng = saved.epoch_rng
         self.marks.restore(saved.marks)
+        self.best = saved.best
         self.metrics.restore(saved.history, saved.epoch_rows, saved.totals)
         self.objective.metrics.restore(saved.metrics)

@@ -15,6 +15,7 @@ from ..errors import LabError
 from ..project.document import ADJUSTABLE, Project, TrainingSetup
 from ..project.steps.order import keeps_gradients
 from ..protocol import (
+    BestSoFar,
     EpochRow,
     ErrorReport,
     Hold,
@@ -23,6 +24,7 @@ from ..protocol import (
     TrainingMemory,
     TrainingSnapshot,
     TrainingState,
+    WhichWeights,
 )
 from ..runs import folders
 from ..runs.writer import RunWriter
@@ -104,6 +106,7 @@ class TrainingRun:
         self.changes: list[Change] = []
         self._way: Way | None = None
         self._postponed: TrainingSetup | None = None
+        self._last: dict[str, Tensor] | None = None
         self._keep_due_s = 0.0
 
     @property
@@ -274,6 +277,20 @@ class TrainingRun:
     def _versions(self) -> list[int]:
         return [tensor._version for tensor in self.loop.model.state_dict().values()]
 
+    def choose_weights(self, which: WhichWeights) -> str:
+        """Load other weights of this run, which has ended, into its model; returns words for them.
+        Raises LabError if the run has none."""
+        model, best = self.loop.model, self.loop.best
+        if which == "best" and best is None:
+            raise LabError("The run has no best epoch.", hint="It must end one epoch at least.")
+        if self._last is None:
+            self._last = {n: t.detach().clone() for n, t in model.state_dict().items()}
+        if which == "last" or best is None:
+            model.load_state_dict(self._last)
+            return f"The model has the weights with which the run ended, at step {self.step:,}."
+        model.load_state_dict(best.weights)
+        return f"The model has the weights of epoch {best.epoch:,}, the best by {best.figure}."
+
     # -- going to a step -------------------------------------------------------------------------
 
     def _keep(self) -> None:
@@ -345,6 +362,8 @@ class TrainingRun:
             memory=self._memory,
             folder=str(self.writer.folder) if self.writer.begun else "",
             marks=loop.marks.all,
+            best=loop.best and BestSoFar(loop.best.figure, loop.best.epoch, loop.best.value),
+            stopped_early=loop.stopped_early,
             guess_accuracy=loop.objective.guess_accuracy,
             validation_samples=loop.objective.validation_samples,
             step_numbers=self._step_numbers(state),

@@ -18,6 +18,7 @@ from widgets.flow_layout import FlowLayout
 from widgets.theme import GRID
 from widgets.training.run_words import (
     at_chance,
+    best_text,
     checkpoint_text,
     cut_off_text,
     progress_text,
@@ -44,6 +45,8 @@ class RunBar(QFrame):
     export_requested = Signal()
     parameters_toggled = Signal(bool)
     runs_toggled = Signal(bool)
+    weights_requested = Signal(str)
+    """The weights that the model of a run that has ended is to have: "best" or "last"."""
     step_asked = Signal(int)
     """The step that the run is to go to."""
 
@@ -55,7 +58,7 @@ class RunBar(QFrame):
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
         self._problem = self._offer = ""
-        self._cut_off = self._spoilt = False
+        self._cut_off = self._spoilt = self._has_best = False
         self._shown_step = -1
         self.setProperty("role", "card")
         self.setObjectName("run_bar")
@@ -108,6 +111,8 @@ class RunBar(QFrame):
         )
         self.export.setToolTip("Write the trained weights (state_dict) to a file")
 
+        self.best = make.button("best_button", "", "mdi6.star-outline", self._choose_weights_of)
+
         self._progress = make.named(QProgressBar(), "train_progress", "Progress of the run")
         self._progress.setTextVisible(False)
         self._progress.setFixedHeight(GRID)
@@ -129,6 +134,7 @@ class RunBar(QFrame):
             self.line,
             self.stop,
             self.resume,
+            self.best,
             self.export,
         )
         self.parameters = make.tool_button(
@@ -169,6 +175,26 @@ class RunBar(QFrame):
         self.to_step.interpretText()
         self.step_asked.emit(self.to_step.value())
 
+    def _choose_weights_of(self) -> None:
+        self._has_best = not self._has_best
+        self.weights_requested.emit("best" if self._has_best else "last")
+        self._show_best()
+
+    def _show_best(self) -> None:
+        """After a run whose last epoch was not its best: offer the weights of the other one."""
+        run = self._snapshot if isinstance(self._snapshot, TrainingSnapshot) else None
+        ended = run is not None and run.state in ("finished", "stopped", "failed")
+        best = run.best if run is not None else None
+        beaten = best is not None and self._last is not None and best.epoch < self._last.epoch
+        self.best.setVisible(self._engine == "ready" and ended and beaten and not self._cut_off)
+        self.best.setText("Last weights" if self._has_best else "Best weights")
+        self.best.setAccessibleName(self.best.text())
+        if self._has_best:
+            tip = "Load the weights with which the run ended"
+        else:
+            tip = f"Load the weights of {best_text(best) if best else 'the best epoch'}"
+        self.best.setToolTip(tip)
+
     @property
     def fresh(self) -> bool:
         """Whether Train initialises the weights first."""
@@ -194,6 +220,9 @@ class RunBar(QFrame):
         self, snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | None
     ) -> None:
         """`last` and `best` are the run's newest epoch and the one best on validation data."""
+        before = self._snapshot
+        if before is None or (before.run, before.step) != (snapshot.run, snapshot.step):
+            self._has_best = False
         if self._snapshot is None or snapshot.state != self._snapshot.state:
             self._choose_weights(snapshot, last)
         self._snapshot, self._last, self._best = snapshot, last, best
@@ -258,7 +287,10 @@ class RunBar(QFrame):
         self.own_backward.setVisible(held or is_loop)
         self.stop.setEnabled(going)
         kept = bool(self._offer if snapshot is None else checkpoint_text(snapshot))
-        self.resume.setVisible(ready and kept and not going and state != "finished")
+        early = isinstance(snapshot, TrainingSnapshot) and snapshot.stopped_early
+        can_resume = state != "finished" or early
+        self.resume.setVisible(ready and kept and not going and can_resume)
+        self._show_best()
         self.export.setVisible(snapshot is not None and not going and not is_loop)
         self.export.setEnabled(ready)
         self._show_text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from engine.protocol import EpochRow, LoopSnapshot, RunSnapshot, TrainingSnapshot
+from engine.protocol import BestSoFar, EpochRow, LoopSnapshot, RunSnapshot, TrainingSnapshot
 from widgets.text import format_duration, format_number, format_percent
 
 
@@ -48,10 +48,9 @@ def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | N
                 )
             else:
                 following = " Next: export the weights, or train again."
-            return (
-                f"Finished {snapshot.epochs:,} epochs, {snapshot.step:,} steps."
-                f"{_accuracy_text(last, best)}{following}"
-            )
+            early = _early_text(snapshot, last)
+            done = early or f"Finished {snapshot.epochs:,} epochs, {snapshot.step:,} steps."
+            return f"{done}{_accuracy_text(last, best)}{following}"
         case "stopped":
             return f"Stopped after {reached}.{_accuracy_text(last, best)}{saved}"
         case "failed" if snapshot.error is not None:
@@ -90,6 +89,21 @@ def _loop_text(loop: LoopSnapshot) -> str:
                 " runs the rest."
             )
     return ""
+
+
+def _early_text(snapshot: RunSnapshot, last: EpochRow | None) -> str:
+    """Words for a run that stopped early; empty for another one."""
+    if not isinstance(snapshot, TrainingSnapshot) or not snapshot.stopped_early or last is None:
+        return ""
+    words = f"Stopped early after {last.epoch:,} of {snapshot.epochs:,} epochs"
+    best = snapshot.best
+    return f"{words}." if best is None else f"{words}: the best was {best_text(best)}."
+
+
+def best_text(best: BestSoFar) -> str:
+    """The best epoch with its figure: "epoch 4, validation loss 0.5"."""
+    shown = format_percent if "accuracy" in best.figure else format_number
+    return f"epoch {best.epoch:,}, {best.figure} {shown(best.value)}"
 
 
 def _reached(snapshot: RunSnapshot) -> str:

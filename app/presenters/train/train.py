@@ -19,6 +19,7 @@ from engine.protocol import (
     AdjustTrainingCommand,
     CellSnapshot,
     CheckpointSnapshot,
+    ChooseWeightsCommand,
     Command,
     ContinueTrainingCommand,
     ErrorReport,
@@ -44,6 +45,8 @@ from widgets.training.train_view import TrainView
 TRAIN = "train"
 _AT_ONCE = (*ADJUSTABLE, "hold")
 """Settings that a run takes over at once."""
+_SHOWN = (TrainCommand.__name__, ChooseWeightsCommand.__name__)
+"""Commands whose errors are shown beside the buttons."""
 _NO_DATA = (
     "There is no data to train on. Name a Dataset, a DataLoader or tensors of your code under Data."
 )
@@ -70,6 +73,9 @@ class TrainPresenter(QObject):
         view.bar.line_requested.connect(lambda: self._send(StepLineCommand()))
         view.bar.stop_requested.connect(self.stop)
         view.bar.resume_requested.connect(self.resume)
+        view.bar.weights_requested.connect(
+            lambda which: self._send(ChooseWeightsCommand(which=which))
+        )
         view.bar.export_requested.connect(self.export_requested)
         view.figure_asked.connect(self._choose_module)
         bench.store.project_changed.connect(self._on_project_changed)
@@ -259,7 +265,7 @@ class TrainPresenter(QObject):
         elif isinstance(snapshot, FileSnapshot | CellSnapshot):
             if _is_code(self._bench.project) and self._sought != self._bench.project.subject:
                 self._offer_resume()
-        elif isinstance(snapshot, ErrorSnapshot) and snapshot.command == TrainCommand.__name__:
+        elif isinstance(snapshot, ErrorSnapshot) and snapshot.command in _SHOWN:
             self.view.show_problem(in_words(snapshot.error))
         elif (
             isinstance(snapshot, ErrorSnapshot)

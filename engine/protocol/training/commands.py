@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ...project.document import Model, TrainingSetup
 from ...project.subject import CanvasSubject, Objective, Subject
 from ..commands import Command
@@ -73,3 +75,14 @@ class AdjustTrainingCommand(Command, frozen=True, kw_only=True):
 
     handler = "training.train:adjust"
     training: TrainingSetup
+
+
+WhichWeights = Literal["best", "last"]
+
+
+class ChooseWeightsCommand(Command, frozen=True, kw_only=True):
+    """Load weights of the last run, which has ended, into its model: those of its best epoch, or
+    those that it ended with -> WeightsSnapshot."""
+
+    handler = "training.weights:choose_weights"
+    which: WhichWeights

@@ -141,13 +141,22 @@ class RunSnapshot(Snapshot, frozen=True, kw_only=True):
     marks: tuple[RunMark, ...] = ()
 
 
+class BestSoFar(Struct, frozen=True):
+    """The epoch (1-based) with the best `value` of a `figure`; accuracies are 0 to 1."""
+
+    figure: str
+    epoch: int
+    value: float
+
+
 class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     """Progress of a TrainCommand.
 
     `folder` is that of the run ("" before its first step). `checkpoint` is the path of the last
     checkpoint, `checkpoint_step` its step; a warning says that one could not be written.
     `guess_accuracy` is the validation accuracy of always guessing the most frequent class of the
-    `validation_samples`; NaN without any.
+    `validation_samples`; NaN without any. `best` is the best epoch so far, whose weights are kept;
+    `stopped_early`: it has not become better for long enough.
 
     A paused run that is in the middle of a step, or has run its last one by hand, has the numbers
     of that `step_numbers`; `is_in_step` says whether some of its phases are still to come. `hold`
@@ -160,6 +169,8 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     checkpoint_step: int = 0
     guess_accuracy: float = nan
     validation_samples: int = 0
+    best: BestSoFar | None = None
+    stopped_early: bool = False
     step_numbers: StepNumbers | None = None
     is_in_step: bool = False
     hold: Hold | None = None

@@ -5,24 +5,25 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import torch
 from torch import Tensor
 
-from ...project.document import TrainingSetup
+from ...project.document import BestFigure, TrainingSetup
 from ...project.subject import Subject
 from ...protocol import EpochRow, RunMark
 from ...tensors.plain import described, is_name, tensor_problem
 from ..figures.metrics import EpochTotals, StepRow
 from ..objectives.epoch_metrics import MetricStates
+from .best_epoch import BestEpoch
 
 FORMAT = 4
 Number = int | float
 _MAX_INT = 2**63 - 1
 _MAX_NAME_CHARS = 200
-_LATER = {"marks": []}
+_LATER = {"gradients": {}, "marks": [], "best": None}
 """Fields that the first files of this format do not have."""
 _COUNTS = ("epoch", "batch", "step")
 
@@ -57,6 +58,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     gradients: dict[str, Tensor] = {}
     metrics: MetricStates = MetricStates({}, [])
     marks: tuple[RunMark, ...] = ()
+    best: BestEpoch | None = None
 
 
 class FieldProblem(ValueError):
@@ -76,6 +78,7 @@ def encode(checkpoint: Checkpoint) -> dict[str, Any]:
     fields["history"] = torch.tensor([row[:-1] for row in checkpoint.history], dtype=torch.float64)
     fields["figures"] = [dict(row.figures) for row in checkpoint.history]
     fields["marks"] = [(mark.step, mark.text) for mark in checkpoint.marks]
+    fields["best"] = checkpoint.best and msgspec.structs.asdict(checkpoint.best)
     fields["epoch_rows"] = [msgspec.structs.astuple(row) for row in checkpoint.epoch_rows]
     fields["metrics"] = tuple(checkpoint.metrics)
     return fields
@@ -107,6 +110,7 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
         gradients=_tensors(fields["gradients"], "gradients"),
         metrics=_metrics(fields["metrics"]),
         marks=_marks(fields["marks"]),
+        best=_best(fields["best"]),
     )
 
 
@@ -290,6 +294,21 @@ def _marks(value: object) -> tuple[RunMark, ...]:
         if not isinstance(mark, tuple | list) or len(mark) != 2 or not isinstance(mark[1], str):
             raise FieldProblem(f"marks[{i}]", f"a step and words are expected: {described(mark)}")
     return tuple(RunMark(_count(step, f"marks[{i}]"), t) for i, (step, t) in enumerate(value))
+
+
+def _best(value: object) -> BestEpoch | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or value.keys() != set(BestEpoch.__struct_fields__):
+        raise FieldProblem("best", f"an epoch with its weights is expected, not {described(value)}")
+    if not isinstance(value["figure"], str) or value["figure"] not in get_args(BestFigure):
+        raise FieldProblem("best.figure", f"it is {described(value['figure'])}")
+    for name in ("value", "reference"):
+        if type(value[name]) is not float:
+            raise FieldProblem(f"best.{name}", f"a float is expected: {described(value[name])}")
+    counts = {n: _count(value[n], f"best.{n}") for n in ("epoch", "step", "waited")}
+    weights = _tensors(value["weights"], "best.weights")
+    return BestEpoch(**{**value, **counts, "weights": weights})
 
 
 def _epoch_rows(value: object) -> tuple[EpochRow, ...]:

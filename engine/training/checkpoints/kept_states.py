@@ -25,7 +25,8 @@ class KeptStates:
 
     def add(self, state: Checkpoint) -> None:
         """Keep a copy of a state, on the CPU. One of the same step is replaced, later ones go."""
-        size = _bytes([state.model, state.optimizer, state.gradients, state.metrics.values])
+        best = {} if state.best is None else state.best.weights
+        size = _bytes([state.model, state.optimizer, state.gradients, state.metrics.values, best])
         self._states = [kept for kept in self._states if kept.step < state.step]
         if 2 * size > MAX_BYTES:  # before it is copied
             return

@@ -60,6 +60,9 @@ def _changes(then: TrainingSetup, now: TrainingSetup) -> Iterator[str]:
         yield "weight decay of all" if now.decay == "all" else "no decay of biases and norms"
     for name in ("clip_norm", "clip_value"):
         yield from _options({name: getattr(then, name)}, {name: getattr(now, name)})
+    names = ("figure", "patience", "min_delta")
+    before, after = ({n: getattr(s.stopping, n) for n in names} for s in (then, now))
+    yield from _options(before, after)
     if then.schedule != now.schedule:
         yield now.schedule.kind.partition(".")[2] or "constant rate"
     if then.loss != now.loss:

@@ -21,6 +21,7 @@ from engine.project.document import (
     ParamGroup,
     Project,
     Schedule,
+    Stopping,
     TrainingSetup,
     Transform,
     replace,
@@ -69,7 +70,7 @@ def check_same(project: Project, tmp_path: Path, capsys) -> str:
     for name, tensor in found.items():
         assert torch.equal(tensor, state[name]), name
     rows = [[row.train_loss, row.validation_loss] for row in loop.metrics.epochs]
-    assert len(losses) == project.training.epochs
+    assert len(losses) == loop.epoch
     for printed, row in zip(losses, rows, strict=True):
         assert printed == pytest.approx(row, abs=2e-6)
     text = path.read_text()
@@ -121,6 +122,8 @@ MOONS = replace(
          "named[name].requires_grad_(False)"),
         ({"decay": "weights", "optimizer_params": {"weight_decay": 0.1}, "clip_norm": 0.1},
          "'weight_decay': 0.0"),
+        ({"stopping": Stopping("validation loss", 1, 0.5), "epochs": 4}, "if waited >= 1:"),
+        ({"stopping": Stopping("train loss", 2), "epochs": 3}, "training < reference - 0.0"),
         ({"data": DataSetup("digits", {}, 0.5)}, ""),
         ({"order": ("forward", "loss", "backward", "step"), "accumulate": 2, "clip_norm": 0.5},
          "while of_step"),

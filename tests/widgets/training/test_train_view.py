@@ -23,6 +23,7 @@ from engine.project.limits import MAX_BATCH_SIZE, MAX_EPOCHS, MAX_SEED
 from engine.project.updates import update_rule
 from engine.protocol import (
     WATCHED_FIGURES,
+    BestSoFar,
     Device,
     EpochRow,
     ErrorReport,
@@ -1004,3 +1005,31 @@ def test_what_was_changed_is_marked_on_all_plots_and_told_on_the_loss(view: Trai
         assert plot._marks == ((2, "linear1 frozen" if name == "loss" else ""),)
     view.show_training(snapshot(steps=StepColumns(), run="b"))
     assert all(plot._marks == () for plot in view.plots.values())
+
+
+EARLY = {"best": BestSoFar("validation loss", 2, 1.25), "stopped_early": True, "epoch_rows": ROWS}
+
+
+def test_a_run_that_stopped_early_says_so_and_offers_its_best_weights(view: TrainView) -> None:
+    asked = []
+    view.bar.weights_requested.connect(asked.append)
+    view.show_training(snapshot("running", steps=STEPS, **EARLY))
+    assert not view.bar.best.isVisible()
+    view.show_training(snapshot("finished", **{**EARLY, "epoch_rows": ()}))
+    assert said(view, "train_result").startswith(
+        "Stopped early after 3 of 12 epochs: the best was epoch 2, validation loss 1.25."
+    )
+    assert view.bar.best.text() == "Best weights"
+    assert view.bar.best.toolTip() == "Load the weights of epoch 2, validation loss 1.25"
+    view.bar.best.click()
+    assert view.bar.best.text() == "Last weights"
+    view.bar.best.click()
+    assert asked == ["best", "last"]
+    view.show_training(snapshot("running", run="b"))
+    assert not view.bar.best.isVisible()
+
+
+def test_best_weights_are_not_offered_if_the_last_epoch_was_the_best(view: TrainView) -> None:
+    best = BestSoFar("validation accuracy", 3, 0.85)
+    view.show_training(snapshot("stopped", best=best, epoch_rows=ROWS))
+    assert not view.bar.best.isVisible()

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from engine.project.catalogue import Param, schedulers
 from engine.project.document import (
+    BestFigure,
     Decay,
     ParamValue,
     Precision,
@@ -16,7 +17,7 @@ from engine.project.document import (
     TrainingSetup,
     replace,
 )
-from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP
+from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP, MAX_PATIENCE
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
@@ -76,12 +77,39 @@ _STEP = (
         " without biases and the parameters of norms.",
     ),
 )
+_STOPPING = (
+    Param(
+        "patience",
+        "int",
+        _DEFAULT.stopping.patience,
+        minimum=0,
+        maximum=MAX_PATIENCE,
+        doc="Stop the run early once so many epochs have not become better. 0: it runs all epochs.",
+    ),
+    Param(
+        "min_delta",
+        "float",
+        _DEFAULT.stopping.min_delta,
+        minimum=0.0,
+        maximum=MAX_CLIP,
+        doc="By how much an epoch must be better to count. An accuracy is from 0 to 1.",
+    ),
+    Param(
+        "figure",
+        "choice",
+        _DEFAULT.stopping.figure,
+        choices=get_args(BestFigure),
+        doc="What says which epoch is better: a smaller loss or a larger accuracy. The weights of"
+        " the best epoch are kept; after the run, Best weights loads them. Without validation"
+        " data, that of training is taken.",
+    ),
+)
 _BY_STEPS = ("lr_scheduler.OneCycleLR", "lr_scheduler.CyclicLR")
 """Schedulers that are made for a step after each batch."""
 
 
 class StepForm(QWidget):
-    """Shows schedule, accumulation, clipping, precision, weight decay and groups of a
+    """Shows schedule, accumulation, clipping, precision, groups and early stopping of a
     `TrainingSetup`. It is folded while all have their defaults, until the reader opens it. Each
     edit emits the whole new set-up."""
 
@@ -93,14 +121,14 @@ class StepForm(QWidget):
         self._setup = _DEFAULT
         self._more = make.tool_button(
             "setup_more",
-            text="More: schedule, clipping, groups",
+            text="More: schedule, groups, stopping",
             accessible="More settings of a step",
             toggled=self._fold,
         )
         self._more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._more.setToolTip(
             "Schedule of the learning rate, accumulated gradients, clipping, mixed precision,"
-            " weight decay, modules with options of their own or frozen."
+            " weight decay, modules with options of their own or frozen, early stopping."
         )
         title = make.label("learning rate")
         self._scheduler = make.named(
@@ -115,12 +143,17 @@ class StepForm(QWidget):
         self._body = QWidget()
         self.groups = GroupForm()
         self.groups.setup_edited.connect(self.setup_edited)
-        parts = (title, self._scheduler, self._schedule_form, self._form, self.groups)
+        stop = make.label("early stopping")
+        self._stop_form = make.named(ParamForm(), "setup_stop_form")
+        stop.setBuddy(self._stop_form)
+        rate = (title, self._scheduler, self._schedule_form)
+        parts = (*rate, self._form, self.groups, stop, self._stop_form)
         make.column(*parts, on=self._body, gap=GRID // 2)
         make.column(self._more, self._body, on=self, gap=GRID // 2)
         self._scheduler.activated.connect(lambda: self._choose(self._scheduler.currentData()))
         self._schedule_form.value_edited.connect(self._edit_schedule)
         self._form.value_edited.connect(self._edit_step)
+        self._stop_form.value_edited.connect(self._edit_stopping)
         self.show_setup(_DEFAULT)
         self._fold(False)
 
@@ -136,7 +169,10 @@ class StepForm(QWidget):
         values = {param.name: getattr(setup, param.name) for param in _STEP}
         self._form.show_params(_STEP, values)
         self.groups.show_setup(setup)
+        stopping = {param.name: getattr(setup.stopping, param.name) for param in _STOPPING}
+        self._stop_form.show_params(_STOPPING, stopping)
         differs = schedule != _DEFAULT.schedule or bool(setup.groups)
+        differs = differs or setup.stopping != _DEFAULT.stopping
         if differs or any(p.default != values[p.name] for p in _STEP):
             self._more.setChecked(True)
 
@@ -161,6 +197,10 @@ class StepForm(QWidget):
             params = with_value(schedulers()[schedule.kind], schedule.params, name, value)
             schedule = replace(schedule, params=params)
         self.setup_edited.emit(replace(self._setup, schedule=schedule), set_text(name, value))
+
+    def _edit_stopping(self, name: str, value: ParamValue) -> None:
+        stopping = replace(self._setup.stopping, **{name: value})
+        self.setup_edited.emit(replace(self._setup, stopping=stopping), set_text(name, value))
 
     def _edit_step(self, name: str, value: ParamValue) -> None:
         self.setup_edited.emit(replace(self._setup, **{name: value}), set_text(name, value))

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QComboBox, QToolButton
 
 from engine.project import edits
 from engine.project.catalogue import schedulers
-from engine.project.document import Project, Schedule, TrainingSetup, replace
+from engine.project.document import Project, Schedule, Stopping, TrainingSetup, replace
 from widgets.fields import TextField
 from widgets.forms import ParamForm
 from widgets.training.settings.step_form import StepForm
@@ -103,3 +103,16 @@ def test_what_cannot_be_is_said_and_not_told(form: StepForm, qtbot) -> None:
     type_into(form, qtbot, "setup_step_form", "accumulate", "0")
     assert form.told == []
     assert "accumulate" in part(form, ParamForm, "setup_step_form").error("accumulate")
+
+
+def test_early_stopping_is_edited(form: StepForm, qtbot) -> None:
+    form.show_setup(TrainingSetup())
+    part(form, QToolButton, "setup_more").click()
+    type_into(form, qtbot, "setup_stop_form", "patience", "5")
+    type_into(form, qtbot, "setup_stop_form", "min_delta", "0.01")
+    assert form.told == [
+        (TrainingSetup(stopping=Stopping(patience=5)), "Set patience to 5"),
+        (TrainingSetup(stopping=Stopping(min_delta=0.01)), "Set min delta to 0.01"),
+    ]
+    for setup, _ in form.told:
+        assert edits.set_training(Project(), setup).training == setup
