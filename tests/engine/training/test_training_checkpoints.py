@@ -84,8 +84,12 @@ def test_a_checkpoint_comes_back_as_it_was(
     assert path == data_folder / "runs" / "run" / "checkpoints" / "step-00000005.pt"
     read = checkpoint_files.load(path)
     for field in Checkpoint.__struct_fields__:
-        if field not in ("model", "optimizer", "rng", "epoch_rng"):
+        if field not in ("model", "optimizer", "rng", "epoch_rng", "best"):
             assert getattr(read, field) == getattr(written, field), field
+    assert read.best is not None and written.best is not None
+    assert replace(read.best, weights={}) == replace(written.best, weights={})
+    for name, tensor in written.best.weights.items():
+        assert torch.equal(read.best.weights[name], tensor), name
     assert checkpoint_files.load(path).model.keys() == loop.model.state_dict().keys()
     assert torch.load(path, weights_only=True)["run"] == "run"
 
