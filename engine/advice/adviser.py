@@ -23,7 +23,7 @@ from .units import LOOKED_AT, Units
 from .waiting import Waiting
 from .zeroing import Zeroing
 
-EVERY = 16
+EVERY = 32
 """After the first steps, one of so many is looked at."""
 
 

@@ -35,9 +35,11 @@ from torch.optim import Optimizer
 from engine.handlers import holding
 from engine.handlers.console import run_cell
 from engine.lab import Lab
+from engine.loops import own_loop
 from engine.protocol import ErrorReport, RunCellCommand, encode_snapshot
 from engine.recording.light.repeats import EVERY
-from tests.bench.blocks import ratio
+from engine.training.figures import pace
+from tests.bench.blocks import paced_by_cpu_time, ratio
 from tests.bench.loop_models import MODELS
 
 WARM_UP = 50
@@ -148,7 +150,8 @@ def drop(encoded: object) -> None:
 def main() -> None:
     torch.set_num_threads(1)
     for name in sys.argv[1:] or MODELS:
-        print(json.dumps(measure(name)), flush=True)
+        with paced_by_cpu_time(own_loop, pace):
+            print(json.dumps(measure(name)), flush=True)
 
 
 if __name__ == "__main__":

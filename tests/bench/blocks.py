@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from math import comb
 from statistics import median
+from time import process_time
+from types import ModuleType
 from typing import NamedTuple
+from unittest import mock
 
 
 class Ratio(NamedTuple):
@@ -37,3 +41,13 @@ def _outside(count: int) -> int:
         place += 1
         share += comb(count, place) / 2**count
     return place
+
+
+@contextmanager
+def paced_by_cpu_time(*modules: ModuleType) -> Iterator[None]:
+    """What these modules do so many times a second of the wall clock, they do as often a second of
+    CPU time, as on an idle machine: a busy one would have it done between fewer steps."""
+    with ExitStack() as stack:
+        for module in modules:
+            stack.enter_context(mock.patch.object(module, "perf_counter", process_time))
+        yield

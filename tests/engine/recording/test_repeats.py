@@ -185,7 +185,8 @@ def test_a_module_of_which_something_would_be_lost_is_always_looked_into(
     assert not recording(namespace).repeats
 
 
-def test_of_a_call_that_made_other_nodes_only_its_module_is_told() -> None:
+def test_of_a_call_that_made_other_nodes_only_its_module_is_told(monkeypatch) -> None:
+    monkeypatch.setattr(repeats, "EVERY", 16)
     namespace = Namespace()
     source = SMALL.format(
         forward="h = self.layer(x)\n        return h.exp() if x[0, 0] > 9 else h",
@@ -220,7 +221,8 @@ def test_of_a_node_of_another_kind_nothing_is_told() -> None:
     assert found["AddmmBackward0"] is not None and found["AddmmBackward0"].is_like
 
 
-def test_a_call_with_other_shapes_or_modes_is_looked_into() -> None:
+def test_a_call_with_other_shapes_or_modes_is_looked_into(monkeypatch) -> None:
+    monkeypatch.setattr(repeats, "EVERY", 16)
     source = "net(x[:4]); net.eval(); net(x)\nwith torch.no_grad(): net(x)"
     namespace = Namespace()
     run(namespace, SMALL.format(forward="return self.layer(x)", before="", call="net(x)", after=""))
