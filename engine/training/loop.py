@@ -303,6 +303,8 @@ class TrainingLoop:
 
     def flush(self) -> None:
         """Read the figures of the steps since the last flush. Raises Diverged."""
+        if not self.metrics.has_new:
+            return
         cuda = cuda_bytes(self.device) if self.device.type == "cuda" else (0, 0)
         self.metrics.flush(rss_bytes(), cuda)
 

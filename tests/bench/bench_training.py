@@ -1,12 +1,14 @@
-"""A training step in the lab's loop against the same step in a bare loop.
+"""Training in Train with all plots live against a bare loop.
 
-Both train an MLP for digits with one torch thread, in turns within one process, so that whatever
-else the machine does hits both alike; each pair gives one ratio, and the median is printed. The
-lab's step includes its figures (loss, accuracy, gradient norm, time), checkpoints, and the
-snapshots as bytes 30 times a second; neither side validates. Timed are the steps after the first
-thousand, of which the lab measures every single one.
+`bare` picks its batches by row numbers; `loader` has torch's DataLoader; `lab` is the run of Train
+with its figures (loss, accuracy, gradient norm, time), states to go back to, checkpoints, the run's
+folder, and the snapshots as bytes 30 times a second. None validates. All call the same function
+for loss and accuracy of the same model on the same tensors, with one torch thread, in turns within
+one process. A block is one short stretch
+of each; times are CPU time. A ratio is the median over the blocks, with the bounds that hold the
+true median in 95 of 100 runs (`..._95`).
 
-    python -m tests.bench.bench_training
+    python -m tests.bench.bench_training [MODEL ...]
 """
 
 from __future__ import annotations
@@ -17,78 +19,150 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported
 
 import json
 import statistics
+import sys
 import tempfile
-from collections.abc import Iterator
-from time import perf_counter
+from collections.abc import Callable, Generator, Iterator
+from itertools import islice
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
-from engine.datasets.dataset import epoch_order
-from engine.datasets.load import load_dataset
-from engine.project.document import DataSetup, TrainingSetup
+from engine.project.document import TrainingSetup
 from engine.protocol import encode_snapshot
+from engine.training import run
+from engine.training.figures import pace
 from engine.training.figures.pace import ALWAYS_MEASURED_STEPS
 from engine.training.loop import TrainingLoop
+from engine.training.objectives.code_objective import CodeObjective, compile_step
 from engine.training.run import TrainingRun
+from tests.bench.blocks import paced_by_cpu_time, ratio
+from tests.bench.loop_models import GPT
 
-ROUNDS = 11
-EPOCHS = 90
-SETUP = TrainingSetup(data=DataSetup(validation_fraction=0.0), epochs=EPOCHS)
+SAMPLES, SIZE = 8192, 64
+STRETCH_S = 0.08
+WARM_UP_S = 1.0
+MIN_BLOCKS = 9
+SECONDS = 20.0
+"""For the blocks of a model, if it does not need more for MIN_BLOCKS."""
 
-
-def make_model(width: int) -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 10))
-
-
-def bare_steps(width: int) -> Iterator[None]:
-    """A plain loop; batches are gathered by their row numbers."""
-    dataset = load_dataset(SETUP.data)
-    model = make_model(width)
-    optimizer = torch.optim.Adam(model.parameters())
-    loss_fn = nn.CrossEntropyLoss()
-    for epoch in range(EPOCHS):
-        order = epoch_order(len(dataset), SETUP.seed, epoch)
-        for rows in order.split(SETUP.batch_size):
-            x, y = dataset.x_train[rows], dataset.y_train[rows]
-            optimizer.zero_grad()
-            loss = loss_fn(model(x), y)
-            loss.backward()
-            optimizer.step()
-            yield
-
-
-def lab_steps(width: int) -> Iterator[None]:
-    """The lab's run, its snapshots encoded as for the pipe."""
-    run = TrainingRun(TrainingLoop(make_model(width), SETUP))
-    for due in run.steps():
-        if due:
-            encode_snapshot(run.snapshot("running"))
-        yield
-    run.close()
+STEP = """
+def step(batch):
+    x, y = batch
+    output, y = model(x), y.flatten()
+    return {"loss": F.cross_entropy(output, y), "accuracy": (output.argmax(1) == y).float().mean()}
+"""
+MLP = """
+net = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 2))
+"""
+LENET = """
+net = nn.Sequential(
+    nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+    nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
+)
+"""
 
 
-def step_us(steps: Iterator[None]) -> float:
-    """Microseconds per step after the first thousand."""
-    for _ in range(ALWAYS_MEASURED_STEPS):
-        next(steps)
-    started = perf_counter()
-    count = sum(1 for _ in steps)
-    return (perf_counter() - started) / count * 1e6
+class Task(NamedTuple):
+    source: str
+    x: Tensor
+    y: Tensor
+    size: int
+
+    def model(self) -> nn.Module:
+        torch.manual_seed(0)
+        names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "__name__": "x"}
+        exec(self.source, names)
+        return names["net"]
 
 
-def measure(width: int) -> dict[str, float]:
-    bare, lab = [], []
-    for _ in range(ROUNDS):
-        bare.append(step_us(bare_steps(width)))
-        lab.append(step_us(lab_steps(width)))
-    ratios = [a / b for a, b in zip(lab, bare, strict=True)]
+def tasks() -> dict[str, Task]:
+    labels = torch.randint(2, (SAMPLES,))
+    words = torch.randint(64, (SAMPLES, 33))
+    digits = torch.randn(SAMPLES, 1, 28, 28), torch.randint(10, (SAMPLES,))
     return {
-        "hidden_features": width,
-        "bare_step_us": round(statistics.median(bare), 1),
-        "lab_step_us": round(statistics.median(lab), 1),
-        "lab_over_bare": round(statistics.median(ratios), 3),
+        "MLP": Task(MLP, torch.randn(SAMPLES, 20), labels, SIZE),
+        "LeNet": Task(LENET, *digits, SIZE),
+        "GPT": Task(GPT, words[:, :-1].contiguous(), words[:, 1:].contiguous(), 8),
+    }
+
+
+def bare_batches(task: Task) -> Iterator[tuple[Tensor, Tensor]]:
+    while True:
+        for rows in torch.randperm(SAMPLES).split(task.size):
+            yield task.x[rows], task.y[rows]
+
+
+def loader_batches(task: Task) -> Iterator[list[Tensor]]:
+    loader = DataLoader(TensorDataset(task.x, task.y), task.size, shuffle=True)
+    while True:
+        yield from loader
+
+
+def plain_steps(task: Task, batches: Iterator[Any]) -> Generator[None, None, None]:
+    model = task.model()
+    step = compile_step(STEP, model, {})
+    optimizer = torch.optim.Adam(model.parameters())
+    for batch in batches:
+        optimizer.zero_grad()
+        step(batch)["loss"].backward()
+        optimizer.step()
+        yield
+
+
+def lab_steps(task: Task) -> Generator[None, None, None]:
+    """The lab's run, its snapshots encoded as for the pipe."""
+    model = task.model()
+    step = compile_step(STEP, model, {})
+    objective = CodeObjective(step, (task.x, task.y), None, task.size)
+    setup = TrainingSetup(batch_size=task.size, epochs=10**6)
+    trained = TrainingRun(TrainingLoop(model, setup, objective))
+    for due in trained.steps():
+        if due:
+            encode_snapshot(trained.snapshot("running"))
+        yield
+    trained.close()
+
+
+def measure(name: str, task: Task) -> dict[str, Any]:
+    ways: dict[str, Callable[[], Generator[None, None, None]]] = {
+        "bare": lambda: plain_steps(task, bare_batches(task)),
+        "lab": lambda: lab_steps(task),
+        "loader": lambda: plain_steps(task, loader_batches(task)),
+    }
+    steps = {way: make() for way, make in ways.items()}
+    for _ in islice(steps["lab"], ALWAYS_MEASURED_STEPS):
+        pass
+    for each in steps.values():
+        started = process_time()
+        while process_time() - started < WARM_UP_S:
+            next(each)
+    started = process_time()
+    for _ in islice(steps["bare"], 16):
+        pass
+    count = max(4, round(16 * STRETCH_S / (process_time() - started)))
+    step_us: dict[str, list[float]] = {way: [] for way in ways}
+    started, blocks = perf_counter(), 0
+    while blocks < MIN_BLOCKS or perf_counter() - started < SECONDS:
+        blocks += 1
+        for way in list(ways)[:: 1 if blocks % 2 else -1]:
+            before = process_time()
+            for _ in islice(steps[way], count):
+                pass
+            step_us[way].append((process_time() - before) / count * 1e6)
+    for each in steps.values():
+        each.close()
+    return {
+        "bench": "training",
+        "model": name,
+        "blocks": blocks,
+        **{f"{way}_step_us": statistics.median(times) for way, times in step_us.items()},
+        **ratio(step_us["lab"], step_us["bare"]).row("lab_over_bare"),
+        **ratio(step_us["lab"], step_us["loader"]).row("lab_over_loader"),
     }
 
 
@@ -96,8 +170,10 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TENSORLAB_DATA_DIR"] = folder
-        for width in (64, 512):
-            print(json.dumps({"bench": "training", **measure(width)}))
+        for name, task in tasks().items():
+            if name in sys.argv[1:] or not sys.argv[1:]:
+                with paced_by_cpu_time(run, pace):
+                    print(json.dumps(measure(name, task)), flush=True)
 
 
 if __name__ == "__main__":

@@ -174,6 +174,11 @@ class Metrics:
         if self._unreduced_bytes > MAX_UNREDUCED_BYTES:
             self._reduce()
 
+    @property
+    def has_new(self) -> bool:
+        """Whether there are steps that `flush` would read."""
+        return bool(self._unreduced or self._reduced)
+
     def flush(self, rss_bytes: int, cuda_bytes: tuple[int, int] = (0, 0)) -> None:
         """Read the figures of the steps that were added. They all get the memory figures of now.
 

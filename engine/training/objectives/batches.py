@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from math import ceil
 from typing import Any
 
 import torch
@@ -18,13 +19,15 @@ KINDS = "Data is a Dataset, a DataLoader, a tuple of tensors, or a function that
 def batches_of(data: object, batch_size: int) -> Iterable[Any]:
     """An iterable that gives the batches of an epoch each time it is iterated.
 
-    A Dataset, a tensor, and a tuple or list of tensors of one length get a DataLoader that
-    shuffles, as `DataLoader(dataset, batch_size, shuffle=True)`. A DataLoader and any other
+    A Dataset, a tensor, and a tuple or list of tensors of one length come shuffled, as from
+    `DataLoader(dataset, batch_size, shuffle=True)`. A DataLoader and any other
     iterable stay what they are; a function is called for every epoch. Raises LabError for anything
     else.
     """
     if isinstance(data, Tensor):
-        data = TensorDataset(data)
+        data = (data,)
+    if type(data) is TensorDataset:
+        data = data.tensors
     if isinstance(data, tuple | list) and data and all(isinstance(part, Tensor) for part in data):
         lengths = {len(part) if part.ndim else 0 for part in data}
         if len(lengths) > 1:
@@ -33,7 +36,7 @@ def batches_of(data: object, batch_size: int) -> Iterable[Any]:
                 f"The tensors of the data have different numbers of samples: {shapes}.",
                 hint="Dim 0 counts the samples; it must be the same for all.",
             )
-        data = TensorDataset(*data)
+        return _TensorBatches(data, batch_size, shuffle=True)
     if isinstance(data, IterableDataset):
         return DataLoader(data, batch_size)
     if isinstance(data, Dataset):
@@ -53,13 +56,54 @@ def batches_of(data: object, batch_size: int) -> Iterable[Any]:
 
 def in_order(data: object, batch_size: int) -> Iterable[Any]:
     """As `batches_of`, but a Dataset or tensors come in their own order, as for validation."""
-    if isinstance(data, Tensor | Dataset) and not isinstance(data, IterableDataset):
-        dataset = TensorDataset(data) if isinstance(data, Tensor) else data
-        return DataLoader(dataset, batch_size)
-    loader = batches_of(data, batch_size)
-    if isinstance(loader, DataLoader) and loader is not data:
-        return DataLoader(loader.dataset, batch_size)
-    return loader
+    if isinstance(data, Dataset) and not isinstance(data, IterableDataset | TensorDataset):
+        return DataLoader(data, batch_size)
+    batches = batches_of(data, batch_size)
+    if isinstance(batches, _TensorBatches):
+        return _TensorBatches(batches.dataset.tensors, batch_size, shuffle=False)
+    if isinstance(batches, DataLoader) and batches is not data:
+        return DataLoader(batches.dataset, batch_size)
+    return batches
+
+
+class _TensorBatches:
+    """The batches that a DataLoader of a TensorDataset gives, with the same random numbers drawn.
+    It takes and stacks the samples one by one, which lasts longer than a small model's step; here
+    the rows of a batch are taken at once."""
+
+    def __init__(self, tensors: Sequence[Tensor], batch_size: int, shuffle: bool) -> None:
+        self.dataset = TensorDataset(*tensors)
+        self._size = batch_size
+        rows = _Rows(len(self.dataset))
+        # Its one batch is the order of the rows. (A sampler refuses a batch of none.)
+        self._orders = DataLoader(rows, max(len(rows), 1), shuffle, collate_fn=torch.tensor)
+
+    def __len__(self) -> int:
+        return ceil(len(self.dataset) / self._size)
+
+    def __iter__(self) -> Iterator[list[Tensor]]:
+        return self._batches(iter(self._orders))
+
+    def _batches(self, orders: Iterator[Tensor]) -> Iterator[list[Tensor]]:
+        for order in orders:
+            for rows in order.split(self._size):
+                yield [tensor[rows] for tensor in self.dataset.tensors]
+
+
+class _Rows(Dataset[int]):
+    """The numbers of the rows."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: int) -> int:
+        return row
+
+    def __getitems__(self, rows: list[int]) -> list[int]:
+        return rows
 
 
 class _Calls:
@@ -104,6 +148,8 @@ def skipped(batches: Iterable[Any], first: int) -> Iterator[Any]:
 
 def samples_in(batch: Any) -> int:
     """The size of dimension 0 of the first tensor in the batch; 1 without a tensor."""
+    if type(batch) is list and batch and type(batch[0]) is Tensor and batch[0].ndim:
+        return batch[0].shape[0]  # what most data gives
     first = next((tensor for tensor in tensors_in(batch) if tensor.ndim), None)
     return 1 if first is None else len(first)
 
@@ -125,6 +171,10 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 
 def moved(value: Any, device: torch.device) -> Any:
     """The value with its tensors on the device; pinned memory is copied without waiting."""
+    if type(value) is Tensor and value.device == device:
+        return value
+    if type(value) is list:
+        return [moved(item, device) for item in value]
     if hasattr(value, "to"):  # a tensor, a packed sequence, a batch of a library's own
         return value.to(device, non_blocking=isinstance(value, Tensor) and value.is_pinned())
     if isinstance(value, Mapping):

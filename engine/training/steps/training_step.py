@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -87,16 +88,10 @@ class TrainingStep:
         if self.optimization.asks_itself:
             self._ask()
             return
-        before, of_batch, after = split_order(self.setup.order)
-        plan: list[tuple[Phase, Any]] = [
-            *((phase, None) for phase in before),
-            *((phase, batch) for batch in self.batches for phase in of_batch),
-            *((phase, None) for phase in after),
-        ]
-        for place, (phase, batch) in enumerate(plan):
+        for place, (phase, batch) in enumerate(_plan(self.setup.order, len(self.batches))):
             if place:
                 yield
-            self._batch = batch
+            self._batch = None if batch is None else self.batches[batch]
             _RUN[phase](self)
             self.done.append(phase)
         if self._measured and "step" not in self.setup.order:
@@ -201,6 +196,17 @@ class TrainingStep:
         if not gradients:
             return None
         return float(utils.get_total_norm(gradients)) / self.optimization.autocast.scale
+
+
+@lru_cache(maxsize=16)
+def _plan(order: tuple[Phase, ...], batches: int) -> list[tuple[Phase, int | None]]:
+    """The phases of a step in turn, those of a batch with its place among the step's batches."""
+    before, of_batch, after = split_order(order)
+    return [
+        *((phase, None) for phase in before),
+        *((phase, batch) for batch in range(batches) for phase in of_batch),
+        *((phase, None) for phase in after),
+    ]
 
 
 _RUN = {

@@ -253,6 +253,21 @@ def test_data_in_its_usual_forms_has_batches() -> None:
     assert torch.cat([b[0] for b in in_order(TensorDataset(x), 4)]).tolist() == x.tolist()
 
 
+def test_tensors_come_as_a_plain_loader_stacks_them() -> None:
+    x, y = torch.randn(11, 2, 3), torch.arange(11)
+    given = [((x, y), (x, y)), (TensorDataset(x, y), (x, y)), (x, (x,))]
+    for data, tensors in given:
+        for batches, shuffle in ((batches_of(data, 4), True), (in_order(data, 4), False)):
+            torch.manual_seed(3)
+            ours, drawn = list(batches), torch.rand(1)
+            torch.manual_seed(3)
+            plain = list(DataLoader(TensorDataset(*tensors), 4, shuffle=shuffle))
+            assert torch.equal(drawn, torch.rand(1))
+            assert [type(batch) for batch in ours] == [type(batch) for batch in plain] == [list] * 3
+            for batch, other in zip(ours, plain, strict=True):
+                assert all(map(torch.equal, batch, other)) and len(batch) == len(other)
+
+
 @pytest.mark.parametrize(
     ("data", "words", "hint"),
     [
