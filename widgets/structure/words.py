@@ -38,7 +38,7 @@ def batch_words(whole: StructureSnapshot) -> str:
         return f"No shapes, MACs and times: the step did not run{batch}. {whole.unrun}"
     if whole.batch:
         return (
-            f"Shapes, MACs and activations are those of one step on the first batch, {whole.batch};"
+            f"Shapes, MACs and activations are those of the first batch, {whole.batch};"
             " Time is one measured call of it."
         )
     return "Name data under Train to see shapes, MACs, activations and times."

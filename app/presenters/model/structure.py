@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.presenters.model.calls import CallsPresenter
@@ -15,11 +16,13 @@ from app.workbench import Workbench
 from engine.project.document import Project
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, holds_model
 from engine.protocol import (
+    BackwardSnapshot,
     ErrorReport,
     ExampleSnapshot,
     FileSnapshot,
     InitPreviewSnapshot,
     PreviewInitCommand,
+    ReadParametersCommand,
     ReadStructureCommand,
     Snapshot,
     StructureSnapshot,
@@ -57,7 +60,7 @@ class StructurePresenter(QObject):
         super().__init__(parent)
         self._bench, self.view = bench, view
         self._questions = Questions(bench, self)
-        self._is_stale = True
+        self._is_stale, self._has_old_gradients = True, False
         self._parts: StructureSnapshot | None = None
         self._sent_cells: list[str] = []
         self._preview: tuple[tuple[str, ...], str, str] | None = None
@@ -122,6 +125,9 @@ class StructurePresenter(QObject):
                 return
             case VariablesSnapshot() | FileSnapshot():
                 self._let_read()
+            case BackwardSnapshot():
+                self._has_old_gradients = True
+                self._read_if_stale()
             case TrainingSnapshot(state=state) if state in _OVER:
                 self._let_read()
 
@@ -141,14 +147,19 @@ class StructurePresenter(QObject):
         self._read_if_stale()
 
     def _read_if_stale(self) -> None:
-        if self._is_stale and self.view.isVisible() and self._bench.link.state == "ready":
+        is_old = self._is_stale or self._has_old_gradients
+        if is_old and self.view.isVisible() and self._bench.link.state == "ready":
             self._reading.start()
 
     def _read(self) -> None:
         subject, project = self._subject, self._bench.project
         if subject is None or not self.view.isVisible() or self._bench.link.state != "ready":
             return
-        self._is_stale, self._parts = False, None
+        is_stale, self._is_stale, self._has_old_gradients = self._is_stale, False, False
+        if not is_stale and self._parts is not None:
+            self._read_gradients(subject)
+            return
+        self._parts = None
         command = ReadStructureCommand(
             subject=subject, objective=project.objective, training=project.training
         )
@@ -172,6 +183,29 @@ class StructurePresenter(QObject):
             self.comparing.compare_again()
             self.calls.show_structure(part)
             self._follow()
+
+    def _read_gradients(self, subject: ConsoleSubject | FileSubject) -> None:
+        """Read what a pass of Autograd has changed; the user's step does not run for it."""
+        parts: list[StructureSnapshot] = []
+
+        def take(part: Snapshot) -> None:
+            if isinstance(part, StructureSnapshot) and self._parts is not None:
+                parts.append(part)
+                if not part.left:
+                    self._show_gradients(join_structure(parts))
+
+        command = ReadParametersCommand(subject=subject, training=self._bench.project.training)
+        self._questions.ask(command, take, self._fail)
+
+    def _show_gradients(self, read: StructureSnapshot) -> None:
+        assert self._parts is not None and self._subject is not None
+        gradients = {row.name: row.gradient for row in read.weights}
+        rows = (
+            replace(row, gradient=gradients.get(row.name, row.gradient))
+            for row in self._parts.weights
+        )
+        self._parts = replace(self._parts, weights=tuple(rows))
+        self.view.show_structure(self._parts, self._subject.expression.strip())
 
     def _fail(self, error: ErrorReport) -> None:
         self.view.show_trouble(_raised(error), *self._remedy())

@@ -11,6 +11,7 @@ from engine.project import edits
 from engine.project.document import replace
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
+    BackwardSnapshot,
     CompareSubjectsCommand,
     DifferenceSnapshot,
     ErrorReport,
@@ -25,6 +26,7 @@ from engine.protocol import (
     KeptSnapshot,
     PreviewInitCommand,
     ReadForwardGraphCommand,
+    ReadParametersCommand,
     ReadStructureCommand,
     Variable,
     VariableKind,
@@ -102,6 +104,21 @@ def test_it_is_read_again_after_a_run(shown, bench, training_snapshot, state):
     assert not shown.waits
     bench.store.take(training_snapshot(state=state))
     shown.wait_for(ReadStructureCommand, 2)
+
+
+def test_gradients_of_a_pass_are_read_alone(desk, bench, link):
+    link.answer(WHOLE)
+    revision = bench.store.revision
+    bench.store.take(BackwardSnapshot(position=1, step=None, gradients=(), revision=revision))
+    command = desk.wait_for(ReadParametersCommand)
+    assert command.subject == ConsoleSubject("model")
+    changed = replace(WEIGHTS[0], gradient=123.0, mean=9.0)
+    link.answer(replace(BARE, weights=WEIGHTS[1:2], left=1))
+    link.answer(replace(BARE, weights=(changed,)))
+    rows = desk.view.weights.model.rows
+    assert rows == (replace(WEIGHTS[0], gradient=123.0), *WEIGHTS[1:])
+    assert desk.view.tree.model.rows == MODULES  # with their calls
+    assert len(desk.sent(ReadStructureCommand)) == 1
 
 
 def test_it_is_read_again_once_for_several_changes(shown, bench):
