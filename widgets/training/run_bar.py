@@ -57,7 +57,7 @@ class RunBar(QFrame):
         self._held: HeldSnapshot | None = None
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
-        self._problem = self._offer = ""
+        self._problem = self._offer = self._other = ""
         self._cut_off = self._spoilt = self._has_best = False
         self._shown_step = -1
         self.setProperty("role", "card")
@@ -186,7 +186,8 @@ class RunBar(QFrame):
         ended = run is not None and run.state in ("finished", "stopped", "failed")
         best = run.best if run is not None else None
         beaten = best is not None and self._last is not None and best.epoch < self._last.epoch
-        self.best.setVisible(self._engine == "ready" and ended and beaten and not self._cut_off)
+        can_load = self._engine == "ready" and not (self._cut_off or self._other)
+        self.best.setVisible(can_load and ended and beaten)
         self.best.setText("Last weights" if self._has_best else "Best weights")
         self.best.setAccessibleName(self.best.text())
         if self._has_best:
@@ -240,6 +241,13 @@ class RunBar(QFrame):
         self._offer = text
         self._show()
 
+    def show_other(self, text: str) -> None:
+        """Say that the run that is shown is of another subject, so that nothing of the bar goes on
+        from it; empty if it is of this one."""
+        if text != self._other:
+            self._other = text
+            self._show()
+
     def _choose_weights(self, snapshot: RunSnapshot, last: EpochRow | None) -> None:
         """After a run that spoilt the weights, choose fresh ones; after another run, take this
         back, unless the user has made the choice."""
@@ -256,7 +264,7 @@ class RunBar(QFrame):
     def clear(self) -> None:
         """Return to the state before the first run."""
         self._snapshot = self._last = self._best = None
-        self._problem = self._offer = ""
+        self._problem = self._offer = self._other = ""
         self._cut_off = self._spoilt = False
         self.choose_fresh(False)
         self._show()
@@ -268,7 +276,7 @@ class RunBar(QFrame):
 
     def _show(self) -> None:
         snapshot = self._snapshot
-        state = snapshot.state if snapshot and not self._cut_off else "none"
+        state = snapshot.state if snapshot and not (self._cut_off or self._other) else "none"
         ready = self._engine == "ready"
         held = ready and self._held is not None
         going = held or (ready and state in ("running", "paused"))
@@ -286,12 +294,13 @@ class RunBar(QFrame):
         is_loop = isinstance(snapshot, LoopSnapshot)
         self.own_backward.setVisible(held or is_loop)
         self.stop.setEnabled(going)
-        kept = bool(self._offer if snapshot is None else checkpoint_text(snapshot))
-        early = isinstance(snapshot, TrainingSnapshot) and snapshot.stopped_early
+        run = None if self._other else snapshot
+        kept = bool(self._offer if run is None else checkpoint_text(run))
+        early = isinstance(run, TrainingSnapshot) and run.stopped_early
         can_resume = state != "finished" or early
         self.resume.setVisible(ready and kept and not going and can_resume)
         self._show_best()
-        self.export.setVisible(snapshot is not None and not going and not is_loop)
+        self.export.setVisible(run is not None and not going and not is_loop)
         self.export.setEnabled(ready)
         self._show_text()
 
@@ -331,8 +340,8 @@ class RunBar(QFrame):
             self._progress.setRange(0, max(1, snapshot.total_steps))
             self._progress.setValue(snapshot.step)
             self._line.setText(progress_text(snapshot, self._best))
-        if snapshot is None:
-            result = self._offer
+        if snapshot is None or self._other:
+            result = f"{self._other} {self._offer}".strip()
         elif self._cut_off:
             result = cut_off_text(snapshot)
         else:
@@ -342,7 +351,7 @@ class RunBar(QFrame):
             result = f"{self._held.where}. {there}; Continue lets it go on."
         text = self._problem or result
         failed = bool(self._problem) or self._cut_off
-        if snapshot is not None:
+        if snapshot is not None and not self._other:
             failed = failed or snapshot.state == "failed" or snapshot.error is not None
         make.tell(self._result, text)
         make.set_role(self._result, "error" if failed else "")

@@ -14,7 +14,7 @@ from app.workbench import Workbench
 from engine.project import edits, files
 from engine.project.document import ADJUSTABLE, Model, Project, TrainingSetup, replace
 from engine.project.problems import located
-from engine.project.subject import CanvasSubject, Subject
+from engine.project.subject import CanvasSubject, Subject, title
 from engine.protocol import (
     AdjustTrainingCommand,
     CellSnapshot,
@@ -63,6 +63,7 @@ class TrainPresenter(QObject):
         self._questions = Questions(bench, self)
         self._shown: RunSnapshot | None = None  # the run of the plots: Train's, or a cell's loop
         self._sought: Subject | None = None  # the engine has looked for a checkpoint of it
+        self._trained: Subject | None = None  # by the last run of Train
         view.form.setup_edited.connect(self._edit_setup)
         view.form.loss_edited.connect(self._edit_loss)
         view.bar.train_requested.connect(self.train)
@@ -106,6 +107,7 @@ class TrainPresenter(QObject):
             self.view.show_problem(problem)
             return
         self.view.show_problem("")
+        self._trained = project.subject
         self._send(
             TrainCommand(
                 model=project.model,
@@ -239,10 +241,20 @@ class TrainPresenter(QObject):
     # -- what is to be shown ---------------------------------------------------------------------
 
     def _run(self) -> TrainingSnapshot | None:
-        return self._bench.newest(TrainingSnapshot)
+        """The newest run, unless it is over and was of another subject."""
+        run = self._bench.newest(TrainingSnapshot)
+        return None if run is not None and self._is_of_other(run) else run
+
+    def _is_of_other(self, run: RunSnapshot) -> bool:
+        return (
+            isinstance(run, TrainingSnapshot)
+            and run.state not in ("running", "paused")
+            and self._trained not in (None, self._bench.project.subject)
+        )
 
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if old.subject != new.subject:
+            self._tell_other()
             self._offer_resume()
         if old.training is not new.training or edits.loss_of(old) != edits.loss_of(new):
             self._show_setup()
@@ -290,6 +302,15 @@ class TrainPresenter(QObject):
     def _show_run(self, run: RunSnapshot) -> None:
         self._shown = run
         self.view.show_training(run)
+        self._tell_other()
+
+    def _tell_other(self) -> None:
+        """Say whose run is shown, if it is of another subject."""
+        text = ""
+        if self._shown is not None and self._trained and self._is_of_other(self._shown):
+            now = title(self._bench.project.subject)
+            text = f"This was a run of {title(self._trained)}. Train starts one of {now}."
+        self.view.bar.show_other(text)
 
     def _clear(self) -> None:
         self._shown = None

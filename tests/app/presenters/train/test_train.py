@@ -9,7 +9,7 @@ from app.selection.references import Module
 from engine.project import edits
 from engine.project.document import ParamGroup, replace
 from engine.project.problems import Problem
-from engine.project.subject import FileSubject, Objective
+from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
     WHOLE_SUBJECT,
     AdjustTrainingCommand,
@@ -174,6 +174,29 @@ def test_a_checkpoint_of_code_is_offered_once_its_file_has_run(desk, bench, link
     desk.presenter.resume()
     link.answer(CheckpointSnapshot(path="/old.pt", step=7))
     assert isinstance(link.sent[-1], TrainCommand) and link.sent[-1].checkpoint == "/old.pt"
+
+
+def test_a_run_of_another_subject_is_told_and_nothing_goes_on_from_it(
+    desk, bench, link, training_snapshot
+):
+    for name in ("first", "second"):
+        bench.edit("x", lambda p, name=name: edits.set_subject(p, ConsoleSubject(name)))
+        if name == "first":
+            bench.edit("x", lambda p: edits.set_objective(p, Objective(data="loader")))
+            desk.presenter.train()
+            bench.store.take(training_snapshot(state="running", checkpoint="/a.pt"))
+    bar = desk.view.bar
+    assert "This was a run" not in bar._result.text()  # it still goes
+    bench.store.take(training_snapshot(state="finished", checkpoint="/a.pt"))
+    assert bar._result.text() == "This was a run of first. Train starts one of second."
+    assert bar.export.isHidden() and bar.resume.isHidden() and not bar.back.isEnabled()
+    del link.sent[:]
+    desk.presenter.back()
+    desk.presenter.resume()
+    assert sent(link) == [FindCheckpointCommand]
+    bench.edit("x", lambda p: edits.set_subject(p, ConsoleSubject("first")))
+    assert "This was a run" not in bar._result.text()
+    assert not bar.export.isHidden() and bar.back.isEnabled()
 
 
 def test_a_run_ends_with_its_engine_and_keeps_its_checkpoint(desk, bench, link, training_snapshot):
