@@ -263,6 +263,7 @@ class Workspaces(QObject):
 
     @cached_property
     def train(self) -> TrainPresenter:
+        from app.presenters.train.checks import ChecksPresenter
         from app.presenters.train.data import DataPresenter
         from app.presenters.train.holding import HoldingPresenter
         from app.presenters.train.objective import ObjectivePresenter
@@ -277,6 +278,7 @@ class Workspaces(QObject):
         ObjectivePresenter(self._bench, view.form, self)
         DataPresenter(self._bench, view.form.data, self)
         HoldingPresenter(self._bench, view, presenter)
+        ChecksPresenter(self._bench, view, presenter)
         self.parameters = ParametersPresenter(self._bench, view, self)
         RunsPresenter(self._bench, presenter, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))

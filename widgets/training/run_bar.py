@@ -43,6 +43,7 @@ class RunBar(QFrame):
     stop_requested = Signal()
     resume_requested = Signal()
     export_requested = Signal()
+    check_requested = Signal()
     parameters_toggled = Signal(bool)
     runs_toggled = Signal(bool)
     weights_requested = Signal(str)
@@ -145,6 +146,15 @@ class RunBar(QFrame):
             text="Parameters",
             toggled=self.parameters_toggled.emit,
         )
+        self.check = make.tool_button(
+            "run_check",
+            "mdi6.clipboard-check-outline",
+            "Check model, data and settings before training: inputs, leaked samples, labels, the"
+            " first loss, parameters without a path to it, one batch, and a range test of the"
+            " learning rate. It works on copies of the weights.",
+            self.check_requested,
+            text="Check",
+        )
         place = make.row((self._progress, 1), self.to_step)
         self.runs = make.tool_button(
             "run_list",
@@ -155,7 +165,7 @@ class RunBar(QFrame):
             toggled=self.runs_toggled.emit,
         )
         row = FlowLayout(GRID, even=False)
-        for button in (*buttons, self.parameters, self.runs):
+        for button in (*buttons, self.check, self.parameters, self.runs):
             row.addWidget(button)
         make.column(row, place, self._line, self._result, on=self, margins=GRID)
         self._show()
@@ -285,6 +295,7 @@ class RunBar(QFrame):
         self.train.setAccessibleName(self.train.text())
         self.train.setEnabled(ready and (paused or not going))
         self.train.setToolTip(self._train_tip(paused))
+        self.check.setEnabled(ready and not going)
         self.weights.setEnabled(not going)
         self.weights.setVisible(not (going and isinstance(snapshot, LoopSnapshot)))
         self.pause.setEnabled(ready and state == "running" and not held)

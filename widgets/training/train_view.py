@@ -25,6 +25,7 @@ from widgets.advice.note_list import FindingList
 from widgets.runs.run_pane import RunPane
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
+from widgets.training.checks.check_pane import CheckPane
 from widgets.training.parameter_pane import ParameterPane
 from widgets.training.plots.figure_plots import figure_plot, is_watched, place_of
 from widgets.training.plots.overlay import overlay_of
@@ -174,7 +175,9 @@ class TrainView(QWidget):
         self.parameters = ParameterPane()
         self.parameters.hide()
         self.bar.parameters_toggled.connect(self.parameters.setVisible)
-        beside = make.splitter(pages, self.parameters, sizes=(640, 480), shares=(1, 1))
+        self.checks = CheckPane()
+        panes = (pages, self.parameters, self.checks)
+        beside = make.splitter(*panes, sizes=(640, 480, 480), shares=(1, 1, 1))
         self.runs = RunPane()
         self.runs.hide()
         self.bar.runs_toggled.connect(self.runs.setVisible)

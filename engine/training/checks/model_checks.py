@@ -119,8 +119,7 @@ def modes(model: nn.Module, objective: Objective, batch: Any) -> Check:
                 "error",
                 "In eval mode a sample's output depends on the other samples of its batch.",
                 "outputs of another shape" if apart is None else f"they differ by {apart:.2%}",
-                "Look for a reshape or a mean over dimension 0; or BatchNorm without running"
-                " statistics.",
+                "Look for a reshape or a mean over dim 0; or BatchNorm without running statistics.",
             )
     kinds = sorted(
         {

@@ -1,0 +1,45 @@
+"""Checks before training through the window: their lines, the rate that they suggest, Stop."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import templates
+from engine.protocol import ContinueTrainingCommand
+
+pytestmark = pytest.mark.one_program
+
+
+@pytest.fixture
+def mlp(program):
+    program.bench.files.new(templates.load_template("mlp"))
+    program.window.show_workspace("train")
+    program.bench.link.drain()
+    return program
+
+
+def test_checks_are_shown_and_the_suggested_rate_is_set_and_undone(mlp) -> None:
+    view = mlp.window.page("train")
+    view.bar.check.click()
+    assert view.checks.isVisible()
+    mlp.bench.link.drain()
+    assert len(view.checks.rows) == 8
+    before = mlp.bench.project.training.optimizer_params
+    rate = float(view.checks.use.text().removeprefix("Use "))
+    view.checks.use.click()
+    assert mlp.bench.project.training.optimizer_params["lr"] == rate
+    assert "check again" in view.checks._progress.text()
+    assert f"Set lr to {rate:g}" in mlp.bench.actions["edit.undo"].text()
+    mlp.bench.actions["edit.undo"].trigger()
+    assert mlp.bench.project.training.optimizer_params == before
+
+
+def test_there_are_no_checks_while_a_run_is_under_way(mlp) -> None:
+    view = mlp.window.page("train")
+    view.bar.step_requested.emit()
+    mlp.bench.link.drain()
+    assert not view.bar.check.isEnabled()
+    mlp.bench.send(ContinueTrainingCommand())
+    mlp.bench.link.stop_job()
+    mlp.bench.link.drain()
+    assert view.bar.check.isEnabled()
