@@ -154,13 +154,25 @@ def save_script(
     Raises LabError as `proved` does, and if a file cannot be written.
     """
     error = proved(text, module, inputs, path)
-    parts = {name: getattr(dataset, name) for name in ("x_train", "y_train", "x_val", "y_val")}
     weights = {name: tensor.cpu() for name, tensor in module.state_dict().items()}
-    buffer = io.BytesIO()
-    torch.save({**parts, "weights": weights}, buffer)
-    write(_beside(path), buffer.getvalue())
-    data = write(path, text.encode())
+    data = write_script(text, weights, data_of(dataset), path)
     return Written(path, len(data), hashlib.sha256(data).hexdigest(), error, tuple(weights))
+
+
+def data_of(dataset: Dataset) -> dict[str, Tensor]:
+    """The tensors that the script trains on."""
+    return {name: getattr(dataset, name) for name in ("x_train", "y_train", "x_val", "y_val")}
+
+
+def write_script(
+    text: str, weights: Mapping[str, Tensor], data: Mapping[str, Tensor], path: Path
+) -> bytes:
+    """Write the script, and beside it its data and first weights; returns the script as it is read
+    back. Raises LabError if a file cannot be written."""
+    buffer = io.BytesIO()
+    torch.save({**data, "weights": dict(weights)}, buffer)
+    write(_beside(path), buffer.getvalue())
+    return write(path, text.encode())
 
 
 def _beside(path: Path) -> Path:

@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, Full, Queue
@@ -41,6 +41,8 @@ class RunWriter:
         self._before = record
         self._began_at, self._has_trained = 0, False
         self._kept_until: int | None = None
+        self.also: Callable[[Path], object] | None = None
+        """Writes more into a new run's folder, on the thread. It may raise LabError."""
         self._waiting: Queue[Rows] = Queue(MAX_WAITING)
         self._ended = Event()
         self._thread: Thread | None = None
@@ -174,6 +176,12 @@ class RunWriter:
 
     def _write(self) -> None:
         """Write what waits until `_ended` is set, and then once more."""
+        also, self.also = self.also, None
+        if also is not None:
+            try:
+                also(self.folder)
+            except LabError as error:
+                self.problem = str(error)
         try:
             with self._opened() as connection:
                 if self._kept_until is not None:  # later figures are of a past that is left

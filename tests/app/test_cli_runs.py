@@ -19,6 +19,7 @@ import torch
 
 from app import cli
 from tests import forking
+from tests.scripts import run_script
 
 MLP = Path(__file__).parents[2] / "assets" / "templates" / "mlp.tlab"
 
@@ -43,7 +44,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, forked_processes: None) -
 
 def test_a_run_leaves_its_folder_and_runs_lists_it(finished: Path, capsys) -> None:
     assert sorted(path.name for path in finished.iterdir() if "-" not in path.name) == [
-        "checkpoints", "metrics.sqlite", "run.json",
+        "checkpoints", "metrics.sqlite", "run.json", "train.data.pt", "train.py",
     ]  # fmt: skip
     whole = report(capsys, "train", MLP, "--epochs", 2)
     (listed,) = report(capsys, "runs", finished.parent)["runs"]
@@ -108,6 +109,16 @@ def test_what_cannot_be_resumed_is_told(finished: Path, tmp_path: Path, capsys) 
         checkpoint.write_bytes(b"damaged")
     assert run("train", "--run", copy, "--resume") == 1
     assert "it is damaged" in capsys.readouterr().err
+
+
+def test_the_script_of_a_run_gives_its_weights(finished: Path, tmp_path) -> None:
+    out = tmp_path / "weights.pt"
+    run_script(finished / "train.py", "--out", str(out))
+    last = max((finished / "checkpoints").iterdir())
+    expected = torch.load(last, weights_only=True)["model"]
+    found = torch.load(out, weights_only=True)
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
 
 
 @pytest.mark.skipif(not forking.POSSIBLE, reason="forks the program")

@@ -37,6 +37,7 @@ from ..console import output_of
 from ..holding import steps_held
 from ..subjects import find_subject, forget_weights, objective_of
 from .repeating import again, last_run, where_it_diverged
+from .run_script import script_writer
 
 
 def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
@@ -103,8 +104,9 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
 
 
 def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
+    code = ""
     if isinstance(command.subject, CanvasSubject):
-        require_runnable(command.model, command.training)
+        code = require_runnable(command.model, command.training).code
     resume = checkpoint_files.load(command.checkpoint) if command.checkpoint else None
     if command.fresh and not _repeats(command):
         forget_weights(lab, command.subject, command.model, command.training)
@@ -118,6 +120,8 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         watch, writer = lab.subjects.watching, _writer(command, resume)
         loop = TrainingLoop(subject.module, command.training, objective, watch, command.subject)
         run = TrainingRun(loop, resume, command.checkpoint, writer)
+        if code and resume is None:
+            writer.also = script_writer(command.model, command.training, code, subject.module)
     lab.run = run
 
     def tell(finding: Finding) -> None:
