@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QRect
-from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 
 from widgets.flow_layout import FlowLayout
 
@@ -53,6 +53,26 @@ def test_a_row_is_as_high_as_words_need_that_wrap(qapp) -> None:
     for width in (120, 600):
         assert layout.heightForWidth(width) == words.heightForWidth(width)
     assert layout.heightForWidth(120) > layout.heightForWidth(600)
+
+
+def test_its_height_is_measured_again_after_a_change(qtbot) -> None:
+    page, layout = QWidget(), FlowLayout(10)
+    qtbot.addWidget(page)
+    page.setLayout(layout)
+    layout.setContentsMargins(0, 0, 0, 0)
+    words = QLabel("One line")
+    words.setWordWrap(True)
+    layout.addWidget(words)
+    page.show()
+    one = layout.heightForWidth(100)
+    words.setText("Words that wrap. " * 12)
+    QApplication.processEvents()
+    assert layout.heightForWidth(100) == words.heightForWidth(100) > one
+    layout.addWidget(Card(100, 400))
+    QApplication.processEvents()
+    assert layout.heightForWidth(100) == words.heightForWidth(100) + 10 + 400
+    layout.takeAt(0)
+    assert layout.heightForWidth(100) == 400
 
 
 def test_an_empty_layout_has_the_height_of_its_margins(qapp) -> None:

@@ -43,11 +43,15 @@ def test_changed_parameters_change_words_and_ports(canvas, model):
 
 
 def test_wires_join_their_ports(canvas, model):
-    for wire, item in canvas.model_scene.wires.items():
-        start = canvas.model_scene.blocks[wire.source].port_pos("out", wire.source_port)
-        end = canvas.model_scene.blocks[wire.target].port_pos("in", wire.target_port)
-        assert tuple(item.points[0]) == pytest.approx(start.toTuple())
-        assert tuple(item.points[-1]) == pytest.approx(end.toTuple())
+    for place in (None, QPointF(400, 300), QPointF(0, -200)):
+        if place is not None:
+            canvas.model_scene.preview_moves({"a": place})
+        for wire, item in canvas.model_scene.wires.items():
+            start = canvas.model_scene.blocks[wire.source].port_pos("out", wire.source_port)
+            end = canvas.model_scene.blocks[wire.target].port_pos("in", wire.target_port)
+            assert tuple(item.points[0]) == pytest.approx(start.toTuple())
+            assert tuple(item.points[-1]) == pytest.approx(end.toTuple())
+    canvas.show_model(model)
     assert canvas.port_center("a", "input", "in") == canvas.mapFromScene(288, 36)
     assert canvas.block_center("a") == canvas.mapFromScene(288 + 96, 36)
     with pytest.raises(KeyError):
