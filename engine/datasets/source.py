@@ -45,15 +45,13 @@ class Faults:
 
 
 def require(path: Path, *, folder: bool = False) -> Path:
-    """The path, if it is a regular file, or a folder. Raises DataProblem."""
+    """The path, if it is a regular file, or a folder. Raises DataProblem, and OSError
+    if the system cannot say."""
     wanted = "folder" if folder else "file"
-    try:
-        if not path.exists():
-            raise DataProblem(f"There is no {wanted} {path}.", hint="Choose it again.")
-        if not (path.is_dir() if folder else path.is_file()):
-            raise DataProblem(f"{path} is not a {wanted}.", hint=f"Choose a {wanted}.")
-    except (OSError, ValueError) as error:
-        raise DataProblem(f"{path} cannot be read: {error}.") from error
+    if not path.exists():
+        raise DataProblem(f"There is no {wanted} {path}.", hint="Choose it again.")
+    if not (path.is_dir() if folder else path.is_file()):
+        raise DataProblem(f"{path} is not a {wanted}.", hint=f"Choose a {wanted}.")
     return path
 
 

@@ -3,6 +3,7 @@ what only its header promises, and none of it runs code."""
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pickle
@@ -11,11 +12,13 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from struct import pack
+from typing import NoReturn
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from engine.datasets import load
 from engine.datasets.samples import DataProblem
 from engine.project.document import Column, DataSetup
 from tests.engine.datasets.files import cifar, idx, images, load_dataset, loaded, mnist, write
@@ -133,6 +136,7 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
     "a folder as a file": ("csv", lambda f: f, "is not a file", {}),
     "a pipe": ("csv", fifo, "is not a file", {}),
     "NUL in the path": ("csv", lambda f: Path("a\0b"), "(cannot be read|no file)", {}),
+    "a name that no file can have": ("csv", lambda f: f / ("a" * 999), "aa cannot be read: ", {}),
     "empty": ("csv", csv(""), "a.csv is empty", {}),
     "only a header": ("csv", csv("x,y\n"), "no rows below its header", {}),
     "one column": ("csv", csv("x\n1\n"), "one column only: “x”", {}),
@@ -167,8 +171,8 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
     ),
     "too many texts": (
         "csv",
-        csv("n,y\n" + "".join(f"name {i},a\n" for i in range(300))),
-        "Column “n” has 300 different texts",
+        csv("n,y\n" + "".join(f"name {i},a\n" for i in range(257))),
+        "Column “n” has 257 different texts",
         {},
     ),
     "one value of the target": ("csv", csv("x,y\n1,a\n2,a\n"), "one value only: a", {}),
@@ -181,6 +185,8 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
     "NaN in targets": ("numpy", npz(x=X, y=NAN), "y, sample 1: element 1 is nan", {}),
     "complex": ("numpy", npz(x=X + 1j, y=Y), "x holds complex128", {}),
     "a single number": ("numpy", npz(x=3.0, y=Y), "is a single number", {}),
+    "labels of two dimensions": ("numpy", npz(x=X, y=np.eye(4, dtype=int)), r"labels are \(N,", {}),
+    "faults only": ("numpy", npz(x=X * np.nan, y=Y), "no sample without", {"faults": "skip"}),
     "targets of three dimensions": ("numpy", npz(x=X, y=X[:, None]), r"y has shape \(4, 1, 2", {}),
     "texts as numbers": (
         "numpy",
@@ -314,6 +320,20 @@ def test_roles_that_do_not_fit_the_table_are_told(
     path = csv("x,y\n1,a\n2,b\n")(tmp_path)
     with pytest.raises(DataProblem, match=words):
         load_dataset(DataSetup("csv", path=str(path), columns=columns))
+
+
+def test_a_column_may_have_256_texts(tmp_path: Path) -> None:
+    texts = "".join(f"name {i},{'ab'[i % 2]}\n" for i in range(256))
+    assert loaded("csv", csv("n,y\n" + texts)(tmp_path)).sample_shape == (256,)
+
+
+def test_a_disk_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path, **_: object) -> NoReturn:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setitem(load._READERS, "csv", fail)
+    with pytest.raises(DataProblem, match=r"a.csv cannot be read: Input/output error."):
+        loaded("csv", csv("x,y\n1,a\n")(tmp_path))
 
 
 def test_a_kind_without_its_file_asks_for_it() -> None:

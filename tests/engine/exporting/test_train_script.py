@@ -144,6 +144,27 @@ def test_each_setting(changes: dict, words: str, tmp_path: Path, capsys) -> None
     assert words in check_same(project, tmp_path, capsys)
 
 
+def test_a_script_has_nothing_of_what_is_not_set(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    written(MOONS, path)
+    text = path.read_text()
+    for word in ("scaler", "scheduler", "clip_", "autocast", " / 1)", "closure", "transformed",
+                 "prediction = ", "\nNone"):  # fmt: skip
+        assert word not in text, word
+
+
+def test_an_order_that_the_optimizer_cannot_run_is_refused(tmp_path: Path) -> None:
+    setup = replace(
+        MOONS.training,
+        optimizer="optim.LBFGS",
+        optimizer_params={},
+        order=("forward", "loss", "backward", "step"),
+    )
+    with pytest.raises(LabError, match="LBFGS runs zero_grad"):
+        written(replace(MOONS, training=setup), tmp_path / "train.py")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="does not exist"):
         written(MOONS, tmp_path / "none" / "train.py")

@@ -208,7 +208,10 @@ after = 1
     assert line_of(held.wait()) == "optimizer.step()"
     shared_engine.signal(PauseSignal())
     held.ask(StepLineCommand())
-    assert held.wait().at == "step"
+    told: list[LoopSnapshot] = []
+    while not (isinstance(where := held.receive(), HeldSnapshot) and where.at):
+        told += [where] if isinstance(where, LoopSnapshot) else []
+    assert where.at == "step" and told[-1].state == "paused"
     held.ask(ContinueTrainingCommand())
     assert held.next_hold() is None
 

@@ -377,6 +377,15 @@ def test_sparse_adam_counts_its_steps_with_a_plain_number() -> None:
         check_optimizer_state(other, parameters, torch.optim.SparseAdam)
 
 
+def test_lbfgs_has_one_entry_for_all_parameters() -> None:
+    parameters = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))]
+    vector = torch.zeros(3)
+    entry = {"d": vector, "prev_flat_grad": vector, "old_dirs": [vector], "old_stps": [vector]}
+    check_optimizer_state({0: entry}, parameters, torch.optim.LBFGS)
+    with pytest.raises(FieldProblem, match="one entry for all parameters"):
+        check_optimizer_state({0: entry, 1: entry}, parameters, torch.optim.LBFGS)
+
+
 def test_a_pipe_is_no_checkpoint_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.pt")
     with pytest.raises(LabError, match="damaged or of another kind"):
