@@ -47,6 +47,7 @@ class ModuleTree(QWidget):
         super().__init__(parent)
         self.model = ModulesModel(self)
         self.model.watch_wanted.connect(self._want_watch)
+        self._title = ""
         self._is_told = False  # true while the code, not the reader, changes the current row
         self._filter = QSortFilterProxyModel(self)
         self._filter.setSourceModel(self.model)
@@ -120,7 +121,9 @@ class ModuleTree(QWidget):
         """Show the modules; `title` is the name of the subject. Emits nothing."""
         self._is_told = True
         chosen = self.chosen
-        opened = {row.path for row in self._opened()}
+        is_other = whole.title != self._title
+        self._title = whole.title
+        opened = set() if is_other else {row.path for row in self._opened()}
         if self.model.show_structure(whole, title):
             self._open(opened)
             wanted = min(self.tree.sizeHintForColumn(NAME) + GRID, _WIDEST)

@@ -240,6 +240,9 @@ def test_modules_open_and_close(view, qtbot):
     assert tree_texts(view, modules_model.NAME) == ["Net()", "body"]
     view.tree.expand_button.click()
     assert tree_texts(view, modules_model.NAME) == ["Net()", "body", "0", "1"]
+    view.tree.collapse_button.click()
+    view.show_structure(replace(WHOLE, title="other.py: Net()", modules=MODULES[:3]), "Net()")
+    assert tree_texts(view, modules_model.NAME) == ["Net()", "body", "0"]  # another one opens whole
     qtbot.keyClick(view.tree.tree, Qt.Key.Key_Down)
     assert view.tree.chosen == MODULES[0] or view.tree.chosen == MODULES[1]
 

@@ -92,6 +92,8 @@ class ObjectiveForm(QWidget):
         self.data.setText(objective.data)
         self.validation.setText(objective.validation)
         self._usual_button.setVisible(bool(objective.step))
+        if not objective.data:
+            self._usual = ""  # it was written for other data
         self.step.show_source(objective.step or self._usual)
         if not objective.data:
             self.show_words("Name your data: a step that fits its first batch is written here.")

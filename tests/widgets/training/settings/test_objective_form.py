@@ -87,6 +87,9 @@ def test_other_data_forgets_the_step_that_was_written(form):
     form.data.editingFinished.emit()
     form.show_objective(Objective("b"))
     assert form.step.toPlainText() == ""
+    form.show_usual_step(USUAL)
+    form.show_objective(Objective())  # another subject has no data yet
+    assert form.step.toPlainText() == ""
 
 
 def test_a_step_of_the_code_itself_is_told(form):
