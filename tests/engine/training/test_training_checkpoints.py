@@ -18,6 +18,7 @@ from engine.runs import folders
 from engine.training.checkpoints import checkpoint_files
 from engine.training.checkpoints.checkpoint_fields import FieldProblem
 from engine.training.checkpoints.checkpoint_files import Checkpoint
+from engine.training.components.optimizers import Group
 from engine.training.loop import TrainingLoop
 from engine.training.optimization.optimizer_state import check_optimizer_state
 from engine.training.run import TrainingRun
@@ -368,22 +369,28 @@ def test_an_optimizer_state_without_an_entry_or_of_no_parameter_is_told(
         TrainingRun(TrainingLoop(make_mlp(), moons), checkpoint_files.load(path))
 
 
+def check_state(kind: type[torch.optim.Optimizer], state: dict, *shapes: int) -> None:
+    """Check a state against an optimizer with one group of parameters of these shapes."""
+    parameters = [nn.Parameter(torch.zeros(shape)) for shape in shapes]
+    groups = [Group({}, parameters)]
+    check_optimizer_state(
+        state, parameters, groups, lambda groups: kind([p for g in groups for p in g.parameters])
+    )
+
+
 def test_sparse_adam_counts_its_steps_with_a_plain_number() -> None:
-    parameters = [nn.Parameter(torch.zeros(5, 2))]
-    moments = {"exp_avg": torch.zeros(5, 2), "exp_avg_sq": torch.zeros(5, 2)}
-    check_optimizer_state({0: {"step": 3, **moments}}, parameters, torch.optim.SparseAdam)
-    other = {0: {"step": torch.tensor(3.0), **moments}}
+    moments = {"exp_avg": torch.zeros(5), "exp_avg_sq": torch.zeros(5)}
+    check_state(torch.optim.SparseAdam, {0: {"step": 3, **moments}}, 5)
     with pytest.raises(FieldProblem, match=r"optimizer.state\[0\].step: a int is expected"):
-        check_optimizer_state(other, parameters, torch.optim.SparseAdam)
+        check_state(torch.optim.SparseAdam, {0: {"step": torch.tensor(3.0), **moments}}, 5)
 
 
 def test_lbfgs_has_one_entry_for_all_parameters() -> None:
-    parameters = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))]
     vector = torch.zeros(3)
     entry = {"d": vector, "prev_flat_grad": vector, "old_dirs": [vector], "old_stps": [vector]}
-    check_optimizer_state({0: entry}, parameters, torch.optim.LBFGS)
+    check_state(torch.optim.LBFGS, {0: entry}, 2, 1)
     with pytest.raises(FieldProblem, match="one entry for all parameters"):
-        check_optimizer_state({0: entry, 1: entry}, parameters, torch.optim.LBFGS)
+        check_state(torch.optim.LBFGS, {0: entry, 1: entry}, 2, 1)
 
 
 def test_a_pipe_is_no_checkpoint_and_is_not_waited_for(tmp_path: Path) -> None:
