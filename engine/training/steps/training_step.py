@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import utils
 
 from ...errors import LabError
 from ...project.document import TrainingSetup
@@ -149,13 +148,13 @@ class TrainingStep:
         before = [p.detach().clone() for p in parameters]
         self.optimization.step(closure)
         now = [p.detach() for p in parameters]
-        self._update_norm = float(utils.get_total_norm(torch._foreach_sub(now, before)))
+        self._update_norm = float(_norm(list(torch._foreach_sub(now, before))))
 
     def _kept_apart(self, gradients: list[Tensor]) -> list[Tensor]:
         """Tensors of the same norm, which the next backward does not change: without zero_grad it
         adds to the gradients in place."""
         if gradients and "zero_grad" not in self.setup.order:
-            return [utils.get_total_norm(gradients)]
+            return [_norm(gradients)]
         return gradients
 
     # -- checks ----------------------------------------------------------------------------------
@@ -191,11 +190,17 @@ class TrainingStep:
         """The 2-norm of all gradients: those that the update has used, before clipping, else those
         that the parameters have; None without any."""
         if "step" in self.done:
-            return float(utils.get_total_norm(self.gradients)) if self.gradients else None
+            return float(_norm(self.gradients)) if self.gradients else None
         gradients = self.optimization.gradients()
         if not gradients:
             return None
-        return float(utils.get_total_norm(gradients)) / self.optimization.autocast.scale
+        return float(_norm(gradients)) / self.optimization.autocast.scale
+
+
+def _norm(tensors: list[Tensor]) -> Tensor:
+    """Their 2-norm together, as `utils.get_total_norm` has it, for tensors on one device: it takes
+    half the time."""
+    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors)))
 
 
 @lru_cache(maxsize=16)

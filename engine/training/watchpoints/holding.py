@@ -48,10 +48,9 @@ class Holding:
     def phases(self, step: TrainingStep) -> Iterator[None]:
         """Run the step's phases, and look at each. Where `hold` is set after one, the run is to be
         held there."""
-        phases = step.phases()
+        phases = step.phases() if self._watchpoints is None else self._watchpoints.seen(step)
         if self._watchpoints is not None:
             self._watchpoints.begin(step.number)
-            phases = self._watchpoints.seen(phases)
         if self._divergence is not None:
             self._divergence.begin()
         for _ in phases:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from statistics import median
 
 import torch
@@ -50,13 +51,16 @@ class Watchpoints:
         if self._units is not None:
             self._units.begin(number)
 
-    def seen(self, phases: Iterator[None]) -> Iterator[None]:
-        """The phases of the step, run with a look at their calls if there is to be one."""
+    def seen(self, step: TrainingStep) -> Iterator[None]:
+        """The phases of the step, run with a look at the calls up to its last loss if there is to
+        be one."""
+        phases = step.phases()
         if self._units is None or not self._units.is_looking:
             yield from phases
             return
         while True:
-            with self._units.looking():
+            ahead = len(step.outcomes) < len(step.batches)
+            with self._units.looking() if ahead else nullcontext():
                 try:
                     next(phases)
                 except StopIteration:
