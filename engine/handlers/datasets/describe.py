@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from ...datasets.dataset import Dataset
 from ...datasets.facts import facts_of
 from ...datasets.load import load_dataset
+from ...datasets.pictures import pictures_of
 from ...errors import sendable
 from ...lab import Lab
 from ...protocol import (
@@ -25,7 +25,6 @@ from ...protocol import (
     DataSnapshot,
     DescribeDataCommand,
     NamedColumn,
-    SampleImage,
 )
 
 
@@ -53,27 +52,10 @@ def describe_data(lab: Lab, command: DescribeDataCommand) -> Iterator[DataSnapsh
         target_rows=tuple(_target(data, y) for y in data.y_train[: len(shown)]),
         skipped=tuple(map(sendable, data.skipped[:MAX_SKIPPED])),
         skipped_count=len(data.skipped),
-        images=_pictures(images),
+        images=pictures_of(images, MAX_IMAGE_SIDE),
         image_targets=tuple(_target(data, y) for y in data.y_train[: len(images)]),
-        transformed=_pictures(drawn),
+        transformed=pictures_of(drawn, MAX_IMAGE_SIDE),
     )
-
-
-def _pictures(x: Tensor) -> tuple[SampleImage, ...]:
-    """Images (N, C, H, W), in their common range. Of more channels than three the first is
-    shown."""
-    if not x.numel():
-        return ()
-    x = x if x.shape[1] == 3 else x[:, :1]
-    largest = max(x.shape[2:])
-    if largest > MAX_IMAGE_SIDE:
-        size = [max(1, side * MAX_IMAGE_SIDE // largest) for side in x.shape[2:]]
-        x = functional.interpolate(x, size, mode="area")
-    least, spread = x.amin(), x.amax() - x.amin()
-    bytes_of = ((x - least) / spread.clamp(min=1e-30) * 255).round().to(torch.uint8)
-    height, width = x.shape[2:]
-    pixels = (bytes(image.movedim(0, -1).flatten().tolist()) for image in bytes_of)
-    return tuple(SampleImage(width, height, x.shape[1] == 1, each) for each in pixels)
 
 
 def _classes(data: Dataset) -> tuple[ClassCount, ...]:

@@ -10,7 +10,8 @@ import sklearn.datasets
 import torch
 
 from engine.datasets.load import load_dataset
-from engine.handlers.datasets.describe import _pictures, describe_data
+from engine.datasets.pictures import pictures_of
+from engine.handlers.datasets.describe import describe_data
 from engine.lab import Lab
 from engine.project import files
 from engine.project.document import Column, DataSetup, Project, TrainingSetup, Transform
@@ -109,8 +110,8 @@ def test_images_are_shown_before_and_after_the_transforms() -> None:
 def test_large_images_are_made_smaller_and_colours_stay_together() -> None:
     x = torch.zeros(2, 3, 256, 130)
     x[0, 0], x[1, 2] = 1.0, 0.5
-    red, blue = _pictures(x)
+    red, blue = pictures_of(x, 64)
     assert (red.width, red.height, red.is_grey) == (32, 64, False)
     assert red.pixels == bytes([255, 0, 0]) * 32 * 64
     assert blue.pixels == bytes([0, 0, 128]) * 32 * 64
-    assert _pictures(torch.full((1, 2, 1, 1), 7.0))[0].pixels == b"\0"
+    assert pictures_of(torch.full((1, 2, 1, 1), 7.0), 64)[0].pixels == b"\0"

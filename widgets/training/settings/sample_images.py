@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import DataSnapshot, SampleImage
 from widgets import make
+from widgets.sample_picture import pixmap_of
 from widgets.theme import GRID
 
 _SIDE = 5 * GRID
@@ -45,17 +45,9 @@ class SampleImages(QWidget):
     def _row(self, row: int, images: Sequence[SampleImage], names: Sequence[str]) -> None:
         for column, (image, name) in enumerate(zip(images, names, strict=False)):
             label = make.named(make.label(""), f"data_image_{row}_{column}", name, name)
-            label.setPixmap(_pixmap(image))
+            label.setPixmap(pixmap_of(image, _SIDE))
             self._place(label, row, column)
 
     def _place(self, widget: QWidget, row: int, column: int) -> None:
         self._grid.addWidget(widget, row, column, Qt.AlignmentFlag.AlignCenter)
         self._shown.append(widget)
-
-
-def _pixmap(image: SampleImage) -> QPixmap:
-    """As large as `_SIDE` allows; each pixel is a sharp square."""
-    kind = QImage.Format.Format_Grayscale8 if image.is_grey else QImage.Format.Format_RGB888
-    line = image.width * (1 if image.is_grey else 3)
-    drawn = QImage(image.pixels, image.width, image.height, line, kind)
-    return QPixmap.fromImage(drawn.scaled(_SIDE, _SIDE, Qt.AspectRatioMode.KeepAspectRatio))

@@ -1,0 +1,81 @@
+"""The decision surface: the predicted class at each point of the plane, and the samples."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from engine.protocol import Plane
+from widgets import make, theme
+from widgets.painted_widget import PaintedWidget
+
+_SIDE = 320
+_RADIUS = 2.5
+
+
+class PlaneView(PaintedWidget):
+    """The colour of a point is that of its likeliest class, the stronger the likelier. Samples are
+    dots in the colour of their own class; those predicted wrongly have a ring."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        tip = "Decision surface: the predicted class over the plane. Dots are samples in the colour"
+        make.named(self, "plane", "Decision surface", f"{tip} of their class; wrong ones have a"
+                   " ring.")  # fmt: skip
+        self._plane: Plane | None = None
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def sizeHint(self) -> QSize:
+        return QSize(_SIDE, _SIDE)
+
+    def show_plane(self, plane: Plane | None) -> None:
+        self._plane = plane
+        self.setVisible(plane is not None)
+        self.update()
+
+    def paint(self, painter: QPainter) -> None:
+        plane = self._plane
+        if plane is None:
+            return
+        side = min(self.width(), self.height())
+        square = QRectF(0, 0, side, side)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.drawImage(square, _image(plane))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        wrong = set(plane.wrong)
+        for number, (x, y, label) in enumerate(plane.points):
+            place = QPointF(
+                side * (x - plane.left) / (plane.right - plane.left),
+                side * (plane.top - y) / (plane.top - plane.bottom),
+            )
+            painter.setPen(QPen(theme.current().color("surface"), 0.8))
+            painter.setBrush(_color(label))
+            painter.drawEllipse(place, _RADIUS, _RADIUS)
+            if number in wrong:
+                painter.setPen(QPen(theme.current().color("text"), 1.4))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawEllipse(place, 2 * _RADIUS, 2 * _RADIUS)
+
+
+def _color(label: int) -> QColor:
+    series = theme.current().series
+    return QColor(series[label % len(series)])
+
+
+def _image(plane: Plane) -> QImage:
+    """One pixel a point: from the surface's colour, where two classes are equally likely, to that
+    of the class."""
+    classes = np.frombuffer(plane.classes, np.uint8)
+    chances = np.frombuffer(plane.chances, np.uint8)[:, None] / 255.0
+    count = int(classes.max()) + 1
+    table = np.array([_color(label).getRgb()[:3] for label in range(count)], np.float64)
+    ground = np.array(theme.current().color("surface").getRgb()[:3], np.float64)
+    least = 1.0 / max(2, count)
+    strength = 0.15 + 0.45 * np.clip((chances - least) / (1.0 - least), 0.0, 1.0)
+    pixels = np.ascontiguousarray(
+        (ground + (table[classes] - ground) * strength).round().astype(np.uint8)
+    )
+    image = QImage(pixels.data, plane.side, plane.side, 3 * plane.side, QImage.Format.Format_RGB888)
+    return image.copy()  # it owns its pixels
