@@ -95,6 +95,15 @@ class Settings:
         self._store.setValue("train/parameters", "true" if on else "false")
 
     @property
+    def train_predictions(self) -> bool:
+        """Whether Train shows predictions beside its plots."""
+        return str(self._store.value("train/predictions", "false")) == "true"
+
+    @train_predictions.setter
+    def train_predictions(self, on: bool) -> None:
+        self._store.setValue("train/predictions", "true" if on else "false")
+
+    @property
     def train_runs(self) -> bool:
         """Whether Train lists the runs under its plots."""
         return str(self._store.value("train/runs", "false")) == "true"

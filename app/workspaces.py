@@ -268,6 +268,7 @@ class Workspaces(QObject):
         from app.presenters.train.holding import HoldingPresenter
         from app.presenters.train.objective import ObjectivePresenter
         from app.presenters.train.parameters import ParametersPresenter
+        from app.presenters.train.predictions import PredictionsPresenter
         from app.presenters.train.runs import RunsPresenter
         from app.presenters.train.train import TrainPresenter
         from widgets.training.train_view import TrainView
@@ -280,6 +281,7 @@ class Workspaces(QObject):
         HoldingPresenter(self._bench, view, presenter)
         ChecksPresenter(self._bench, view, presenter)
         self.parameters = ParametersPresenter(self._bench, view, self)
+        PredictionsPresenter(self._bench, view, self)
         RunsPresenter(self._bench, presenter, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
         self._connect_switch(view.bar.own_backward)

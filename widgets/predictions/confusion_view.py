@@ -80,7 +80,9 @@ class ConfusionView(PaintedWidget):
     @property
     def _side(self) -> float:
         room = (self.width() - self._margin - GRID) / max(1, len(self._counts))
-        return max(4.0, min(MAX_CELL, room, (self.height() - self._head) / len(self._counts)))
+        return max(
+            4.0, min(MAX_CELL, room, (self.height() - self._head - GRID) / len(self._counts))
+        )
 
     def cell_rect(self, cell: Cell) -> QRectF:
         side = self._side

@@ -64,14 +64,18 @@ def _color(label: int) -> QColor:
     return QColor(series[label % len(series)])
 
 
+def _rgb(color: QColor) -> tuple[int, int, int]:
+    return color.red(), color.green(), color.blue()
+
+
 def _image(plane: Plane) -> QImage:
     """One pixel a point: from the surface's colour, where two classes are equally likely, to that
     of the class."""
     classes = np.frombuffer(plane.classes, np.uint8)
     chances = np.frombuffer(plane.chances, np.uint8)[:, None] / 255.0
     count = int(classes.max()) + 1
-    table = np.array([_color(label).getRgb()[:3] for label in range(count)], np.float64)
-    ground = np.array(theme.current().color("surface").getRgb()[:3], np.float64)
+    table = np.array([_rgb(_color(label)) for label in range(count)])
+    ground = np.array(_rgb(theme.current().color("surface")))
     least = 1.0 / max(2, count)
     strength = 0.15 + 0.45 * np.clip((chances - least) / (1.0 - least), 0.0, 1.0)
     pixels = np.ascontiguousarray(

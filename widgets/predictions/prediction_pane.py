@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
@@ -16,6 +18,7 @@ from widgets.text import format_number, format_percent
 from widgets.theme import GRID
 from widgets.vertical_scroll import VerticalScroll
 
+Part = Literal["validation", "training"]
 _PARTS = (
     ("validation samples", "validation", "Samples that the model does not train on"),
     ("training samples", "training", "Samples that the model trains on, without transforms"),
@@ -59,14 +62,14 @@ class PredictionPane(QStackedWidget):
             self.cards,
             make.row(self._back, self._on, make.STRETCH),
             make.STRETCH,
-            margins=(0, GRID, GRID, 0),
+            margins=(GRID, GRID, GRID, 0),
         )
         self.addWidget(self.trouble)
         self.addWidget(VerticalScroll(body))
         self.show_trouble("The samples are being predicted.")
 
     @property
-    def part(self) -> str:
+    def part(self) -> Part:
         return self._part.currentData()
 
     def show_predictions(self, found: PredictionsSnapshot) -> None:

@@ -45,6 +45,7 @@ class RunBar(QFrame):
     export_requested = Signal()
     check_requested = Signal()
     parameters_toggled = Signal(bool)
+    predictions_toggled = Signal(bool)
     runs_toggled = Signal(bool)
     weights_requested = Signal(str)
     """The weights that the model of a run that has ended is to have: "best" or "last"."""
@@ -164,8 +165,16 @@ class RunBar(QFrame):
             text="Runs",
             toggled=self.runs_toggled.emit,
         )
+        self.predictions = make.tool_button(
+            "run_predictions",
+            "mdi6.grid",
+            "Show what the model predicts beside the plots: the confusion matrix, the samples with"
+            " the largest loss, the decision surface of points in the plane.",
+            text="Predictions",
+            toggled=self.predictions_toggled.emit,
+        )
         row = FlowLayout(GRID, even=False)
-        for button in (*buttons, self.check, self.parameters, self.runs):
+        for button in (*buttons, self.check, self.parameters, self.predictions, self.runs):
             row.addWidget(button)
         make.column(row, place, self._line, self._result, on=self, margins=GRID)
         self._show()

@@ -22,6 +22,7 @@ from engine.protocol import (
 )
 from widgets import make
 from widgets.advice.note_list import FindingList
+from widgets.predictions.prediction_pane import PredictionPane
 from widgets.runs.run_pane import RunPane
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
@@ -175,9 +176,12 @@ class TrainView(QWidget):
         self.parameters = ParameterPane()
         self.parameters.hide()
         self.bar.parameters_toggled.connect(self.parameters.setVisible)
+        self.predictions = PredictionPane()
+        self.predictions.hide()
+        self.bar.predictions_toggled.connect(self.predictions.setVisible)
         self.checks = CheckPane()
-        panes = (pages, self.parameters, self.checks)
-        beside = make.splitter(*panes, sizes=(640, 480, 480), shares=(1, 1, 1))
+        panes = (pages, self.parameters, self.predictions, self.checks)
+        beside = make.splitter(*panes, sizes=(640, 480, 400, 480), shares=(1, 1, 0, 1))
         self.runs = RunPane()
         self.runs.hide()
         self.bar.runs_toggled.connect(self.runs.setVisible)
