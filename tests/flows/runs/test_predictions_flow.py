@@ -39,7 +39,7 @@ def test_predictions_follow_the_run_and_a_cell_is_looked_into(mlp):
     assert seen[-1].step == run.step == 23
     assert seen[-1].accuracy == pytest.approx(run.epoch_rows[-1].validation_accuracy)
     counts = torch.tensor(seen[-1].counts)
-    actual, predicted = divmod(int((counts * (1 - torch.eye(10, dtype=int))).argmax()), 10)
+    actual, predicted = divmod(int((counts * (1 - torch.eye(10).long())).argmax()), 10)
     view.predictions.matrix.cell_chosen.emit((actual, predicted))
     link.drain()
     assert seen[-1].matching == counts[actual, predicted] == len(view.predictions.cards.cards)
