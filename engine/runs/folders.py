@@ -5,6 +5,7 @@ NAME.runs/ or <data folder>/runs/
         run.json            what it is
         metrics.sqlite      figures of steps and epochs
         checkpoints/        step-00001200.pt, ...
+        train.py            of a model of blocks: the training as a plain script
 """
 
 from __future__ import annotations

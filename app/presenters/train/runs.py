@@ -102,6 +102,10 @@ class RunsPresenter(QObject):
         row = next((row for row in self._pane.table.rows if row.folder == folder), None)
         if row is None:
             return
+        run = self._bench.newest(TrainingSnapshot)
+        if run is not None and run.state in ("running", "paused"):
+            self._pane.show_problem("Another run is under way. Stop it first.")
+            return
         if not row.checkpoint:
             text = "This run has no checkpoint, so its weights are lost. Tick it to see its curves."
             self._pane.show_problem(text)

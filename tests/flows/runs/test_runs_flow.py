@@ -156,6 +156,18 @@ def test_a_stopped_run_is_resumed(lab):
     assert newest(lab).step == whole.step
 
 
+def test_no_run_is_opened_over_one_that_is_under_way(lab):
+    first = trained(lab)
+    lab.workspaces.train.step()
+    lab.bench.link.drain()
+    pane = pane_of(lab)
+    pane.table.selectRow(1)
+    pane.open.click()
+    lab.bench.link.drain()
+    assert "Stop it first" in pane.told.text()
+    assert newest(lab).state == "paused" and newest(lab).run != first.run
+
+
 def test_a_note_is_kept(lab):
     run = trained(lab)
     pane = pane_of(lab)
