@@ -269,6 +269,7 @@ class Workspaces(QObject):
         from app.presenters.train.objective import ObjectivePresenter
         from app.presenters.train.parameters import ParametersPresenter
         from app.presenters.train.predictions import PredictionsPresenter
+        from app.presenters.train.rates import RatesPresenter
         from app.presenters.train.runs import RunsPresenter
         from app.presenters.train.train import TrainPresenter
         from widgets.training.train_view import TrainView
@@ -278,6 +279,7 @@ class Workspaces(QObject):
         presenter = TrainPresenter(self._bench, view, self)
         ObjectivePresenter(self._bench, view.form, self)
         DataPresenter(self._bench, view.form.data, self)
+        RatesPresenter(self._bench, view.form.rates, self)
         HoldingPresenter(self._bench, view, presenter)
         ChecksPresenter(self._bench, view, presenter)
         self.parameters = ParametersPresenter(self._bench, view, self)

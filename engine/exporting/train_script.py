@@ -111,6 +111,8 @@ def script_of(
     )
     made = ["    scaler = torch.amp.GradScaler(device.type)\n"] if scaled else []
     if setup.schedule.kind:
+        if setup.schedule.kind == "lr_scheduler.LambdaLR":
+            made.append("    from math import cos, exp, floor, log, pi, sin, sqrt  # noqa: F401\n")
         made.append(f"    scheduler = {_scheduler(setup, steps)}\n")
     order = "torch.arange(len(y_train))"
     if dataset.loading.balanced:
@@ -208,7 +210,17 @@ def _call(name: str, first: str, params: Mapping[str, ParamValue]) -> str:
 def _scheduler(setup: TrainingSetup, steps: int) -> str:
     name = setup.schedule.kind.removeprefix("lr_scheduler.")
     arguments = scheduler_arguments(setup, steps)
-    return _call(f"torch.optim.lr_scheduler.{name}", "optimizer", arguments)
+    where = "torch.optim.lr_scheduler"
+    if expression := arguments.get("lr_lambda"):
+        made = f"{where}.LambdaLR(optimizer, lambda step: {expression})"
+    else:
+        made = _call(f"{where}.{name}", "optimizer", arguments)
+    warmup = setup.schedule.warmup
+    if not warmup:
+        return made
+    start = f"{setup.schedule.warmup_from!r}, total_iters={warmup}"
+    rise = f"{where}.LinearLR(optimizer, {start})"
+    return f"{where}.SequentialLR(\n        optimizer, [{rise}, {made}], [{warmup}]\n    )"
 
 
 def _groups(setup: TrainingSetup, module: nn.Module) -> str:

@@ -118,11 +118,14 @@ class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Schedule(Struct, frozen=True, forbid_unknown_fields=True):
     """What changes the learning rate: a class of torch.optim.lr_scheduler (none if empty) with its
-    arguments, which steps after each epoch or each optimizer step."""
+    arguments, which steps after each epoch or each optimizer step. Before it, the rate rises in
+    `warmup` such steps from the share `warmup_from` of itself."""
 
     kind: str = ""
     params: dict[str, ParamValue] = {}
     each: Literal["epoch", "step"] = "epoch"
+    warmup: int = 0
+    warmup_from: float = 0.01
 
 
 class ParamGroup(Struct, frozen=True, forbid_unknown_fields=True):

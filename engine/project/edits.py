@@ -32,6 +32,7 @@ from .limits import (
     MAX_SEED,
     MAX_SOURCE_CHARS,
     MAX_TRANSFORMS,
+    MAX_WARMUP,
     MAX_WORKERS,
     clamped,
 )
@@ -269,6 +270,8 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
         ("accumulate", setup.accumulate, 1, MAX_ACCUMULATE),
         ("clip_norm", setup.clip_norm, 0, MAX_CLIP),
         ("clip_value", setup.clip_value, 0, MAX_CLIP),
+        ("warmup", setup.schedule.warmup, 0, MAX_WARMUP),
+        ("warmup_from", setup.schedule.warmup_from, 1e-12, 1),
         ("patience", setup.stopping.patience, 0, MAX_PATIENCE),
         ("min_delta", setup.stopping.min_delta, 0, MAX_CLIP),
         *((name, getattr(setup.hold, name), 0, most) for name, most in HOLD_LIMITS.items()),

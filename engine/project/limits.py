@@ -21,6 +21,7 @@ MAX_SEED = 2**32 - 1
 """The largest seed that torch, numpy and scikit-learn all take."""
 MAX_EPOCHS = 1_000_000
 MAX_BATCH_SIZE = 1_000_000
+MAX_WARMUP = 1_000_000_000
 MAX_PATIENCE = 1_000_000
 MAX_ACCUMULATE = 10_000
 MAX_TRANSFORMS = 20

@@ -144,6 +144,8 @@ def _check_training(setup: TrainingSetup) -> None:
     _check_between(setup.epochs, 1, limits.MAX_EPOCHS, f"{at}.epochs")
     _check_between(setup.seed, 0, limits.MAX_SEED, f"{at}.seed")
     _check_text(setup.device, f"{at}.device")
+    _check_between(setup.schedule.warmup, 0, limits.MAX_WARMUP, f"{at}.schedule.warmup")
+    _check_between(setup.schedule.warmup_from, 1e-12, 1, f"{at}.schedule.warmup_from")
     if kind := setup.schedule.kind:
         schedule = f"{at}.schedule"
         options = _known(catalogue.schedulers(), kind, "scheduler", f"{schedule}.kind")

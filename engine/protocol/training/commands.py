@@ -86,3 +86,13 @@ class ChooseWeightsCommand(Command, frozen=True, kw_only=True):
 
     handler = "training.weights:choose_weights"
     which: WhichWeights
+
+
+class PreviewRatesCommand(Command, frozen=True, kw_only=True):
+    """Compute the learning rate over a run of this set-up, without training -> RatesSnapshot."""
+
+    handler = "training.rates:preview_rates"
+    model: Model
+    training: TrainingSetup
+    subject: Subject = CanvasSubject()
+    objective: Objective = Objective()

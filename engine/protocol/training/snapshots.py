@@ -191,3 +191,11 @@ class CheckpointSnapshot(Snapshot, frozen=True, kw_only=True):
     path: str = ""
     step: int = 0
     written_s: float = 0.0
+
+
+class RatesSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The learning rates of some steps (from 1) of a run of `total_steps`, in their order."""
+
+    steps: tuple[int, ...]
+    rates: tuple[float, ...]
+    total_steps: int

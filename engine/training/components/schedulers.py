@@ -10,8 +10,9 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from ...errors import LabError
 from ...project import catalogue
-from ...project.document import TrainingSetup
+from ...project.document import Schedule, TrainingSetup
 from .arguments import checked
+from .expressions import function_of_step
 
 
 def make_scheduler(
@@ -27,11 +28,36 @@ def make_scheduler(
         return None
     arguments = scheduler_arguments(setup, steps)
     try:
-        made = getattr(lr_scheduler, kind.removeprefix("lr_scheduler."))(optimizer, **arguments)
+        made = _made(kind, optimizer, arguments, setup.schedule)
     except (TypeError, ValueError) as error:  # torch itself checks combinations of values
         raise LabError(f"{kind}: {error}", hint="Change the scheduler's parameters.") from error
     check_length(made, setup, steps)
     return made
+
+
+def _made(
+    kind: str, optimizer: torch.optim.Optimizer, arguments: dict[str, Any], schedule: Schedule
+) -> LRScheduler:
+    if expression := arguments.get("lr_lambda"):
+        arguments = {**arguments, "lr_lambda": function_of_step(expression)}
+    cls, warmup = getattr(lr_scheduler, kind.removeprefix("lr_scheduler.")), schedule.warmup
+    if not warmup:
+        return cls(optimizer, **arguments)
+    if kind in _WITHOUT_WARMUP:
+        raise LabError(
+            f"{kind.partition('.')[2]} cannot have a warm-up before it.",
+            hint="Set warmup to 0, or choose another schedule.",
+        )
+    rise = lr_scheduler.LinearLR(optimizer, schedule.warmup_from, total_iters=warmup)
+    return lr_scheduler.SequentialLR(optimizer, [rise, cls(optimizer, **arguments)], [warmup])
+
+
+_WITHOUT_WARMUP = (
+    "lr_scheduler.OneCycleLR",
+    "lr_scheduler.CyclicLR",
+    "lr_scheduler.ReduceLROnPlateau",
+)
+"""Two rise by themselves; the third is told a loss, which SequentialLR does not pass on."""
 
 
 def scheduler_arguments(setup: TrainingSetup, steps: int | None) -> dict[str, Any]:
@@ -56,6 +82,14 @@ def scheduler_arguments(setup: TrainingSetup, steps: int | None) -> dict[str, An
                 hint="Set total_steps.",
             )
         arguments["total_steps"] = times
+    if kind == "lr_scheduler.CosineAnnealingLR" and arguments.get("T_max") is None:
+        if (times := _times(setup, steps)) is None:
+            raise LabError(
+                "CosineAnnealingLR needs the number of its steps, and the data does not say how"
+                " many batches it has.",
+                hint="Set T_max.",
+            )
+        arguments["T_max"] = max(1, times - schedule.warmup)
     if isinstance(milestones := arguments.get("milestones"), int):
         arguments["milestones"] = (milestones,)
     return arguments

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, SequentialLR
 
 from ...project.document import ParamValue
 from ...tensors.plain import described
@@ -98,13 +98,21 @@ _SCHEDULED = ("lr", "initial_lr", "momentum", "betas", "max_lr", "min_lr")
 def scheduler_state(scheduler: LRScheduler | None) -> dict[str, Number | list[Number]]:
     """The numbers that a scheduler keeps between its steps; empty without a scheduler. The rest of
     its state is in the set-up."""
-    state = {} if scheduler is None else scheduler.state_dict()
     kept = {}
-    for name, entry in state.items():
-        numbers = entry if isinstance(entry, list) else [entry]
-        if all(isinstance(number, int | float) for number in numbers):
-            kept[name] = entry
+    for prefix, part in _parts(scheduler):
+        for name, entry in part.state_dict().items():
+            numbers = entry if isinstance(entry, list) else [entry]
+            if all(isinstance(number, int | float) for number in numbers):
+                kept[f"{prefix}{name}"] = entry
     return kept
+
+
+def _parts(scheduler: LRScheduler | None) -> list[tuple[str, LRScheduler]]:
+    """A scheduler, and those that it runs one after the other, with prefixes of their entries."""
+    if scheduler is None:
+        return []
+    inner = scheduler._schedulers if isinstance(scheduler, SequentialLR) else []
+    return [("", scheduler), *((f"{number}.", part) for number, part in enumerate(inner))]
 
 
 def restore_scheduler(
@@ -137,7 +145,10 @@ def restore_scheduler(
                 if not _is_alike(value, group[name]):
                     raise FieldProblem(f"{at}[{i}].{name}", f"it is {described(value)}")
                 group[name] = value
-    scheduler.load_state_dict({**scheduler.state_dict(), **state})
+    for prefix, part in _parts(scheduler):
+        own = {n.removeprefix(prefix): v for n, v in state.items() if n.startswith(prefix)}
+        known = part.state_dict()
+        part.load_state_dict({**known, **{n: v for n, v in own.items() if n in known}})
     # Else it warns, at an epoch's end, that this optimizer has not stepped yet.
     scheduler.optimizer._opt_called = True  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -152,13 +163,14 @@ _OF_GROUPS = (
 def regroup_scheduler(scheduler: LRScheduler, sources: Sequence[int]) -> None:
     """Let a scheduler go on with the other groups of its optimizer; `sources` are the numbers of
     the groups that they come from."""
-    for name in _OF_GROUPS:
-        values = getattr(scheduler, name, None)
-        if isinstance(values, list):
-            setattr(scheduler, name, [values[source] for source in sources])
-    if hasattr(scheduler, "base_lrs"):
-        groups = scheduler.optimizer.param_groups
-        scheduler.base_lrs = [group["initial_lr"] for group in groups]
+    groups = scheduler.optimizer.param_groups
+    for _, part in _parts(scheduler):
+        for name in _OF_GROUPS:
+            values = getattr(part, name, None)
+            if isinstance(values, list):
+                setattr(part, name, [values[source] for source in sources])
+        if hasattr(part, "base_lrs"):
+            part.base_lrs = [group["initial_lr"] for group in groups]
 
 
 def _is_alike(value: object, live: object) -> bool:

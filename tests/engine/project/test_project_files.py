@@ -175,7 +175,7 @@ def test_a_small_project_word_for_word():
     "epochs": 20,
     "seed": 0,
     "device": "cpu",
-    "schedule": {"kind": "", "params": {}, "each": "epoch"},
+    "schedule": {"kind": "", "params": {}, "each": "epoch", "warmup": 0, "warmup_from": 0.01},
     "accumulate": 1,
     "clip_norm": 0.0,
     "clip_value": 0.0,

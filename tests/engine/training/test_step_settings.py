@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import islice
@@ -32,6 +33,7 @@ SCHEDULES = {
     "LinearLR": {"start_factor": 0.25, "total_iters": 3},
     "ExponentialLR": {"gamma": 0.75},
     "PolynomialLR": {"total_iters": 7, "power": 2.0},
+    "LambdaLR": {"lr_lambda": "1 / sqrt(1 + step) if step < 4 else max(0.1, 0.5 - 0.1 * step)"},
     "CosineAnnealingLR": {"T_max": 4},
     "CosineAnnealingWarmRestarts": {"T_0": 2},
     "OneCycleLR": {"max_lr": 0.5},
@@ -58,7 +60,19 @@ def by_hand(model: nn.Module, setup: TrainingSetup) -> tuple[list[float], list[f
         params = dict(schedule.params)
         if schedule.kind.endswith("OneCycleLR"):
             params["total_steps"] = setup.epochs * (1 if schedule.each == "epoch" else per_epoch)
+        times = setup.epochs * (1 if schedule.each == "epoch" else per_epoch)
+        if schedule.kind.endswith("CosineAnnealingLR"):
+            params = {"T_max": times - schedule.warmup, **params}
+        if schedule.kind.endswith("LambdaLR"):
+            params["lr_lambda"] = eval(f"lambda step: {params['lr_lambda']}", {"sqrt": math.sqrt})
+        rises = []
+        if schedule.warmup:
+            start, total = schedule.warmup_from, schedule.warmup
+            rises = [lr_scheduler.LinearLR(optimizer, start, total_iters=total)]
         scheduler = getattr(lr_scheduler, schedule.kind.split(".")[1])(optimizer, **params)
+        if rises:
+            both = [*rises, scheduler]
+            scheduler = lr_scheduler.SequentialLR(optimizer, both, [schedule.warmup])
     half = setup.precision != "float32"
     context = torch.autocast("cpu", getattr(torch, setup.precision)) if half else nullcontext()
     scaler = torch.amp.GradScaler("cpu", enabled=setup.precision == "float16")
@@ -172,6 +186,40 @@ def test_every_scheduler(kind: str, each) -> None:
     schedule = Schedule(f"lr_scheduler.{kind}", SCHEDULES[kind], each)
     loop = check_as_by_hand(replace(SGD, schedule=schedule))
     assert len({row.learning_rate for row in loop.metrics.history}) > 1
+
+
+WARMED = sorted(SCHEDULES.keys() - {"OneCycleLR", "ReduceLROnPlateau", "CyclicLR"})
+
+
+@pytest.mark.parametrize("each", ["epoch", "step"])
+@pytest.mark.parametrize("kind", WARMED)
+def test_every_scheduler_after_a_warm_up(kind: str, each) -> None:
+    warmup = 1 if each == "epoch" else 4
+    schedule = Schedule(f"lr_scheduler.{kind}", SCHEDULES[kind], each, warmup, 0.1)
+    setup = replace(SGD, schedule=schedule)
+    loop = check_as_by_hand(setup)
+    assert loop.metrics.history[0].learning_rate == pytest.approx(0.01)
+    for pieces in (3, 6, 11):  # before, at and after the end of the warm-up
+        check_resumed(setup, pieces)
+
+
+@pytest.mark.parametrize(("each", "last"), [("step", 8), ("epoch", 2)])
+def test_a_cosine_without_a_length_ends_with_the_run(each, last: int) -> None:
+    schedule = Schedule("lr_scheduler.CosineAnnealingLR", {}, each, warmup=1)
+    loop = check_as_by_hand(replace(SGD, schedule=schedule))
+    rates = [row.learning_rate for row in loop.metrics.history]
+    assert loop.learning_rate == pytest.approx(0.0, abs=1e-12) and rates[-1] > 0
+    assert max(rates) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["step.real", "__import__('os')", "[step]", "'x'", "open(step)", "(lambda: 1)()", "1 +", "x"],
+)
+def test_an_expression_can_compute_with_the_step_only(expression: str) -> None:
+    schedule = Schedule("lr_scheduler.LambdaLR", {"lr_lambda": expression})
+    with pytest.raises(LabError, match="lr_lambda"):
+        TrainingLoop(mlp(), replace(SGD, schedule=schedule))
 
 
 def test_every_scheduler_of_the_catalogue_is_tried() -> None:
@@ -365,6 +413,14 @@ def test_a_cosine_goes_on_from_a_new_rate() -> None:
         (
             {"schedule": Schedule("lr_scheduler.MultiStepLR", {"milestones": "early"})},
             "milestones",
+        ),
+        (
+            {"schedule": Schedule("lr_scheduler.OneCycleLR", {"max_lr": 1.0}, "step", 2)},
+            "OneCycleLR cannot have a warm-up",
+        ),
+        (
+            {"schedule": Schedule("lr_scheduler.LambdaLR", {"lr_lambda": "1 / step"})},
+            "lr_lambda at step 0: ",
         ),
         ({"optimizer": "optim.LBFGS", "precision": "float16"}, "LBFGS cannot train with float16"),
         ({"optimizer": "optim.Muon"}, "Muon"),

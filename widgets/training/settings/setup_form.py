@@ -94,7 +94,7 @@ class SetupForm(QScrollArea):
         self._optimizer_form = self._params("setup_optimizer_form")
 
         self._step_form = StepForm()
-        self.groups = self._step_form.groups
+        self.groups, self.rates = self._step_form.groups, self._step_form.rates
         self._layout.addWidget(self._step_form)
         self._watch_form = WatchForm()
         self._layout.addWidget(self._watch_form)

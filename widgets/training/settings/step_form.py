@@ -17,12 +17,13 @@ from engine.project.document import (
     TrainingSetup,
     replace,
 )
-from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP, MAX_PATIENCE
+from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP, MAX_PATIENCE, MAX_WARMUP
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
 from widgets.training.settings.group_form import GroupForm
+from widgets.training.settings.rate_curve import RateCurve
 
 _DEFAULT = TrainingSetup()
 _EACH = Param(
@@ -33,6 +34,28 @@ _EACH = Param(
     doc="When the scheduler steps: after each epoch, or after each optimizer step. Its numbers"
     " count these.",
 )
+_WARMUP = (
+    Param(
+        "warmup",
+        "int",
+        _DEFAULT.schedule.warmup,
+        minimum=0,
+        maximum=MAX_WARMUP,
+        doc="Steps (or epochs) before the schedule in which the rate rises to lr (LinearLR, joined"
+        " by SequentialLR). 0: none.",
+    ),
+    Param(
+        "warmup_from",
+        "float",
+        _DEFAULT.schedule.warmup_from,
+        minimum=1e-12,
+        maximum=1.0,
+        doc="The share of lr with which the warm-up begins.",
+    ),
+)
+_OF_SCHEDULE = ("each", "warmup", "warmup_from")
+_WARMED = "warmup"
+_WARMED_SCHEDULE = Schedule("lr_scheduler.CosineAnnealingLR", {}, "step", warmup=50)
 _STEP = (
     Param(
         "accumulate",
@@ -137,6 +160,8 @@ class StepForm(QWidget):
         title.setBuddy(self._scheduler)
         rows = [("constant", "", "The learning rate stays what the optimizer has")]
         rows += [(key.partition(".")[2], key, f"torch.optim.{key}") for key in schedulers()]
+        words = "LinearLR rises for 50 steps, then CosineAnnealingLR falls to the end of the run"
+        rows.insert(1, ("warm-up, then cosine", _WARMED, words))
         make.add_choices(self._scheduler, rows)
         self._schedule_form = make.named(ParamForm(), "setup_schedule_form")
         self._form = make.named(ParamForm(), "setup_step_form")
@@ -146,7 +171,8 @@ class StepForm(QWidget):
         stop = make.label("early stopping")
         self._stop_form = make.named(ParamForm(), "setup_stop_form")
         stop.setBuddy(self._stop_form)
-        rate = (title, self._scheduler, self._schedule_form)
+        self.rates = RateCurve()
+        rate = (title, self._scheduler, self._schedule_form, self.rates)
         parts = (*rate, self._form, self.groups, stop, self._stop_form)
         make.column(*parts, on=self._body, gap=GRID // 2)
         make.column(self._more, self._body, on=self, gap=GRID // 2)
@@ -162,10 +188,11 @@ class StepForm(QWidget):
         schedule = setup.schedule
         show_choice(self._scheduler, schedule.kind)
         known = schedulers().get(schedule.kind)
-        params = () if known is None else (_EACH, *known)
-        values = {"each": schedule.each, **schedule.params}
+        params = () if known is None else (_EACH, *known, *_WARMUP)
+        values = {**schedule.params, **{name: getattr(schedule, name) for name in _OF_SCHEDULE}}
         self._schedule_form.show_params(params, values, of=schedule.kind)
         self._schedule_form.setVisible(bool(params))
+        self.rates.setVisible(bool(params))
         values = {param.name: getattr(setup, param.name) for param in _STEP}
         self._form.show_params(_STEP, values)
         self.groups.show_setup(setup)
@@ -184,6 +211,10 @@ class StepForm(QWidget):
         """Choose a scheduler, with values for what it requires."""
         if key == self._setup.schedule.kind:
             return
+        if key == _WARMED:
+            what = "Use a warm-up, then a cosine"
+            self.setup_edited.emit(replace(self._setup, schedule=_WARMED_SCHEDULE), what)
+            return
         params = {p.name: p.initial for p in schedulers().get(key, ()) if p.required}
         schedule = Schedule(key, params, "step" if key in _BY_STEPS else "epoch")
         words = f"Use the schedule {key.partition('.')[2]}" if key else "Keep the rate constant"
@@ -191,8 +222,8 @@ class StepForm(QWidget):
 
     def _edit_schedule(self, name: str, value: ParamValue) -> None:
         schedule = self._setup.schedule
-        if name == "each":
-            schedule = replace(schedule, each=value)
+        if name in _OF_SCHEDULE:
+            schedule = replace(schedule, **{name: value})
         else:
             params = with_value(schedulers()[schedule.kind], schedule.params, name, value)
             schedule = replace(schedule, params=params)

@@ -116,3 +116,16 @@ def test_early_stopping_is_edited(form: StepForm, qtbot) -> None:
     ]
     for setup, _ in form.told:
         assert edits.set_training(Project(), setup).training == setup
+
+
+def test_a_warm_up_before_a_cosine_is_one_choice(form: StepForm, qtbot) -> None:
+    form.show_setup(TrainingSetup())
+    choose(form, "warmup")
+    schedule = Schedule("lr_scheduler.CosineAnnealingLR", {}, "step", 50)
+    setup = TrainingSetup(schedule=schedule)
+    assert form.told == [(setup, "Use a warm-up, then a cosine")]
+    assert edits.set_training(Project(), setup).training == setup
+    form.show_setup(setup)
+    assert form.rates.isVisible()
+    type_into(form, qtbot, "setup_schedule_form", "warmup", "7")
+    assert form.told[-1][0] == replace(setup, schedule=replace(schedule, warmup=7))
