@@ -23,7 +23,7 @@ def function_of_step(expression: str) -> Callable[[int], float]:
     try:
         tree = ast.parse(expression.strip(), mode="eval")
     except SyntaxError as error:
-        raise LabError(f"lr_lambda is no expression: {error.msg}.", hint=hint) from error
+        raise LabError(f"lr_lambda is not an expression: {error.msg}.", hint=hint) from error
     for node in ast.walk(tree):
         known = isinstance(node, _ALLOWED) and not (
             (isinstance(node, ast.Name) and node.id not in (*NAMES, "step"))
