@@ -163,10 +163,14 @@ class WeightTable(QWidget):
         QGuiApplication.clipboard().setText("\n".join(lines))
 
     def _make_room(self) -> None:
-        """Make columns as wide as their texts, up to _WIDEST."""
-        for column in (NAME, SHAPE, MEAN, STD):
+        """Make columns as wide as their texts, up to _WIDEST. Those that a run changes all the time
+        do not become narrower."""
+        for column in (NAME, SHAPE, MEAN, STD, GRADIENT, UPDATE):
             wanted = min(self.table.sizeHintForColumn(column) + GRID, _WIDEST)
-            self.table.setColumnWidth(column, max(self._widths[column], wanted))
+            least = self._widths[column]
+            if column in (GRADIENT, UPDATE):
+                least = max(least, self.table.columnWidth(column))
+            self.table.setColumnWidth(column, max(least, wanted))
 
     def _show_count(self) -> None:
         shown, known = self.filter.rowCount(), len(self.model.rows)

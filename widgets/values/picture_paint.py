@@ -56,7 +56,8 @@ def paint_numbers(
     rgb: NDArray[np.uint8],
     font: QFont,
 ) -> None:
-    """Write each number into its cell, black or white, if the cells are large enough."""
+    """Write each number into its cell, black or white, if the cells are large enough. A number that
+    is wider than its cell has one digit; if that is too wide as well, it is left out."""
     if grid.cell_w < NUMBERS_MIN_CELL[0] or grid.cell_h < NUMBERS_MIN_CELL[1]:
         return
     set_small_font(painter, font)
@@ -67,7 +68,9 @@ def paint_numbers(
         rect = QRectF(*grid.cell_rect(cell))
         if not np.isfinite(value):  # no hatch behind the letters
             painter.fillRect(QRectF(rect.x(), rect.center().y() - 8, rect.width(), 16), color)
-        text = format_number(float(value), 2)
+        texts = (format_number(float(value), digits) for digits in (2, 1))
+        width = painter.fontMetrics().horizontalAdvance
+        text = next((text for text in texts if width(text) <= rect.width()), "")
         painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
 
 

@@ -287,6 +287,17 @@ def test_histograms_are_sorted_by_their_bins_and_painted(view):
     assert painted == [False, True]
 
 
+def test_a_gradient_is_not_cut_and_its_column_stays_as_wide(view):
+    table = view.weights.table
+    rows = (replace(WEIGHTS[0], gradient=-1.234e-09, update=1.234e-05), *WEIGHTS[1:])
+    view.show_structure(replace(WHOLE, weights=rows), "Net()")
+    wide = table.columnWidth(weights_model.GRADIENT)
+    needed = table.fontMetrics().horizontalAdvance("-1.234e-09")
+    assert wide >= needed
+    view.show_structure(WHOLE, "Net()")
+    assert table.columnWidth(weights_model.GRADIENT) == wide
+
+
 def test_what_is_selected_stays_when_numbers_change(view):
     choose_module(view, "body.1")
     choose_rows(view, 1)

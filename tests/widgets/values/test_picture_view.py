@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
 from engine.protocol import Picture
 from tests.pictures import assert_same_picture
 from widgets import colormap, theme
 from widgets.save_picture import ask_and_save, save_picture
-from widgets.values.picture_grid import MAX_CELL, TILE_GAP, fit_grid, source_index, values_of
+from widgets.values import picture_paint
+from widgets.values.picture_grid import MAX_CELL, TILE_GAP, Grid, fit_grid, source_index, values_of
 from widgets.values.picture_view import PictureView
 
 
@@ -140,6 +141,30 @@ def test_bad_numbers_take_the_error_colour_and_leave_the_range_alone(view: Pictu
     view.show_picture(picture_of(np.full((2, 2), math.nan)))
     assert view.value_range() == (0.0, 0.0)
     assert not view.grab().isNull()
+
+
+def test_a_number_wider_than_its_cell_has_one_digit(view: PictureView) -> None:
+    written: list[str] = []
+
+    class Painter(QPainter):
+        def drawText(self, rect, flags, text):
+            assert self.fontMetrics().horizontalAdvance(text) <= rect.width()
+            written.append(text)
+
+    values = np.array([[-4.9e-09, 0.25]], np.float32)
+    rgb = np.zeros((1, 2, 3), np.uint8)
+    for width, texts in (
+        (200, ["-4.9e-09", "0.25"]),
+        (45, ["-5e-09", "0.25"]),
+        (38, ["-5e-09", "0.25"]),
+    ):
+        image = QImage(2 * width, 20, QImage.Format.Format_RGB32)
+        painter = Painter(image)
+        grid = Grid(1, 1, 2, 1, 0, 0, width, 20)
+        picture_paint.paint_numbers(painter, grid, values, rgb, view.font())
+        painter.end()
+        assert written == texts
+        written.clear()
 
 
 def test_extreme_floats_do_not_overflow(view: PictureView) -> None:
