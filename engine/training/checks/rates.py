@@ -20,10 +20,13 @@ from .untouched import untouched
 
 STEPS = 100
 LOWEST, HIGHEST = 1e-6, 10.0
-SMOOTHING = 0.9
-"""Weight of the past in the moving average of the loss, which is divided by its weights' sum."""
+BESIDE = 4
+"""The smoothed loss of a rate is the mean of its own and of as many on either side, fewer at the
+ends: a mean of the past only would show each fall too late."""
 TOO_HIGH = 4.0
-"""The test ends where the smoothed loss is so many times its lowest."""
+"""The test ends where the loss of three steps in a row is so many times the first."""
+FAR = 30
+"""A rate is told if it is so many times the suggested one, or its share."""
 FALLS = 0.95
 """A rate is suggested if the smoothed loss falls below this share of its first value."""
 
@@ -34,12 +37,10 @@ def rates(
     """Yields None after each step, then the check with its curve."""
     tried: list[float] = []
     losses: list[float] = []
-    smooth: list[float] = []
-    average = 0.0
     with untouched(model):
         optimizer = make_optimizer(setup.optimizer, setup.optimizer_params, model.parameters())
         batches = chain.from_iterable(objective.batches(epoch, 0) for epoch in count())
-        for step, rate in enumerate(np.geomspace(LOWEST, HIGHEST, STEPS), 1):
+        for rate in np.geomspace(LOWEST, HIGHEST, STEPS):
             for group in optimizer.param_groups:
                 group["lr"] = float(rate)
             loss = _step(optimizer, objective, next(batches))
@@ -47,24 +48,36 @@ def rates(
                 break
             tried.append(float(rate))
             losses.append(loss)
-            average = SMOOTHING * average + (1 - SMOOTHING) * loss
-            smooth.append(average / (1 - SMOOTHING**step))
             yield None
-            if smooth[-1] > TOO_HIGH * min(smooth):
+            if min(losses[-3:]) > TOO_HIGH * losses[0]:
                 break
+    smooth = smoothed(losses)
     found = suggestion(tried, smooth)
     curve = RateCurve(tuple(tried), tuple(losses), tuple(smooth), found)
     yield _check(curve, setup), curve
 
 
+def smoothed(losses: list[float]) -> list[float]:
+    """The mean around each loss (see BESIDE)."""
+    found = []
+    for i in range(len(losses)):
+        beside = min(BESIDE, i, len(losses) - 1 - i)
+        part = losses[i - beside : i + beside + 1]
+        found.append(sum(part) / len(part))
+    return found
+
+
 def suggestion(tried: list[float], smooth: list[float]) -> float:
-    """The rate, to one digit, at which the smoothed loss falls steepest over the logarithm of the
-    rate, before its lowest value; 0 if the loss hardly falls."""
-    if len(tried) < 3 or min(smooth) > FALLS * smooth[0]:
+    """The rate, to one digit, around which the smoothed loss falls steepest over the logarithm of
+    the rate, before its lowest value; 0 if the loss hardly falls. The first ones are left out: they
+    are means of few."""
+    beside = min(BESIDE, len(tried) // 4)
+    if not beside or min(smooth) > FALLS * smooth[beside]:
         return 0.0
-    lowest = int(np.argmin(smooth))
-    slopes = np.gradient(np.array(smooth), np.log10(tried))[: lowest + 1]
-    rate = tried[int(np.argmin(slopes))]
+    lowest = max(int(np.argmin(smooth)), beside + 1)
+    places = range(beside, min(lowest + 1, len(tried) - beside))
+    steepest = min(places, key=lambda i: smooth[i + beside] - smooth[i - beside])
+    rate = tried[steepest]
     digits = 10.0 ** np.floor(log10(rate))
     return float(f"{round(rate / digits) * digits:.1g}")
 
@@ -94,7 +107,7 @@ def _check(curve: RateCurve, setup: TrainingSetup) -> Check:
         f" {curve.rates[int(np.argmin(curve.smooth))]:.2g}"
     )
     text = f"A learning rate of {curve.suggestion:g} suits this model and data."
-    if isinstance(now, int | float) and not 0.1 <= now / curve.suggestion <= 10:
+    if isinstance(now, int | float) and not 1 / FAR <= now / curve.suggestion <= FAR:
         text += f" It is {now:g} now."
         return Check("rates", "warning", text, evidence, f"lr={curve.suggestion:g}")
     return Check("rates", "good", text, evidence)

@@ -21,6 +21,8 @@ TITLES: dict[CheckKind, str] = {
     "one_batch": "One batch",
     "rates": "Learning rate",
 }
+WIDTH = 300
+"""The least width in pixels, so that no line is cut."""
 _ROLES: dict[Verdict, str] = {
     "good": "success",
     "note": "muted",
@@ -39,6 +41,7 @@ class CheckPane(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         make.named(self, "check_pane", "Checks before training")
+        self.setMinimumWidth(WIDTH)
         self._rate = 0.0
         self._progress = make.text("check_progress", "muted")
         self.stop = make.tool_button(

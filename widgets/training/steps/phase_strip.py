@@ -112,7 +112,7 @@ def _number(phase: Phase, numbers: StepNumbers | None) -> str:
 
 
 def _norm(what: str, norm: float | None) -> str:
-    return f"no {what}" if norm is None else f"{what} {format_number(norm, 4)}"
+    return f"no {what}" if norm is None else f"norm {format_number(norm, 4)}"
 
 
 def _words(numbers: StepNumbers | None, is_in_step: bool) -> str:

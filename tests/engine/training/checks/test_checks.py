@@ -16,7 +16,7 @@ from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.protocol import Check, RateCurve
 from engine.training.checks import rates as rates_room
 from engine.training.checks.checking import KINDS, Checking
-from engine.training.checks.rates import suggestion
+from engine.training.checks.rates import smoothed, suggestion
 from engine.training.objectives.code_objective import CodeObjective
 from engine.training.objectives.objective import CatalogueObjective
 
@@ -213,6 +213,7 @@ def test_the_curve_of_rates_is_that_of_a_plain_loop(easy: tuple[Tensor, Tensor])
         optimizer.step()
         losses.append(loss.item())
     assert list(curve.losses) == losses
+    assert list(curve.smooth) == smoothed(losses)
     assert curve.rates[0] == pytest.approx(rates_room.LOWEST)
     assert 1e-4 < curve.suggestion < 1
     lowest = curve.rates[curve.smooth.index(min(curve.smooth))]
@@ -221,7 +222,11 @@ def test_the_curve_of_rates_is_that_of_a_plain_loop(easy: tuple[Tensor, Tensor])
 
 def test_the_suggestion_is_where_the_loss_falls_steepest() -> None:
     tried = [10.0**e for e in range(-6, 1)]
-    assert suggestion(tried, [2.0, 2.0, 1.9, 1.0, 0.8, 1.5, 9.0]) in (0.0001, 0.001)
+    assert suggestion(tried, [2.0, 2.0, 1.9, 1.0, 0.8, 1.5, 9.0]) == 0.001
+    noisy_at_first = [2.6, *[2.0] * 40, *[2.0 - 0.1 * i for i in range(10)], *[1.1] * 20]
+    rates = [10 ** (-6 + 0.07 * i) for i in range(len(noisy_at_first))]
+    assert rates[41] < suggestion(rates, smoothed(noisy_at_first)) < rates[51]
+    assert smoothed([1.0, 2.0, 6.0, 1.0]) == [1.0, 3.0, 3.0, 1.0]
     assert suggestion(tried, [2.0, 2.0, 2.0, 1.99, 1.98, 2.5, 9.0]) == 0.0
     assert suggestion(tried[:2], [2.0, 1.0]) == 0.0
 
