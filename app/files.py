@@ -150,19 +150,32 @@ class ProjectFiles(QObject):
             return False
         if not self.modified:
             return True
-        answer = self._dialogs.unsaved(self._window, self._store.project.name, self._unsaved())
+        name = self._store.project.name
+        answer = self._dialogs.unsaved(self._window, name, self._unsaved(), self._kept_weights())
         return self.save() and self._weights_written() if answer == "save" else answer == "discard"
+
+    def _kept_weights(self) -> str:
+        """Where learnt weights stay all the same, in words; empty if they do not."""
+        run = self._store.newest(TrainingSnapshot)
+        if not self._weights.modified or run is None or not run.checkpoint:
+            return ""
+        return (
+            f"The weights of step {run.checkpoint_step:,} stay in {self._place_of(run)}: Runs in"
+            " Train opens them."
+        )
+
+    def _place_of(self, run: TrainingSnapshot) -> str:
+        """The name of the folder of runs that a run is in."""
+        beside = Path(files.runs_folder(self.path))
+        return shown_name(beside) if Path(run.folder).parent == beside else "your data folder"
 
     def _may_stop(self) -> bool:
         run = self._store.newest(TrainingSnapshot)
         if run is None or run.state != "running":
             return True
-        beside = Path(files.runs_folder(self.path))
-        is_beside = Path(run.folder).parent == beside
-        place = shown_name(beside) if is_beside else "your data folder"
         question = (
-            f"A model is being trained. Stop it? The run stays in {place}: Resume goes on from its"
-            " last checkpoint."
+            f"A model is being trained. Stop it? The run stays in {self._place_of(run)}: Resume"
+            " goes on from its last checkpoint."
         )
         if not self._dialogs.confirm(self._window, question, "Stop"):
             return False

@@ -26,7 +26,9 @@ STAGES = (BuildStage, AutogradStage, TrainStage, ExportStage, TensorsStage)
 class _Dialogs(Dialogs):
     """Leaves without saving, since the tour's project is not needed any more."""
 
-    def unsaved(self, parent: QWidget, name: str, lost: Sequence[str]) -> UnsavedAnswer:
+    def unsaved(
+        self, parent: QWidget, name: str, lost: Sequence[str], kept: str = ""
+    ) -> UnsavedAnswer:
         return "discard"
 
     def confirm(self, parent: QWidget, question: str, yes: str) -> bool:

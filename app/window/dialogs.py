@@ -42,14 +42,17 @@ class Dialogs:
             parent, title, start, name_filter, options=self._options()
         )[0]
 
-    def unsaved(self, parent: QWidget, name: str, lost: Sequence[str]) -> UnsavedAnswer:
-        """`lost` says what of the project `name` is not saved, each in the plural."""
+    def unsaved(
+        self, parent: QWidget, name: str, lost: Sequence[str], kept: str = ""
+    ) -> UnsavedAnswer:
+        """`lost` says what of the project `name` is not saved, each in the plural; `kept` is a
+        sentence on what stays all the same."""
         box = QtWidgets.QMessageBox(parent)
         box.setIcon(QtWidgets.QMessageBox.Icon.Question)
         box.setWindowTitle("Unsaved changes")
         box.setText(f"Save “{name}”?")
         things = " and ".join(filter(None, (", ".join(lost[:-1]), lost[-1])))
-        box.setInformativeText(f"Without saving, {things} are lost.")
+        box.setInformativeText(f"Without saving, {things} are lost. {kept}".strip())
         box.setStandardButtons(
             QtWidgets.QMessageBox.StandardButton.Save
             | QtWidgets.QMessageBox.StandardButton.Discard

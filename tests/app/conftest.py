@@ -134,7 +134,7 @@ class Person(Dialogs):
         self.asked.append(f"{title} {start}")
         return self.path
 
-    def unsaved(self, parent, name, lost) -> UnsavedAnswer:
+    def unsaved(self, parent, name, lost, kept="") -> UnsavedAnswer:
         self.asked.append(name)
         return self.leave
 

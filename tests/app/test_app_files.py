@@ -44,7 +44,7 @@ class Answers(Dialogs):
         self.asked.append("save")
         return self.save
 
-    def unsaved(self, parent, name, lost) -> UnsavedAnswer:
+    def unsaved(self, parent, name, lost, kept="") -> UnsavedAnswer:
         self.asked.append(f"unsaved: {', '.join(lost)}")
         return self.leave
 

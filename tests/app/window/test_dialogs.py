@@ -55,9 +55,11 @@ def test_unsaved_changes_are_saved_dropped_or_kept(window, button, answer) -> No
 def test_all_that_would_be_lost_is_named(window) -> None:
     seen = []
     when_open(lambda box: (seen.append(box.informativeText()), box.reject()))
-    told = Dialogs(native=False).unsaved(window, "mine", ["your edits", "cells", "weights"])
+    told = Dialogs(native=False).unsaved(
+        window, "mine", ["your edits", "cells", "weights"], "The run stays."
+    )
     assert told == "cancel"
-    assert seen == ["Without saving, your edits, cells and weights are lost."]
+    assert seen == ["Without saving, your edits, cells and weights are lost. The run stays."]
 
 
 @pytest.mark.parametrize("agrees", [True, False])

@@ -245,6 +245,23 @@ def test_the_question_before_a_run_is_stopped_says_where_it_stays(lab, answers, 
     assert "stays in your data folder" in asked[0] and "stays in net.runs" in asked[1]
 
 
+def test_the_question_about_learnt_weights_says_which_stay(lab, answers, tmp_path):
+    asked = []
+    answers.unsaved = lambda *args: asked.append(args[2:]) or "cancel"
+    run = trained(lab)
+    assert not lab.bench.files.may_leave()
+    answers.save = str(tmp_path / "net.tlab")
+    lab.bench.actions["file.save"].trigger()
+    lab.bench.link.drain()
+    assert lab.bench.files.may_leave()
+    trained(lab)
+    assert not lab.bench.files.may_leave()
+    (first, kept), (second, kept_beside) = asked
+    assert first[-1] == second[0] == "the weights that the model has learnt"
+    assert f"The weights of step {run.step:,} stay in your data folder" in kept
+    assert "stay in net.runs" in kept_beside
+
+
 def test_ticked_runs_are_drawn_over_the_plots(lab):
     first = trained(lab)
     loss = first.epoch_rows[-1].validation_loss
