@@ -152,7 +152,6 @@ class Holder:
             self._attend()
             if not self._lab.control.interrupted:
                 stepped.stepper.run()
-                stepped.moved()
                 self._lab.emit(stepped.snapshot())
                 if not (create_graph if retain_graph is None else retain_graph):
                     free_saved(stepped.stepper.graph)

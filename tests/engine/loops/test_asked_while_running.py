@@ -239,6 +239,23 @@ def test_an_answer_is_not_interrupted_by_the_next() -> None:
     assert order == ["first", "third"]
 
 
+def test_a_fault_of_an_answer_is_logged_and_the_code_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lab = Lab(lambda snapshot: None)
+    lab.attend = lambda: None
+    order: list[str] = []
+
+    def fail() -> None:
+        raise AttributeError("a fault of the lab's")
+
+    with shown_and_held(lab, lab.console.namespace, "a cell", Output(lab.emit)):
+        assert lab.inside is not None
+        lab.inside(fail)
+        lab.inside(partial(order.append, "next"))
+    assert order == ["next"] and "a fault of the lab's" in caplog.text
+
+
 def test_a_cell_that_takes_the_signal_for_itself_is_left_alone(
     shared_engine: EngineProcess, tmp_path
 ) -> None:
