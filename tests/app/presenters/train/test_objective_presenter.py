@@ -8,7 +8,7 @@ from app.presenters.train.objective import ObjectivePresenter
 from app.presenters.train.train import TrainPresenter
 from engine.project import edits
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
-from engine.protocol import FileObject, FileSnapshot, Variable, VariablesSnapshot
+from engine.protocol import FileObject, FileSnapshot, Variable, VariablesSnapshot, WriteStepCommand
 from widgets.training.train_view import TrainView
 
 PATH = "/work/net.py"
@@ -72,3 +72,21 @@ def test_words_on_missing_data_go_once_data_are_named(bench, view):
     objective = Objective("train_loader")
     bench.edit("Name data", lambda project: edits.set_objective(project, objective))
     assert view.bar._problem == ""
+
+
+def test_what_the_form_says_is_put_into_the_document(bench, view):
+    work_on(bench, FileSubject(PATH, "Net()"))
+    objective = Objective("train_loader")
+    view.form.objective.edited.emit(objective, "Name data")
+    assert bench.project.objective == objective
+    assert bench.history.stack.undoText() == "Name data"
+
+
+def test_the_usual_step_is_asked_again_of_an_engine_that_became_ready(bench, view):
+    work_on(bench, FileSubject(PATH, "Net()"))
+    bench.edit("Name data", lambda project: edits.set_objective(project, Objective("train_loader")))
+    bench.link.sent.clear()
+    bench.link.get_ready()
+    assert [c.objective.data for c in bench.link.sent if isinstance(c, WriteStepCommand)] == [
+        "train_loader"
+    ]

@@ -9,7 +9,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QComboBox, QPushButton
 
-from engine.project.document import Column, DataSetup
+from engine.project.document import Column, DataSetup, replace
 from engine.protocol import ClassCount, ColumnFigures, DataSnapshot, NamedColumn
 from tests.labels import said
 from widgets.training.settings.data_form import DataForm, kind_for
@@ -93,6 +93,12 @@ def test_a_file_that_is_dropped_is_used_by_its_kind(form: DataForm, tmp_path: Pa
     event = QDropEvent(QPointF(5, 5), copy, data, left, Qt.KeyboardModifier.NoModifier)
     form.dropEvent(event)
     assert form.edits[-1] == DataSetup("numpy", path=str(path))
+
+
+def test_another_file_of_the_same_kind_keeps_the_settings(form: DataForm) -> None:
+    form.show_setup(replace(CSV, params={"missing": "mean"}, columns={"y": Column("target")}))
+    form.set_path("/data/b.csv")
+    assert form.edits[-1] == DataSetup("csv", {"missing": "mean"}, path="/data/b.csv")
 
 
 @pytest.mark.parametrize(

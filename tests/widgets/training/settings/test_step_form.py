@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QToolButton
+from PySide6.QtWidgets import QComboBox, QLabel, QToolButton
 
 from engine.project import edits
 from engine.project.catalogue import schedulers
@@ -47,6 +47,9 @@ def type_into(form: StepForm, qtbot, of: str, name: str, text: str) -> None:
 def test_it_is_folded_until_something_differs_or_the_reader_opens_it(form: StepForm) -> None:
     scheduler = part(form, QComboBox, "setup_scheduler")
     more = part(form, QToolButton, "setup_more")
+    assert [label.text() for label in form.findChildren(QLabel) if label.buddy() is scheduler] == [
+        "learning rate"
+    ]
     form.show_setup(TrainingSetup())
     assert not scheduler.isVisible()
     more.click()
