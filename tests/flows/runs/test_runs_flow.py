@@ -156,6 +156,27 @@ def test_a_stopped_run_is_resumed(lab):
     assert newest(lab).step == whole.step
 
 
+def test_a_project_that_is_opened_again_resumes_its_run(lab, answers, tmp_path):
+    answers.save = str(tmp_path / "net.tlab")
+    lab.bench.actions["file.save"].trigger()
+    lab.workspaces.train.step()
+    lab.bench.link.drain()
+    lab.bench.link.stop_job()
+    lab.bench.link.drain()
+    stopped = newest(lab)
+    lab.bench.files.new(templates.load_template("lenet"))
+    lab.bench.link.drain()
+    bar = lab.workspaces.train.view.bar
+    assert bar.resume.isHidden()
+    lab.bench.files.open(answers.save)
+    lab.bench.link.drain()
+    assert not bar.resume.isHidden() and "a checkpoint of step 1" in bar._result.text()
+    bar.resume.click()
+    lab.bench.link.drain()
+    assert (newest(lab).run, newest(lab).state) == (stopped.run, "finished")
+    assert Path(newest(lab).folder) == tmp_path / "net.runs" / stopped.run
+
+
 def test_no_run_is_opened_over_one_that_is_under_way(lab):
     first = trained(lab)
     lab.workspaces.train.step()
