@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from types import ModuleType
 from unittest import mock
 
 import pytest
@@ -12,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from engine.console.output import Output
-from engine.handlers.holding import _is_out_of_reach, shown_and_held
+from engine.handlers.holding import _is_out_of_reach, seen_and_held, shown_and_held
 from engine.lab import Lab
 from engine.process import EngineProcess
 from engine.project.document import Model, TrainingSetup
@@ -237,6 +238,17 @@ def test_an_answer_is_not_interrupted_by_the_next() -> None:
         lab.inside(first)
         lab.inside(partial(order.append, "third"))
     assert order == ["first", "third"]
+
+
+def test_a_file_without_a_loop_tells_of_none(tmp_path) -> None:
+    sent: list[Snapshot] = []
+    lab = Lab(sent.append)
+    with (
+        seen_and_held(lab, tmp_path / "plain.py", Output(lab.emit)) as around,
+        around(ModuleType("plain")),
+    ):
+        pass
+    assert sent == []
 
 
 def test_a_fault_of_an_answer_is_logged_and_the_code_goes_on(
