@@ -134,7 +134,7 @@ class CatalogueObjective:
         self._variance: Tensor | None = None
         self._size, self._seed = setup.batch_size, setup.seed
         self._device = torch.device("cpu")
-        if not self.dataset.batches(self._size):
+        if self._size > 0 and not self.dataset.batches(self._size):
             raise LabError(
                 f"{len(self.dataset):,} samples make no batch of {self._size:,}.",
                 hint="Make batch_size smaller, or turn drop_last off.",
