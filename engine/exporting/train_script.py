@@ -57,32 +57,33 @@ def train(model, data):
     model.to(device)
     parameters = [p for p in model.parameters() if p.requires_grad]
 {groups}    optimizer = torch.optim.{optimizer}
-{made}{reference}    torch.manual_seed({seed})
+{made}{averaged}{reference}    torch.manual_seed({seed})
     for epoch in range({epochs}):
         model.train()
         order = {order}
         batches = {batches}
         total = 0.0
-{steps}        model.eval()
+{steps}{average}        {judged}.eval()
         with torch.no_grad(){autocast}:
-            losses = [(loss_of(model(x), y).item(), len(y)) for x, y in slices(x_val, y_val)]
+            losses = [(loss_of({judged}(x), y).item(), len(y)) for x, y in slices(x_val, y_val)]
         validation = sum(loss * n for loss, n in losses) / max(1, len(y_val))
         training = total / len(order)
         print(f"epoch {{epoch + 1}}: loss {{training:.6f}}, validation {{validation:.6f}}")
-{after_epoch}
+{after_epoch}{returned}
 
 def main():
     options = argparse.ArgumentParser(description="Train the model.")
     options.add_argument("--out", help="write the trained state_dict here (.pt)")
-    out = options.parse_args().out
+{option}    chosen = options.parse_args()
+    out = chosen.out
     torch.set_num_threads({threads})  # as in the lab: it decides the last bits of sums
     data = torch.load(Path(__file__).with_name({beside!r}), weights_only=True)
     model = Model()
     model.load_state_dict(data["weights"])
-    train(model, data)
+    {trained}train(model, data)
     if out:
         torch.save({{name: tensor.cpu() for name, tensor in model.state_dict().items()}}, out)
-
+{saved}
 
 if __name__ == "__main__":
     main()
@@ -122,11 +123,12 @@ def script_of(
     if dataset.loading.drop_last:
         order += f"[:{dataset.batches(setup.batch_size) * setup.batch_size}]"
     batches = "slices(x_train[order], y_train[order])"
+    batches = f"transformed({batches}, epoch)" if dataset.drawn else batches
     groups = _groups(setup, module)
     loop = _LOOP.format(
         functions=_functions(dataset, setup.seed),
         order=order,
-        batches=f"transformed({batches}, epoch)" if dataset.drawn else batches,
+        batches=batches,
         seed=setup.seed,
         batch_size=setup.batch_size,
         epochs=setup.epochs,
@@ -140,6 +142,7 @@ def script_of(
         made="".join(made),
         steps=_lbfgs(setup) if setup.optimizer == "optim.LBFGS" else _steps(setup, scaled),
         autocast=f", torch.autocast(device.type, torch.{setup.precision})" if mixed else "",
+        **_averaging(setup, batches),
         reference="    reference, waited = None, 0\n" if setup.stopping.patience else "",
         after_epoch=_after_epoch(setup) + _stopping(setup, dataset),
         threads=torch.get_num_threads(),
@@ -325,7 +328,11 @@ def _clipping(setup: TrainingSetup) -> list[str]:
 
 def _after_step(setup: TrainingSetup) -> list[str]:
     has = setup.schedule.kind and setup.schedule.each == "step"
-    return ["scheduler.step()"] if has else []
+    lines = ["scheduler.step()"] if has else []
+    if setup.averaging.kind == "EMA":
+        lines.append(f"if epoch >= {setup.averaging.start}:")
+        lines.append("    averaged.update_parameters(model)")
+    return lines
 
 
 def _after_epoch(setup: TrainingSetup) -> str:
@@ -334,6 +341,35 @@ def _after_epoch(setup: TrainingSetup) -> str:
     if setup.schedule.kind == "lr_scheduler.ReduceLROnPlateau":
         return "        scheduler.step(validation if len(y_val) else training)\n"
     return "        scheduler.step()\n"
+
+
+def _averaging(setup: TrainingSetup, batches: str) -> dict[str, str]:
+    """The parts of the script that average the weights."""
+    averaging = setup.averaging
+    if averaging.kind == "none":
+        names = ("averaged", "average", "returned", "option", "trained", "saved")
+        return {**dict.fromkeys(names, ""), "judged": "model"}
+    utils = "torch.optim.swa_utils"
+    update = ["averaged.update_parameters(model)"]
+    if averaging.kind == "SWA":
+        update += [
+            "with torch.random.fork_rng(devices=[]):",
+            f"    torch.manual_seed({setup.seed})",
+            f"    {utils}.update_bn({batches}, averaged)",
+        ]
+    lines = [f"if epoch >= {averaging.start}:", *(f"    {line}" for line in update)]
+    how = f"multi_avg_fn={utils}.get_ema_multi_avg_fn({averaging.decay!r})"
+    how = how if averaging.kind == "EMA" else "avg_fn=None"
+    state = "{name: tensor.cpu() for name, tensor in averaged.module.state_dict().items()}"
+    return {
+        "averaged": f"    averaged = {utils}.AveragedModel(model, {how})\n",
+        "average": _indented(lines) if averaging.kind == "SWA" else "",
+        "judged": f"(averaged if epoch >= {averaging.start} else model)",
+        "returned": "    return averaged\n",
+        "option": '    options.add_argument("--averaged", help="write the averaged ones")\n',
+        "trained": "averaged = ",
+        "saved": f"    if chosen.averaged:\n        torch.save({state}, chosen.averaged)\n",
+    }
 
 
 def _stopping(setup: TrainingSetup, dataset: Dataset) -> str:

@@ -149,6 +149,15 @@ class Stopping(Struct, frozen=True, forbid_unknown_fields=True):
     min_delta: float = 0.0
 
 
+class Averaging(Struct, frozen=True, forbid_unknown_fields=True):
+    """A running average of the weights beside a run, from epoch `start` (0-based) on: "EMA" after
+    each step with `decay`, "SWA" after each epoch; none if `kind` is "none"."""
+
+    kind: Literal["none", "EMA", "SWA"] = "none"
+    decay: float = 0.999
+    start: int = 0
+
+
 Precision = Literal["float32", "bfloat16", "float16"]
 Decay = Literal["all", "weights"]
 
@@ -200,6 +209,7 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     groups: tuple[ParamGroup, ...] = ()
     decay: Decay = "all"
     stopping: Stopping = Stopping()
+    averaging: Averaging = Averaging()
 
 
 ADJUSTABLE = ("optimizer_params", "groups", "decay", "clip_norm", "clip_value", "stopping")

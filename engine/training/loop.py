@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import islice
 from math import ceil
 from time import perf_counter
@@ -27,6 +27,7 @@ from .figures.memory import cuda_bytes, rss_bytes
 from .figures.metrics import EpochTotals, Measured, Metrics
 from .figures.pace import Sampling
 from .objectives.objective import CatalogueObjective, Objective, Outcome
+from .optimization.averaging import AveragedWeights
 from .optimization.optimization import Optimization
 from .steps.training_step import TrainingStep, check_order
 from .watchpoints.holding import Holding
@@ -92,6 +93,12 @@ class TrainingLoop:
         self._modes = ExitStack()
         self._modes.enter_context(modes_kept(model))
         self.model.to(self.device)  # in place, so the optimizer keeps its parameters
+        kind = setup.averaging.kind
+        try:
+            self.averaged = AveragedWeights(setup.averaging, model) if kind != "none" else None
+        except LabError:
+            self.model.to(self._home)
+            raise
         self._optimization.groups.freeze(setup)
 
     @property
@@ -195,6 +202,8 @@ class TrainingLoop:
             self._check_gradients()
         self.is_in_step = False
         timing = (start, self._now()) if measured else None
+        if self.averaged is not None:
+            self.averaged.after_step(self.epoch)
         self.step += 1
         self.batch += len(batches)
         self._record(step.outcome, step.gradients if measured else [], rate, timing)
@@ -205,6 +214,8 @@ class TrainingLoop:
         metrics = self.objective.metrics
         of_epoch = metrics.figures()
         with modes_kept(self.model), metrics.aside():
+            if self.averaged is not None and self.averaged.after_epoch(self.epoch):
+                yield from self._norms_of_average(self.averaged)
             metrics.begin()
             totals = yield from self._validated()
             of_validation = metrics.figures()
@@ -213,9 +224,31 @@ class TrainingLoop:
         row = self.metrics.end_epoch(self.epoch, self.step, totals, of_epoch, of_validation)
         loss = row.validation_loss if totals.samples else row.train_loss
         self._optimization.end_epoch(loss)
-        self.best = with_epoch(self.best, row, self.setup.stopping, self.model)
+        with self._judged():
+            self.best = with_epoch(self.best, row, self.setup.stopping, self.model)
         if not self.is_over:
             yield
+
+    def _judged(self) -> AbstractContextManager[None]:
+        """In this context the model has the weights that are validated: the averaged ones, if there
+        are any yet."""
+        averaged = self.averaged
+        return averaged.in_use() if averaged is not None and averaged.has_begun else nullcontext()
+
+    def _norms_of_average(self, averaged: AveragedWeights) -> Iterator[None]:
+        """Compute the statistics of BatchNorm of the averaged weights over the training set, as
+        torch's update_bn. Yields after every batch."""
+        random = RandomStream(self.setup.seed, self.device, self.objective.generators)
+        with random:
+            batches = self.objective.batches(self.epoch, 0)
+        with averaged.norms_reset():
+            while True:
+                with random, torch.no_grad(), self._optimization.autocast, averaged.in_use():
+                    if (batch := next(batches, None)) is None:
+                        return
+                    self.model.train()
+                    self.objective.outcome(batch)
+                yield
 
     @property
     def stopped_early(self) -> bool:
@@ -235,7 +268,7 @@ class TrainingLoop:
         while True:
             if self.model.training:
                 self.model.eval()
-            with random, torch.no_grad(), self._optimization.autocast:
+            with random, torch.no_grad(), self._optimization.autocast, self._judged():
                 batch = next(batches, None)
                 if batch is None:
                     return totals
@@ -261,6 +294,8 @@ class TrainingLoop:
         self._optimization.groups.thaw()
         if self.device != self._home:
             self.model.to(self._home)
+            if self.averaged is not None:
+                self.averaged.to(self._home)
 
     # -- figures ---------------------------------------------------------------------------------
 
@@ -333,6 +368,7 @@ class TrainingLoop:
             gradients=self._gradients(),
             marks=self.marks.all,
             best=self.best,
+            averaged={} if self.averaged is None else self.averaged.state(),
             **self._optimization.state(),
         )
 
@@ -361,5 +397,7 @@ class TrainingLoop:
         self.epoch_rng = saved.epoch_rng
         self.marks.restore(saved.marks)
         self.best = saved.best
+        if self.averaged is not None:
+            self.averaged.restore(saved.averaged)
         self.metrics.restore(saved.history, saved.epoch_rows, saved.totals)
         self.objective.metrics.restore(saved.metrics)

@@ -281,10 +281,16 @@ class TrainingRun:
         """Load other weights of this run, which has ended, into its model; returns words for them.
         Raises LabError if the run has none."""
         model, best = self.loop.model, self.loop.best
+        averaged = self.loop.averaged
+        if which == "averaged" and (averaged is None or not averaged.has_begun):
+            raise LabError("The run has averaged no weights.", hint="Choose an averaging first.")
         if which == "best" and best is None:
             raise LabError("The run has no best epoch.", hint="It must end one epoch at least.")
         if self._last is None:
             self._last = {n: t.detach().clone() for n, t in model.state_dict().items()}
+        if which == "averaged" and averaged is not None:
+            model.load_state_dict(averaged.weights)
+            return f"The model has the averaged weights ({self.loop.setup.averaging.kind})."
         if which == "last" or best is None:
             model.load_state_dict(self._last)
             return f"The model has the weights with which the run ended, at step {self.step:,}."
@@ -364,6 +370,7 @@ class TrainingRun:
             marks=loop.marks.all,
             best=loop.best and BestSoFar(loop.best.figure, loop.best.epoch, loop.best.value),
             stopped_early=loop.stopped_early,
+            averaged=loop.averaged is not None and loop.averaged.has_begun,
             guess_accuracy=loop.objective.guess_accuracy,
             validation_samples=loop.objective.validation_samples,
             step_numbers=self._step_numbers(state),

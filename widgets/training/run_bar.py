@@ -115,6 +115,14 @@ class RunBar(QFrame):
 
         self.best = make.button("best_button", "", "mdi6.star-outline", self._choose_weights_of)
 
+        self.averaged = make.button(
+            "averaged_button",
+            "Averaged weights",
+            "mdi6.sigma",
+            lambda: self.weights_requested.emit("averaged"),
+            tip="Load the averaged weights: what the validation of this run is of",
+        )
+
         self._progress = make.named(QProgressBar(), "train_progress", "Progress of the run")
         self._progress.setTextVisible(False)
         self._progress.setFixedHeight(GRID)
@@ -137,6 +145,7 @@ class RunBar(QFrame):
             self.stop,
             self.resume,
             self.best,
+            self.averaged,
             self.export,
         )
         self.parameters = make.tool_button(
@@ -207,6 +216,8 @@ class RunBar(QFrame):
         beaten = best is not None and self._last is not None and best.epoch < self._last.epoch
         can_load = self._engine == "ready" and not (self._cut_off or self._other)
         self.best.setVisible(can_load and ended and beaten)
+        offered = self._engine == "ready" and ended and not self._cut_off
+        self.averaged.setVisible(offered and run is not None and run.averaged)
         self.best.setText("Last weights" if self._has_best else "Best weights")
         self.best.setAccessibleName(self.best.text())
         if self._has_best:

@@ -77,12 +77,12 @@ class AdjustTrainingCommand(Command, frozen=True, kw_only=True):
     training: TrainingSetup
 
 
-WhichWeights = Literal["best", "last"]
+WhichWeights = Literal["best", "averaged", "last"]
 
 
 class ChooseWeightsCommand(Command, frozen=True, kw_only=True):
-    """Load weights of the last run, which has ended, into its model: those of its best epoch, or
-    those that it ended with -> WeightsSnapshot."""
+    """Load weights of the last run, which has ended, into its model: those of its best epoch,
+    the averaged ones, or those that it ended with -> WeightsSnapshot."""
 
     handler = "training.weights:choose_weights"
     which: WhichWeights

@@ -156,7 +156,8 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     checkpoint, `checkpoint_step` its step; a warning says that one could not be written.
     `guess_accuracy` is the validation accuracy of always guessing the most frequent class of the
     `validation_samples`; NaN without any. `best` is the best epoch so far, whose weights are kept;
-    `stopped_early`: it has not become better for long enough.
+    `stopped_early`: it has not become better for long enough; `averaged`: there
+    are averaged weights, and the validation is of these.
 
     A paused run that is in the middle of a step, or has run its last one by hand, has the numbers
     of that `step_numbers`; `is_in_step` says whether some of its phases are still to come. `hold`
@@ -171,6 +172,7 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     validation_samples: int = 0
     best: BestSoFar | None = None
     stopped_early: bool = False
+    averaged: bool = False
     step_numbers: StepNumbers | None = None
     is_in_step: bool = False
     hold: Hold | None = None

@@ -23,7 +23,7 @@ FORMAT = 4
 Number = int | float
 _MAX_INT = 2**63 - 1
 _MAX_NAME_CHARS = 200
-_LATER = {"gradients": {}, "marks": [], "best": None}
+_LATER = {"gradients": {}, "marks": [], "best": None, "averaged": {}}
 """Fields that the first files of this format do not have."""
 _COUNTS = ("epoch", "batch", "step")
 
@@ -59,6 +59,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     metrics: MetricStates = MetricStates({}, [])
     marks: tuple[RunMark, ...] = ()
     best: BestEpoch | None = None
+    averaged: dict[str, Tensor] = {}
 
 
 class FieldProblem(ValueError):
@@ -111,6 +112,7 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
         metrics=_metrics(fields["metrics"]),
         marks=_marks(fields["marks"]),
         best=_best(fields["best"]),
+        averaged=_tensors(fields["averaged"], "averaged"),
     )
 
 

@@ -12,7 +12,11 @@ from ...project.subject import FileSubject, Subject, title
 from .checkpoint_fields import Checkpoint
 
 _OF_DATA = {"data": "data set", "batch_size": "batch size", "seed": "seed"}
-_OF_STEPS = {"accumulate": "number of batches a step", "precision": "precision"}
+_OF_STEPS = {
+    "accumulate": "number of batches a step",
+    "precision": "precision",
+    "averaging": "averaging of weights",
+}
 _OF_OPTIMIZER = {"optimizer": "optimizer", "schedule": "schedule of the learning rate"}
 
 

@@ -26,11 +26,12 @@ class KeptStates:
     def add(self, state: Checkpoint) -> None:
         """Keep a copy of a state, on the CPU. One of the same step is replaced, later ones go."""
         best = {} if state.best is None else state.best.weights
-        size = _bytes([state.model, state.optimizer, state.gradients, state.metrics.values, best])
+        parts = [state.model, state.optimizer, state.gradients, state.averaged, best]
+        size = _bytes([*parts, state.metrics.values])
         self._states = [kept for kept in self._states if kept.step < state.step]
         if 2 * size > MAX_BYTES:  # before it is copied
             return
-        copied = ("model", "optimizer", "rng", "gradients")
+        copied = ("model", "optimizer", "rng", "gradients", "averaged")
         copies = {name: _copied(getattr(state, name)) for name in copied}
         copy = msgspec.structs.replace(state, **copies, epoch_rng=_copied(state.epoch_rng))
         self._states.append(copy)

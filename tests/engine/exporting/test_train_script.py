@@ -16,6 +16,7 @@ from engine.handlers.exporting import example_inputs
 from engine.models.check import check
 from engine.models.live import LiveModel
 from engine.project.document import (
+    Averaging,
     DataSetup,
     Loading,
     ParamGroup,
@@ -128,6 +129,8 @@ MOONS = replace(
                                "step")}, "lambda step: 1 / sqrt(1 + step)"),
         ({"schedule": Schedule("lr_scheduler.CosineAnnealingLR", {}, "step", warmup=3)},
          "T_max=5"),
+        ({"averaging": Averaging("EMA", 0.9)}, "get_ema_multi_avg_fn(0.9)"),
+        ({"averaging": Averaging("SWA", start=1), "epochs": 3}, "update_bn("),
         ({"data": DataSetup("digits", {}, 0.5)}, ""),
         ({"order": ("forward", "loss", "backward", "step"), "accumulate": 2, "clip_norm": 0.5},
          "while of_step"),

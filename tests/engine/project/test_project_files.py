@@ -193,7 +193,8 @@ def test_a_small_project_word_for_word():
     "loss_params": {},
     "groups": [],
     "decay": "all",
-    "stopping": {"figure": "validation loss", "patience": 0, "min_delta": 0.0}
+    "stopping": {"figure": "validation loss", "patience": 0, "min_delta": 0.0},
+    "averaging": {"kind": "none", "decay": 0.999, "start": 0}
   },
   "cells": [],
   "subject": {"type": "canvas"},

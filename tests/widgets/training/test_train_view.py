@@ -1033,3 +1033,15 @@ def test_best_weights_are_not_offered_if_the_last_epoch_was_the_best(view: Train
     best = BestSoFar("validation accuracy", 3, 0.85)
     view.show_training(snapshot("stopped", best=best, epoch_rows=ROWS))
     assert not view.bar.best.isVisible()
+
+
+def test_averaged_weights_are_offered_after_a_run_that_has_some(view: TrainView) -> None:
+    asked = []
+    view.bar.weights_requested.connect(asked.append)
+    view.show_training(snapshot("running", averaged=True))
+    assert not view.bar.averaged.isVisible()
+    view.show_training(snapshot("finished", averaged=True))
+    view.bar.averaged.click()
+    assert asked == ["averaged"]
+    view.show_training(snapshot("finished"))
+    assert not view.bar.averaged.isVisible()

@@ -17,7 +17,7 @@ from engine.project.document import (
     TrainingSetup,
     replace,
 )
-from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP, MAX_PATIENCE, MAX_WARMUP
+from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP, MAX_EPOCHS, MAX_PATIENCE, MAX_WARMUP
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
@@ -127,6 +127,33 @@ _STOPPING = (
         " data, that of training is taken.",
     ),
 )
+_AVERAGING = (
+    Param(
+        "kind",
+        "choice",
+        _DEFAULT.averaging.kind,
+        choices=("none", "EMA", "SWA"),
+        doc="A running average of the weights beside the run (torch.optim.swa_utils): EMA after"
+        " each step, SWA after each epoch. It is validated in place of the last weights; after the run,"
+        " Averaged weights loads it.",
+    ),
+    Param(
+        "decay",
+        "float",
+        _DEFAULT.averaging.decay,
+        minimum=0.0,
+        maximum=1.0,
+        doc="EMA: the share of the average that each step keeps.",
+    ),
+    Param(
+        "start",
+        "int",
+        _DEFAULT.averaging.start,
+        minimum=0,
+        maximum=MAX_EPOCHS,
+        doc="Epochs before averaging begins.",
+    ),
+)
 _BY_STEPS = ("lr_scheduler.OneCycleLR", "lr_scheduler.CyclicLR")
 """Schedulers that are made for a step after each batch."""
 
@@ -173,13 +200,18 @@ class StepForm(QWidget):
         stop.setBuddy(self._stop_form)
         self.rates = RateCurve()
         rate = (title, self._scheduler, self._schedule_form, self.rates)
-        parts = (*rate, self._form, self.groups, stop, self._stop_form)
+        average = make.label("averaged weights")
+        self._average_form = make.named(ParamForm(), "setup_average_form")
+        average.setBuddy(self._average_form)
+        stopping = (stop, self._stop_form, average, self._average_form)
+        parts = (*rate, self._form, self.groups, *stopping)
         make.column(*parts, on=self._body, gap=GRID // 2)
         make.column(self._more, self._body, on=self, gap=GRID // 2)
         self._scheduler.activated.connect(lambda: self._choose(self._scheduler.currentData()))
         self._schedule_form.value_edited.connect(self._edit_schedule)
         self._form.value_edited.connect(self._edit_step)
         self._stop_form.value_edited.connect(self._edit_stopping)
+        self._average_form.value_edited.connect(self._edit_averaging)
         self.show_setup(_DEFAULT)
         self._fold(False)
 
@@ -200,6 +232,9 @@ class StepForm(QWidget):
         self._stop_form.show_params(_STOPPING, stopping)
         differs = schedule != _DEFAULT.schedule or bool(setup.groups)
         differs = differs or setup.stopping != _DEFAULT.stopping
+        averaging = {param.name: getattr(setup.averaging, param.name) for param in _AVERAGING}
+        self._average_form.show_params(_AVERAGING, averaging)
+        differs = differs or setup.averaging != _DEFAULT.averaging
         if differs or any(p.default != values[p.name] for p in _STEP):
             self._more.setChecked(True)
 
@@ -232,6 +267,10 @@ class StepForm(QWidget):
     def _edit_stopping(self, name: str, value: ParamValue) -> None:
         stopping = replace(self._setup.stopping, **{name: value})
         self.setup_edited.emit(replace(self._setup, stopping=stopping), set_text(name, value))
+
+    def _edit_averaging(self, name: str, value: ParamValue) -> None:
+        averaging = replace(self._setup.averaging, **{name: value})
+        self.setup_edited.emit(replace(self._setup, averaging=averaging), set_text(name, value))
 
     def _edit_step(self, name: str, value: ParamValue) -> None:
         self.setup_edited.emit(replace(self._setup, **{name: value}), set_text(name, value))

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QToolButton
 
 from engine.project import edits
 from engine.project.catalogue import schedulers
-from engine.project.document import Project, Schedule, Stopping, TrainingSetup, replace
+from engine.project.document import Averaging, Project, Schedule, Stopping, TrainingSetup, replace
 from widgets.fields import TextField
 from widgets.forms import ParamForm
 from widgets.training.settings.step_form import StepForm
@@ -132,3 +132,13 @@ def test_a_warm_up_before_a_cosine_is_one_choice(form: StepForm, qtbot) -> None:
     assert form.rates.isVisible()
     type_into(form, qtbot, "setup_schedule_form", "warmup", "7")
     assert form.told[-1][0] == replace(setup, schedule=replace(schedule, warmup=7))
+
+
+def test_averaging_is_edited(form: StepForm, qtbot) -> None:
+    setup = TrainingSetup(averaging=Averaging("EMA"))
+    form.show_setup(setup)
+    type_into(form, qtbot, "setup_average_form", "decay", "0.5")
+    assert form.told == [
+        (TrainingSetup(averaging=Averaging("EMA", 0.5)), "Set decay to 0.5"),
+    ]
+    assert edits.set_training(Project(), form.told[0][0]).training == form.told[0][0]

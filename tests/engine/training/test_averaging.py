@@ -1,0 +1,138 @@
+"""Averaged weights against torch.optim.swa_utils in loops of plain torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, update_bn
+
+from engine.datasets.load import load_dataset
+from engine.errors import LabError
+from engine.project.document import Averaging, DataSetup, TrainingSetup, replace
+from engine.training.checkpoints import checkpoint_files
+from engine.training.loop import TrainingLoop
+from engine.training.run import TrainingRun
+
+SETUP = TrainingSetup(
+    data=DataSetup("moons", {"samples": 100}),
+    optimizer="optim.SGD",
+    optimizer_params={"lr": 0.5, "momentum": 0.9},
+    batch_size=32,
+    epochs=4,
+    seed=7,
+)
+EMA = replace(SETUP, averaging=Averaging("EMA", 0.8, 1))
+SWA = replace(SETUP, averaging=Averaging("SWA", start=1))
+
+
+def mlp() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(
+        nn.Linear(2, 16), nn.Dropout(0.3), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 2)
+    )
+
+
+def plain(setup: TrainingSetup) -> tuple[nn.Module, nn.Module, list[float]]:
+    """The model, its average, and the validation losses, by hand."""
+    model = mlp()
+    is_ema, start = setup.averaging.kind == "EMA", setup.averaging.start
+    average = get_ema_multi_avg_fn(setup.averaging.decay) if is_ema else None
+    averaged = AveragedModel(model, multi_avg_fn=average)
+    dataset = load_dataset(setup.data)
+    optimizer = torch.optim.SGD(model.parameters(), **setup.optimizer_params)
+    torch.manual_seed(setup.seed)
+    losses = []
+    for epoch in range(setup.epochs):
+        model.train()
+        batches = [dataset.train_batch(i, 32, setup.seed, epoch) for i in range(3)]
+        for x, y in batches:
+            optimizer.zero_grad()
+            cross_entropy(model(x), y).backward()
+            optimizer.step()
+            if is_ema and epoch >= start:
+                averaged.update_parameters(model)
+        if not is_ema and epoch >= start:
+            averaged.update_parameters(model)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(setup.seed)
+                update_bn(batches, averaged)
+        judged = (averaged if epoch >= start else model).eval()
+        with torch.no_grad():
+            losses.append(cross_entropy(judged(dataset.x_val), dataset.y_val).item())
+    return model, averaged.module, losses
+
+
+def finish(loop: TrainingLoop) -> TrainingLoop:
+    for _ in loop.steps():
+        pass
+    loop.close()
+    return loop
+
+
+def check_same(found: dict, expected: dict) -> None:
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert torch.equal(found[name], tensor), name
+
+
+@pytest.mark.parametrize("setup", [EMA, SWA])
+def test_the_average_is_torchs_and_it_is_validated(setup: TrainingSetup) -> None:
+    model, averaged, losses = plain(setup)
+    loop = finish(TrainingLoop(mlp(), setup))
+    check_same(loop.model.state_dict(), model.state_dict())
+    assert loop.averaged is not None
+    check_same(loop.averaged.weights, averaged.state_dict())
+    found = [row.validation_loss for row in loop.metrics.epochs]
+    assert found == pytest.approx(losses, rel=1e-6)
+    if loop.best is not None and loop.best.epoch == 4:
+        check_same(loop.best.weights, averaged.state_dict())
+    check_same(finish(TrainingLoop(mlp(), SETUP)).model.state_dict(), model.state_dict())
+
+
+@pytest.mark.parametrize("setup", [EMA, SWA])
+@pytest.mark.parametrize("pieces", [2, 7, 8, 9, 10, 11, 12, 13])
+def test_a_resumed_run_has_the_same_average(setup: TrainingSetup, pieces: int) -> None:
+    straight = finish(TrainingLoop(mlp(), setup))
+    killed = TrainingLoop(mlp(), setup)
+    steps = killed.steps()
+    for _ in range(pieces):
+        next(steps)
+    path = checkpoint_files.save(killed.checkpoint("run"))
+    steps.close()
+    resumed = TrainingLoop(mlp(), setup)
+    resumed.restore(checkpoint_files.load(path))
+    finish(resumed)
+    assert resumed.averaged is not None and straight.averaged is not None
+    check_same(resumed.model.state_dict(), straight.model.state_dict())
+    check_same(resumed.averaged.weights, straight.averaged.weights)
+
+
+def test_the_averaged_weights_are_loaded_after_the_run() -> None:
+    run = TrainingRun(TrainingLoop(mlp(), EMA))
+    with pytest.raises(LabError, match="averaged no weights"):
+        run.choose_weights("averaged")
+    for _ in run.steps():
+        pass
+    run.close()
+    assert run.snapshot("finished").averaged
+    last = {name: tensor.clone() for name, tensor in run.loop.model.state_dict().items()}
+    assert "EMA" in run.choose_weights("averaged")
+    check_same(run.loop.model.state_dict(), plain(EMA)[1].state_dict())
+    run.choose_weights("last")
+    check_same(run.loop.model.state_dict(), last)
+
+
+def test_a_model_that_cannot_be_copied_is_told() -> None:
+    model = mlp()
+    model.lock = (step for step in range(3))  # a generator cannot be copied
+    with pytest.raises(LabError, match="cannot be copied to average"):
+        TrainingLoop(model, EMA)
+    finish(TrainingLoop(model, SETUP))
+
+
+def test_averaging_does_not_change_on_the_way() -> None:
+    saved = TrainingLoop(mlp(), SETUP).checkpoint("run")
+    with pytest.raises(LabError, match="another averaging of weights"):
+        TrainingLoop(mlp(), EMA).restore(saved)
