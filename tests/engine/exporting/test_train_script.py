@@ -56,6 +56,22 @@ def run(path: Path, capsys) -> tuple[dict, list[list[float]]]:
     return torch.load(out, weights_only=True), losses
 
 
+def test_the_script_writes_the_averaged_weights(tmp_path: Path) -> None:
+    project = replace(MOONS, training=replace(MOONS.training, averaging=Averaging("EMA", 0.9)))
+    path, out = tmp_path / "train.py", tmp_path / "averaged.pt"
+    live = written(project, path)
+    run_script(path, "--averaged", str(out))
+    loop = TrainingLoop(live.module, project.training)
+    for _ in loop.steps():
+        pass
+    loop.close()
+    assert loop.averaged is not None
+    state = torch.load(out, weights_only=True)
+    assert state.keys() == loop.averaged.weights.keys()
+    for name, tensor in loop.averaged.weights.items():
+        assert torch.equal(tensor, state[name]), name
+
+
 def check_same(project: Project, tmp_path: Path, capsys) -> str:
     path = tmp_path / "train.py"
     live = written(project, path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -34,14 +36,14 @@ def mlp() -> nn.Module:
     )
 
 
-def plain(setup: TrainingSetup) -> tuple[nn.Module, nn.Module, list[float]]:
+def plain(setup: TrainingSetup) -> tuple[nn.Module, Any, list[float]]:
     """The model, its average, and the validation losses, by hand."""
     model = mlp()
     is_ema, start = setup.averaging.kind == "EMA", setup.averaging.start
     average = get_ema_multi_avg_fn(setup.averaging.decay) if is_ema else None
     averaged = AveragedModel(model, multi_avg_fn=average)
     dataset = load_dataset(setup.data)
-    optimizer = torch.optim.SGD(model.parameters(), **setup.optimizer_params)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
     torch.manual_seed(setup.seed)
     losses = []
     for epoch in range(setup.epochs):
@@ -125,7 +127,7 @@ def test_the_averaged_weights_are_loaded_after_the_run() -> None:
 
 
 def test_a_model_that_cannot_be_copied_is_told() -> None:
-    model = mlp()
+    model: Any = mlp()
     model.lock = (step for step in range(3))  # a generator cannot be copied
     with pytest.raises(LabError, match="cannot be copied to average"):
         TrainingLoop(model, EMA)

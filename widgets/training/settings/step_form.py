@@ -134,8 +134,8 @@ _AVERAGING = (
         _DEFAULT.averaging.kind,
         choices=("none", "EMA", "SWA"),
         doc="A running average of the weights beside the run (torch.optim.swa_utils): EMA after"
-        " each step, SWA after each epoch. It is validated in place of the last weights; after the run,"
-        " Averaged weights loads it.",
+        " each step, SWA after each epoch. It is validated in place of the last weights; after the"
+        " run, Averaged weights loads it.",
     ),
     Param(
         "decay",
