@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from sklearn.metrics import r2_score
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -63,8 +64,8 @@ def test_it_is_trained_bit_for_bit_and_exported(net, qapp, tmp_path):
     run = net.bench.newest(TrainingSnapshot)
     assert (run.state, run.step, run.total_steps) == ("finished", 20, 20)
     qapp.processEvents()  # the layout shows a new widget then
-    assert list(view.figures) == ["RMSE"] and view.figures["RMSE"].isVisible()
-    rmse = view.figures["RMSE"].tracks["validation"].raw
+    assert list(view.figures) == ["RMSE", "R2"] and view.figures["RMSE"].isVisible()
+    rmse, r2 = (view.figures[name].tracks["validation"].raw for name in ("RMSE", "R2"))
     net.export.export("pt", str(tmp_path / "net.pt"))
     net.bench.link.drain()
     assert net.bench.newest(ExportSnapshot).max_error == 0.0
@@ -84,8 +85,9 @@ def test_it_is_trained_bit_for_bit_and_exported(net, qapp, tmp_path):
     assert all(torch.equal(learnt[key], value) for key, value in model.state_dict().items())
     with torch.no_grad():
         x, y = names["held"]
-        last = nn.functional.mse_loss(model.eval()(x).squeeze(-1), y).sqrt().item()
-    assert float(rmse.y[-1]) == pytest.approx(last)
+        last = model.eval()(x).squeeze(-1)
+    assert float(rmse.y[-1]) == pytest.approx(nn.functional.mse_loss(last, y).sqrt().item())
+    assert float(r2.y[-1]) == pytest.approx(r2_score(y, last), rel=1e-5)
 
 
 def test_an_own_step_is_an_undo_step_and_names_its_figures(net):
@@ -113,7 +115,7 @@ def test_an_own_step_is_an_undo_step_and_names_its_figures(net):
     assert "F.mse_loss" in form(net).step.toPlainText()
     view.bar.train_requested.emit()
     net.bench.link.drain()
-    assert list(view.figures) == ["RMSE"]
+    assert list(view.figures) == ["RMSE", "R2"]
 
 
 def test_what_cannot_be_trained_is_told_in_place(net):
