@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject
 from app.presenters.train.train import TRAIN, TrainPresenter
 from app.selection.references import Module, Parameter
 from app.workbench import Workbench
-from engine.protocol import Hold, StepPhaseCommand
+from engine.protocol import Hold
 from widgets import make
 from widgets.training.train_view import TrainView
 
@@ -17,13 +17,9 @@ class HoldingPresenter(QObject):
         super().__init__(train)
         self._bench, self._view = bench, view
         bench.selection.views[view.hold] = TRAIN
-        view.strip.phase_requested.connect(self._run_phase)
+        view.strip.phase_requested.connect(lambda: train.step(by_phase=True))
         view.hold.part_wanted.connect(self._show_part)
         view.hold.divergence_wanted.connect(lambda: train.train(find_divergence=True))
-
-    def _run_phase(self) -> None:
-        if not self._bench.send(StepPhaseCommand()):
-            self._view.show_problem(self._bench.link.unsent)
 
     def _show_part(self, hold: Hold) -> None:
         """Choose the part that the hold is about, and offer the views that show it."""

@@ -35,6 +35,7 @@ from engine.protocol import (
     Snapshot,
     StepColumns,
     StepLineCommand,
+    StepPhaseCommand,
     StepTrainingCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -142,13 +143,15 @@ class TrainPresenter(QObject):
         else:
             self._pause()
 
-    def step(self) -> None:
-        """Run one optimizer step of the paused run, or the first one of a new run."""
+    def step(self, by_phase: bool = False) -> None:
+        """Run one optimizer step of the paused run, or the first one of a new run; of a run of
+        Train also only the next phase of it."""
         run = self._shown
         is_held = self._bench.store.held is not None
         if not is_held and (run is None or run.state != "paused"):
             self.train(paused=True)
-        self._send(StepTrainingCommand())
+        phase = by_phase and not is_held
+        self._send(StepPhaseCommand() if phase else StepTrainingCommand())
 
     def go_to(self, step: int) -> None:
         """Let the run that is paused or has ended go to a step of it. From there on it has the

@@ -50,6 +50,11 @@ def test_the_phases_of_a_step_by_hand_and_back_to_its_start(mlp) -> None:
         mlp.bench.link.drain()
         assert [strip.cells[phase].is_done for phase in PHASES] == [i < done for i in range(5)]
     assert (run_of(mlp).step, run_of(mlp).is_in_step) == (1, True)
+    mlp.bench.actions["train.back"].trigger()
+    mlp.bench.link.drain()
+    assert (run_of(mlp).step, run_of(mlp).is_in_step) == (1, False)
+    mlp.bench.actions["train.phase"].trigger()
+    mlp.bench.link.drain()
     assert "Paused inside step 2" in view(mlp).bar._result.text()
     view(mlp).bar.back.click()
     mlp.bench.link.drain()
