@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.commands.failures import BAD_ARGUMENTS, FAILED, CommandFailure
-from engine.project.limits import MAX_EPOCHS, MAX_SEED
+from engine.project.limits import MAX_EPOCHS, MAX_PROCESSES, MAX_SEED
 
 COMMANDS = {
     "tour": "drive the real window offscreen through the main job, and leave its pictures",
@@ -124,6 +124,11 @@ def _command_parser() -> argparse.ArgumentParser:
         "--script", metavar="FILE.py", type=Path,
         help="also write this training as a plain script; `python FILE.py --out WEIGHTS` gives the"
         " same weights",
+    )  # fmt: skip
+    train.add_argument(
+        "--nproc-per-node", metavar="N", type=_between(1, MAX_PROCESSES), default=1,
+        help="train by N processes of this machine: each has its rows of every batch (on cuda, and"
+        " its own GPU); the same as one process, but for dropout and BatchNorm (default: 1)",
     )  # fmt: skip
     begins = train.add_mutually_exclusive_group()
     begins.add_argument(
@@ -276,6 +281,7 @@ def _train(options: argparse.Namespace) -> None:
         options.begin_from or "weights",
         options.script,
         options.run_folder,
+        options.nproc_per_node,
     )
     is_resumed = options.begin_from == "checkpoint"
     if options.run_folder is not None and not is_resumed:

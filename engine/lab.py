@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from .subjects.canvas import Canvas
     from .subjects.state import SubjectState
     from .tensors.values.state import ValuesState
+    from .training.distributed.ranks import Ranks
 
 
 class Run(Protocol):
@@ -113,6 +114,8 @@ class Lab:
         self.run: Run | None = None
         self.is_training = False
         """Whether a run is going or paused: then the flags are meant for it."""
+        self.ranks: Ranks | None = None
+        """Those that this process trains with, if it is one of several."""
         self.attend: Callable[[], None] | None = None
         """Waits a moment for a command, and answers it inside the cell that runs. None where
         commands come only between cells."""

@@ -77,6 +77,7 @@ class TrainOptions:
     begin_from: BeginFrom = "weights"
     script: Path | None = None
     run: Path | None = None
+    processes: int = 1
 
     def applied_to(self, setup: TrainingSetup) -> TrainingSetup:
         chosen = {"epochs": self.epochs, "device": self.device, "seed": self.seed}
@@ -121,6 +122,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
                 subject=target.subject,
                 objective=target.objective,
                 folder=str(options.run.absolute()) if options.run else "",
+                processes=options.processes,
             )
             for snapshot in engine.ask(command):
                 show_output(snapshot)

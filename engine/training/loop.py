@@ -22,6 +22,7 @@ from .checkpoints.best_epoch import BestEpoch, is_over, with_epoch
 from .checkpoints.checkpoint_fields import Checkpoint
 from .checkpoints.checkpoint_match import check_change, check_match
 from .components.devices import find_device
+from .distributed.ranks import Ranks
 from .figures.marks import Marks
 from .figures.memory import cuda_bytes, rss_bytes
 from .figures.metrics import EpochTotals, Measured, Metrics
@@ -51,7 +52,7 @@ class TrainingLoop:
     `model` is any nn.Module. It is moved to the set-up's device; `close` moves it back. Without an
     `objective` it is trained on the set-up's data set, with the set-up's loss. `watch` adds figures
     to the rows of steps. `subject`, the canvas unless given, refers to the model in
-    checkpoints.
+    checkpoints. One of several `ranks` has their `RowsObjective`.
 
     `step` is the number of optimizer steps done; `epoch` and `batch` (0-based) are those of the
     next batch. `current` is the newest step; `is_in_step` says whether some of its phases are still
@@ -67,6 +68,7 @@ class TrainingLoop:
         objective: Objective | None = None,
         watch: Watch | None = None,
         subject: Subject | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         for name in ("batch_size", "epochs", "accumulate"):
             if (value := getattr(setup, name)) < 1:
@@ -74,14 +76,16 @@ class TrainingLoop:
         check_order(setup)
         self.setup = setup
         self.model = model
-        self.device = find_device(setup.device)
+        self._ranks = ranks
+        self.device = find_device(setup.device) if ranks is None else ranks.device
         self.objective = objective or CatalogueObjective(model, setup)
         self._optimization = Optimization(setup, model, self.device, self.total_steps)
         self.objective.to(self.device)
         self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
         self.watch, self.subject = watch, subject or CanvasSubject()
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
-        self.holding = Holding(setup.hold, model, self.random)
+        limits = setup.hold if ranks is None else HoldWhen()  # the others would wait
+        self.holding = Holding(limits, model, self.random)
         self.metrics = Metrics()
         self.marks = Marks()
         self.best: BestEpoch | None = None
@@ -93,6 +97,8 @@ class TrainingLoop:
         self._modes = ExitStack()
         self._modes.enter_context(modes_kept(model))
         self.model.to(self.device)  # in place, so the optimizer keeps its parameters
+        if ranks is not None:
+            ranks.begin(model, setup)
         kind = setup.averaging.kind
         try:
             self.averaged = AveragedWeights(setup.averaging, model) if kind != "none" else None
@@ -190,6 +196,7 @@ class TrainingLoop:
             measured or self.by_hand,
             self.by_hand,
             lets_diverge=self.holding.looks_for_divergence,
+            ranks=self._ranks,
         )
         self.is_in_step = True
         for _ in self.holding.phases(step) if self.holding.looks else step.phases():

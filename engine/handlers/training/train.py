@@ -36,6 +36,7 @@ from ...training.run import TrainingRun
 from ..console import output_of
 from ..holding import steps_held
 from ..subjects import find_subject, forget_weights, objective_of
+from .ranks import begin_as_rank, train_on_ranks
 from .repeating import again, last_run, where_it_diverged
 from .run_script import script_writer
 
@@ -96,6 +97,9 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     LabError before the first snapshot if the model, the set-up or the checkpoint cannot be trained
     with.
     """
+    if command.processes > 1:
+        yield from train_on_ranks(lab, command)
+        return
     try:
         yield from _trained(lab, command)
     finally:
@@ -117,8 +121,12 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     elif command.to_step is not None:
         run = again(lab, subject.module, command, objective)
     else:
-        watch, writer = lab.subjects.watching, _writer(command, resume)
-        loop = TrainingLoop(subject.module, command.training, objective, watch, command.subject)
+        watch, writer, ranks = lab.subjects.watching, _writer(command, resume), lab.ranks
+        if ranks is not None:
+            objective = begin_as_rank(ranks, subject.module, objective, command)
+        loop = TrainingLoop(
+            subject.module, command.training, objective, watch, command.subject, ranks
+        )
         run = TrainingRun(loop, resume, command.checkpoint, writer)
         if code and resume is None:
             writer.also = script_writer(command.model, command.training, code, subject.module)
@@ -129,7 +137,8 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         lab.emit(FindingSnapshot(finding=finding, run=lab.run.id))
 
     is_code = isinstance(subject, CodeModel)
-    first = FirstSteps(subject.module, tell) if is_code and not _repeats(command) else None
+    advises = is_code and lab.ranks is None and not _repeats(command)
+    first = FirstSteps(subject.module, tell) if advises else None
     with output_of(lab).redirected() if is_code else nullcontext():
         state = yield from _driven(lab, run, is_code, first)
         if run.failure is not None and run.loop.setup.hold.not_finite and run.can_find_divergence:

@@ -20,7 +20,7 @@ RMSE = "RMSE"
 """A figure of this name is the root of a mean of squares, also over an epoch."""
 PERPLEXITY = "perplexity"
 """A figure of this name is e to the power of a mean, also over an epoch."""
-_MEANS = {RMSE: (Tensor.square, Tensor.sqrt), PERPLEXITY: (Tensor.log, Tensor.exp)}
+FIGURE_MEANS = {RMSE: (Tensor.square, Tensor.sqrt), PERPLEXITY: (Tensor.log, Tensor.exp)}
 R2 = "R2"
 SHUFFLED_BYTES = 1 << 26
 """The samples of a larger set are not copied for an epoch."""
@@ -53,9 +53,9 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
         """Over the batches that have the figure."""
         having = [outcome for outcome in outcomes if name in outcome.figures]
         figures = [outcome.figures[name] for outcome in having]
-        if name not in _MEANS:
+        if name not in FIGURE_MEANS:
             return mean(figures, having)
-        into, back = _MEANS[name]
+        into, back = FIGURE_MEANS[name]
         return back(mean((into(figure) for figure in figures), having))
 
     scores = [outcome.scores for outcome in outcomes if outcome.scores is not None]

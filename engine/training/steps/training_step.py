@@ -15,6 +15,7 @@ from ...errors import LabError
 from ...project.document import TrainingSetup
 from ...project.steps.order import PHASES, Phase, split_order
 from ...protocol import StepNumbers
+from ..distributed.ranks import Ranks
 from ..figures.metrics import Diverged
 from ..objectives.batches import tensors_in
 from ..objectives.objective import Objective, Outcome, joined
@@ -43,6 +44,7 @@ class TrainingStep:
     `phases` runs it. With `measured`, `gradients` has tensors whose norm is that of the gradients
     that the update uses, before clipping. With `detailed`, the length of the update is measured.
     A loss that is not finite raises Diverged before it reaches a weight, unless `lets_diverge`.
+    `ranks` are those that train together: they share gradients and figures before the update.
     """
 
     def __init__(
@@ -55,7 +57,9 @@ class TrainingStep:
         measured: bool,
         detailed: bool = False,
         lets_diverge: bool = False,
+        ranks: Ranks | None = None,
     ) -> None:
+        self._ranks = ranks
         self.number, self.batches, self.setup = number, batches, setup
         self.optimization, self._objective = optimization, objective
         self._measured, self._detailed, self._lets_diverge = measured, detailed, lets_diverge
@@ -115,9 +119,13 @@ class TrainingStep:
         loss = self.loss
         if self.setup.accumulate > 1:
             loss = loss / self.setup.accumulate
+        if self._ranks is not None:
+            loss = loss * self._batch.share
         self.optimization.autocast.scaled(loss).backward()
 
     def _step(self) -> None:
+        if self._ranks is not None:
+            self.outcomes = [self._ranks.share(self.number, self.outcomes)]
         self.gradients = self._kept_apart(self.optimization.clip(self._measured))
         self._update()
 
@@ -164,7 +172,7 @@ class TrainingStep:
 
         On CUDA this would wait for the device at every step, so there only `flush` checks.
         """
-        if self._lets_diverge or loss.device.type == "cuda":
+        if self._lets_diverge or self._ranks is not None or loss.device.type == "cuda":
             return
         if not isfinite(value := loss.item()):
             raise Diverged(self.number, value)

@@ -1,0 +1,144 @@
+"""`python -m engine.ranks.rank JOB`: one rank of a run, in the environment that torchrun sets.
+
+Rank 0 trains as an engine does, and writes the run's folder; its snapshots go to the engine that
+started the ranks. The others follow it. What a rank prints goes to `rank-N.log` beside the job.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Client
+from pathlib import Path
+
+import msgspec
+import torch
+from torch.distributed.elastic.multiprocessing.errors import record
+
+from ..devices import usable_cores
+from ..errors import LabError
+from ..handlers.training.ranks import follow
+from ..project.document import TrainingSetup
+from ..protocol import (
+    ErrorSnapshot,
+    OutputSnapshot,
+    Snapshot,
+    StopSignal,
+    TrainCommand,
+    TrainingSnapshot,
+    decode_command,
+    decode_message,
+    encode_snapshot_or_error,
+)
+from ..session import Session
+from ..training.components.devices import find_device
+from ..training.distributed.launch import LOST, Job
+from ..training.distributed.ranks import RankLost, Ranks
+
+FAILED = 1
+
+
+@record
+def main(path: str) -> int:
+    """Train; returns the exit code. What a rank raises is told by torch's launcher."""
+    job_file = Path(path)
+    job = msgspec.json.decode(job_file.read_bytes(), type=Job)
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    _print_to(job_file.with_name(f"rank-{rank}.log"))
+    local, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    torch.set_num_threads(max(1, usable_cores() // local_size))
+    link = _Link(job if rank == 0 else None)
+    session = Session(link.send)
+    for command in map(decode_command, job.files):
+        session.handle(command)
+        if link.has_failed:
+            return FAILED
+    command = decode_command(job.train)
+    assert isinstance(command, TrainCommand)
+    try:
+        ranks = session.lab.ranks = Ranks.join(rank, size, _device(command.training, local))
+        if rank:
+            follow(session.lab, command)
+            return 0
+        session.handle(command)
+        link.listen(session.lab.control.stop)
+        while session.advance():
+            pass
+        if link.has_failed:
+            return LOST if ranks.is_lost else FAILED
+        ranks.end()
+        return 0
+    except RankLost:
+        print("Another rank has ended.", flush=True)
+        return LOST
+
+
+def _device(setup: TrainingSetup, local_rank: int) -> torch.device:
+    """The CPU, or the local rank's own GPU. Raises LabError if there is none."""
+    kind = setup.device.split(":")[0]
+    if kind == "cuda":
+        return find_device(f"cuda:{local_rank}")
+    if kind != "cpu":
+        raise LabError(
+            f"Several processes cannot train on {setup.device}.", hint="Choose cpu or cuda."
+        )
+    return find_device("cpu")
+
+
+class _Link:
+    """Rank 0's connection to the engine that started the ranks: if the engine ends, so does this
+    process. Another rank only prints."""
+
+    def __init__(self, job: Job | None) -> None:
+        self._connection = Client(job.address, authkey=job.key) if job else None
+        self.has_failed = False
+
+    def send(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, OutputSnapshot):
+            print(snapshot.text, end="", flush=True)
+        elif isinstance(snapshot, ErrorSnapshot):
+            print(f"{snapshot.error.type}: {snapshot.error.message}", flush=True)
+            self.has_failed = True
+        elif isinstance(snapshot, TrainingSnapshot):
+            self.has_failed = snapshot.state == "failed"
+        if self._connection is not None:
+            self._connection.send_bytes(encode_snapshot_or_error(snapshot))
+
+    def listen(self, stop: threading.Event) -> None:
+        """Set `stop` when the engine says so."""
+        threading.Thread(target=self._read, args=(stop,), name="link", daemon=True).start()
+
+    def _read(self, stop: threading.Event) -> None:
+        assert self._connection is not None
+        while True:
+            try:
+                message = decode_message(self._connection.recv_bytes())
+            except (EOFError, OSError):
+                os._exit(FAILED)  # the engine has gone
+            if isinstance(message, StopSignal):
+                stop.set()
+
+
+def _print_to(path: Path) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for standard in (1, 2):
+        os.dup2(descriptor, standard)
+    os.close(descriptor)
+
+
+def run(path: str) -> None:
+    """`main`, and the end of this process."""
+    code = FAILED
+    try:
+        code = main(path) or 0
+    except Exception:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # gloo's threads may abort a process that ends step by step
+
+
+if __name__ == "__main__":
+    run(sys.argv[1])

@@ -1,0 +1,115 @@
+"""A rank's rows of every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import LabError
+from ..figures.metrics import ACCURACY
+from ..objectives.batches import samples_in
+from ..objectives.objective import Objective, Outcome
+from .ranks import Ranks
+
+
+class Rows(NamedTuple):
+    """Rows r, r + N, r + 2 N, ... of a batch for rank r of N: `share` is how large a part they are
+    of the batch. A rank that would have none gets the first row, with share 0. `seed` is that of
+    what the model draws on them."""
+
+    batch: Any
+    share: float
+    seed: int
+
+
+class RowsObjective:
+    """The objective of one rank: of each batch of another objective, the rank's rows. The loss must
+    be a mean over the rows, or a sum of such means.
+
+    What the model draws (dropout) comes from a seed for the step and the rank, so that a run goes
+    on alike with nothing but the state of rank 0. Validation is not divided: each rank has the same
+    model and gets the same figures. Metrics that are objects count the rows of their own rank.
+    """
+
+    def __init__(self, whole: Objective, ranks: Ranks, model: nn.Module, seed: int) -> None:
+        self._whole, self._ranks, self._model, self._seed = whole, ranks, model, seed
+        self.metrics, self.generators = whole.metrics, whole.generators
+        self.validation_samples = whole.validation_samples
+        self.guess_accuracy = whole.guess_accuracy
+
+    @property
+    def batches_per_epoch(self) -> int | None:
+        return self._whole.batches_per_epoch
+
+    def to(self, device: torch.device) -> None:
+        self._whole.to(device)
+
+    def batches(self, epoch: int, first: int) -> Iterator[Rows]:
+        batches = self._whole.batches(epoch, first)
+        return (self._rows(batch, (epoch, n)) for n, batch in enumerate(batches, first))
+
+    def validation_batches(self) -> Iterator[Any]:
+        self._ranks.send_from_first(self._model.buffers())  # BatchNorm's means are of own rows
+        return self._whole.validation_batches()
+
+    def predict(self, batch: Any) -> Any:
+        if not isinstance(batch, Rows):
+            return self._whole.predict(batch)
+        with self._drawing(batch):
+            return self._whole.predict(batch.batch)
+
+    def judged(self, batch: Any, prediction: Any) -> Outcome:
+        if not isinstance(batch, Rows):
+            return self._whole.judged(batch, prediction)
+        with self._drawing(batch):
+            outcome = self._whole.judged(batch.batch, prediction)
+        figures = dict(outcome.figures)
+        if outcome.scores is not None:
+            scores, labels = outcome.scores
+            figures[ACCURACY] = (scores.detach().argmax(1) == labels).float().mean()
+        samples = outcome.samples if batch.share else 0
+        return outcome._replace(samples=samples, scores=None, figures=figures)
+
+    def outcome(self, batch: Any) -> Outcome:
+        return self.judged(batch, self.predict(batch))
+
+    def _rows(self, batch: Any, place: tuple[int, int]) -> Rows:
+        ranks, samples = self._ranks, samples_in(batch)
+        rows = list(range(ranks.rank, samples, ranks.size))
+        seed = hash((self._seed, *place, ranks.rank)) & (2**63 - 1)
+        return Rows(_taken(batch, rows or [0], samples), len(rows) / samples, seed)
+
+    @contextmanager
+    def _drawing(self, rows: Rows) -> Iterator[None]:
+        device = self._ranks.device
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(rows.seed)
+            yield
+
+
+def _taken(value: Any, rows: list[int], samples: int) -> Any:
+    """These rows of the tensors and lists that have one entry for each sample. Raises LabError for
+    a batch of a type that is not known."""
+    if isinstance(value, Tensor):
+        whole = not value.ndim or len(value) != samples
+        return value if whole else value[torch.tensor(rows, device=value.device)]
+    if isinstance(value, Mapping):
+        return {key: _taken(item, rows, samples) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields") and not hasattr(value, "to"):
+        return type(value)(*(_taken(item, rows, samples) for item in value))
+    if isinstance(value, tuple | list) and not hasattr(value, "to"):  # no packed sequence
+        is_column = len(value) == samples and not any(isinstance(item, Tensor) for item in value)
+        taken = [value[row] for row in rows] if is_column else [
+            _taken(item, rows, samples) for item in value
+        ]  # fmt: skip
+        return type(value)(taken)
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise LabError(
+        f"The rows of a {type(value).__name__} cannot be divided between processes.",
+        hint="Give batches of tensors, in tuples, lists or dicts; or train in one process.",
+    )
