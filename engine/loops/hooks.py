@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from torch.optim.optimizer import (
 from torch.utils._python_dispatch import _disable_current_modes
 
 
-class Steps(Protocol):
+class Steps:
     """The methods that the hooks call, if a class has them of its own. `has_closure`: the step
     computes its loss and its gradients itself, with a closure. `root` is what backward is called
     on, `loss` its value without a graph, as it was before a GradScaler scaled it."""

@@ -14,7 +14,7 @@ from torch import nn
 
 from engine.models.live import LiveModel
 from engine.project import files
-from engine.project.document import TrainingSetup
+from engine.project.document import ParamValue, TrainingSetup
 from engine.project.edits import loss_block
 from engine.training.distributed.ranks import Ranks
 from engine.training.distributed.rows import RowsObjective
@@ -24,7 +24,7 @@ from engine.training.objectives.objective import CatalogueObjective, Objective
 
 TEMPLATES = Path(__file__).parents[4] / "assets" / "templates"
 STEPS = 4
-SGD = {"lr": 0.1, "momentum": 0.9}
+SGD: dict[str, ParamValue] = {"lr": 0.1, "momentum": 0.9}
 
 
 class Parts(nn.Module):
