@@ -25,9 +25,14 @@ class Steps:
     computes its loss and its gradients itself, with a closure. `root` is what backward is called
     on, `loss` its value without a graph, as it was before a GradScaler scaled it."""
 
-    def before_step(self, optimizer: Optimizer, has_closure: bool) -> None: ...
-    def after_step(self, optimizer: Optimizer, has_closure: bool) -> None: ...
-    def saw_loss(self, loss: Tensor, root: Tensor) -> None: ...
+    def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        return
+
+    def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        return
+
+    def saw_loss(self, loss: Tensor, root: Tensor) -> None:
+        return
 
 
 class _Forks:

@@ -263,7 +263,8 @@ def test_what_was_learnt_is_unsaved_work_and_comes_back_with_the_project(
     answers.unsaved = lambda *args: asked.append(args[1:]) or "cancel"
     assert not mlp.bench.files.new(templates.load_template("lenet"))  # another template asks
     assert not mlp.window.close()
-    assert asked == [("net", ["the weights that the model has learnt"])] * 2
+    stays = "The weights of step 23 stay in net.runs: Runs in Train opens them."
+    assert asked == [("net", ["the weights that the model has learnt"], stays)] * 2
 
     answers.unsaved = lambda *args: "save"
     assert mlp.bench.files.new()  # it waits until the engine has written them
