@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from ..loops.hooks import Steps
 from ..protocol import Finding
 from ..recording.modes import Running, Tell
 from .keeping import Keeping
@@ -27,7 +28,7 @@ EVERY = 32
 """After the first steps, one of so many is looked at."""
 
 
-class Adviser:
+class Adviser(Steps):
     """Looks at what one cell or one run does, and tells each finding once.
 
     `told` are the functions of torch whose calls it wants to be told now (see
