@@ -26,7 +26,7 @@ from ..training.figures.pace import (
 )
 from ..training.loop import Watch
 from ..training.objectives.objective import Outcome
-from .hooks import gradient_norms, quiet
+from .hooks import Steps, gradient_norms, quiet
 
 MAX_NAMED = 4
 """Optimizers, and groups of one optimizer, that get figures of their own."""
@@ -35,7 +35,7 @@ Hold = Callable[[], None]
 """Holds the user's code until it is to go on."""
 
 
-class OwnLoop:
+class OwnLoop(Steps):
     """Measures what one cell or file runs: `with steps_shown(loop):` around it.
 
     A row has the loss, the learning rate of the optimizer's first group, and the norm of the
