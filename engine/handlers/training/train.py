@@ -30,7 +30,7 @@ from ...runs.writer import RunWriter
 from ...subjects.subject import CodeModel
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
-from ...training.checkpoints.checkpoint_match import check_match
+from ...training.checkpoints.checkpoint_match import check_match, is_same_subject
 from ...training.loop import TrainingLoop
 from ...training.run import TrainingRun
 from ..console import output_of
@@ -79,7 +79,9 @@ def _newest_checkpoints(command: FindCheckpointCommand) -> list[Path]:
         try:
             record = load(folder)
             other = record.state == "running" and not record.writer.is_own
-            if record.project.subject != command.subject or (other and record.writer.is_alive()):
+            if other and record.writer.is_alive():
+                continue
+            if not is_same_subject(record.project.subject, command.subject):
                 continue
         except RunProblem:
             pass  # the checkpoint itself says whether it fits

@@ -35,7 +35,7 @@ def check_match(
 ) -> None:
     """Raise LabError unless a run of this subject, whose module is `model`, can go on from a
     checkpoint with this set-up."""
-    if not _is_same(saved.subject, subject):
+    if not is_same_subject(saved.subject, subject):
         then, now = title(saved.subject), title(subject)
         if then == now and isinstance(saved.subject, FileSubject):
             then = f"{saved.subject.path}: {saved.subject.expression}"
@@ -69,7 +69,7 @@ def check_match(
             )
 
 
-def _is_same(then: Subject, now: Subject) -> bool:
+def is_same_subject(then: Subject, now: Subject) -> bool:
     """Whether both are one subject. A file may have moved to another folder since."""
     if then == now or not (isinstance(then, FileSubject) and isinstance(now, FileSubject)):
         return then == now
