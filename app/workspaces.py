@@ -265,6 +265,7 @@ class Workspaces(QObject):
     def train(self) -> TrainPresenter:
         from app.presenters.train.checks import ChecksPresenter
         from app.presenters.train.data import DataPresenter
+        from app.presenters.train.elements import ElementPresenter
         from app.presenters.train.holding import HoldingPresenter
         from app.presenters.train.objective import ObjectivePresenter
         from app.presenters.train.parameters import ParametersPresenter
@@ -283,6 +284,7 @@ class Workspaces(QObject):
         HoldingPresenter(self._bench, view, presenter)
         ChecksPresenter(self._bench, view, presenter)
         self.parameters = ParametersPresenter(self._bench, view, self)
+        ElementPresenter(self._bench, view.parameters.element, self)
         PredictionsPresenter(self._bench, view, self)
         RunsPresenter(self._bench, presenter, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))

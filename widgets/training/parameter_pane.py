@@ -10,10 +10,12 @@ from engine.protocol import StructureSnapshot
 from widgets import make
 from widgets.structure.weight_table import WeightTable
 from widgets.theme import GRID
+from widgets.training.element_view import ElementView
 
 
 class ParameterPane(QStackedWidget):
-    """`chosen(name)`: the reader has selected one row. `came_in_sight()`: the pane is shown."""
+    """`chosen(name)`: the reader has selected one row, whose `element` is below the table.
+    `came_in_sight()`: the pane is shown."""
 
     chosen = Signal(str)
     came_in_sight = Signal()
@@ -25,7 +27,17 @@ class ParameterPane(QStackedWidget):
         self.trouble = make.empty("", "train_parameters_trouble")
         self._is_told = False  # true while the code, not the reader, selects
         self.addWidget(self.trouble)
-        self.addWidget(make.page(self.table, margins=(0, GRID, 0, 0)))
+        self.element = ElementView()
+        parts = (self.table, self.element)
+        both = make.splitter(*parts, sizes=(200, 400), shares=(1, 2), upright=True)
+        self._hint = make.label(
+            "Choose a row to see what the optimizer does to one of its elements.",
+            "muted",
+            "train_parameters_hint",
+            wrap=True,
+        )
+        self._hint.setContentsMargins(GRID, 0, GRID, GRID)
+        self.addWidget(make.page((both, 1), self._hint, margins=(0, GRID, 0, 0)))
         self.table.rows_chosen.connect(self._tell)
         self.show_trouble("The parameters are being read.")
 
@@ -34,6 +46,8 @@ class ParameterPane(QStackedWidget):
         self._is_told = True
         self.table.show_structure(whole)
         self._is_told = False
+        if all(row.name != self.element.name for row in whole.weights):
+            self._choose("")
         self.setCurrentIndex(1)
 
     def show_trouble(self, text: str) -> None:
@@ -53,5 +67,12 @@ class ParameterPane(QStackedWidget):
 
     def _tell(self) -> None:
         chosen = self.table.chosen
-        if len(chosen) == 1 and not self._is_told:
+        if len(chosen) != 1:
+            return
+        self._choose(chosen[0].name)
+        if not self._is_told:
             self.chosen.emit(chosen[0].name)
+
+    def _choose(self, name: str) -> None:
+        self.element.choose(name)
+        self._hint.setVisible(not name)

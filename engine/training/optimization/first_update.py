@@ -29,8 +29,7 @@ def first_update(
     if optimizer in optimizers() and not (rule := update_rule(optimizer, params).first):
         return None
     with torch.no_grad():
-        place = int(gradient.abs().nan_to_num(nan=-1.0).argmax())
-        index = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), parameter.shape))
+        index = largest(gradient)
         old, grad = parameter[index].detach().clone(), gradient[index].detach().clone()
     element = nn.Parameter(old.clone())
     element.grad = grad
@@ -47,3 +46,9 @@ def first_update(
         numbers={**numbers, "old": float(old), "grad": float(grad)},
         new=float(element.detach()),
     )
+
+
+def largest(values: Tensor) -> tuple[int, ...]:
+    """The index of the element that is farthest from 0. There must be one; NaN is none."""
+    place = int(values.abs().nan_to_num(nan=-1.0).argmax())
+    return tuple(int(i) for i in torch.unravel_index(torch.tensor(place), values.shape))

@@ -13,6 +13,7 @@ from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import ReadParametersCommand, TrainingSnapshot
 from tests.flows.selection.lit import WAIT_MS, drained
 from tests.flows.selection.test_show_in_flow import menu_of
+from tests.labels import said
 from widgets import theme
 from widgets.structure import weights_model as columns
 
@@ -47,7 +48,11 @@ def cells(program, column: int) -> dict[str, str]:
 
 
 def plain(steps: int) -> nn.Module:
-    """The module after so many steps of Adam on its one batch."""
+    return plain_run(steps)[0]
+
+
+def plain_run(steps: int) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """The module after so many steps of Adam on its one batch, and Adam."""
     names: dict = {"nn": nn, "torch": torch}
     exec(CELL, names)
     module, (x, y) = names["net"], names["data"]
@@ -56,7 +61,7 @@ def plain(steps: int) -> nn.Module:
         optimizer.zero_grad()
         nn.functional.mse_loss(module(x), y).backward()
         optimizer.step()
-    return module
+    return module, optimizer
 
 
 def train(program, steps: int) -> None:
@@ -104,6 +109,27 @@ def test_its_rows_are_torchs_and_lead_to_the_other_views(net, qtbot):
     net.workspaces.at_tensors()
     menu_of(net, "structure")["Train"]()
     assert net.window.workspace == "train" and view.parameters.isVisible()
+
+
+def test_the_element_of_a_chosen_row_is_torchs(net, qtbot):
+    view = net.workspaces.train.view
+    view.bar.parameters.click()
+    net.bench.link.drain()
+    train(net, 2)
+    qtbot.waitUntil(lambda: drained(net) and "2.weight" in cells(net, columns.NAME))
+    view.parameters.table.choose("2.weight")
+    net.bench.link.drain()
+    numbers = dict(view.parameters.element._numbers.rows())
+    module, optimizer = plain_run(steps=2)
+    weight = module.get_parameter("2.weight")
+    place = int(weight.grad.abs().argmax())
+    told = said(view.parameters.element, "element_title")
+    assert told == f"2.weight[0, {place}] · Adam"
+    assert float(numbers["gradient"]) == pytest.approx(weight.grad[0, place].item(), rel=1e-6)
+    assert float(numbers["value"]) == pytest.approx(weight[0, place].item(), rel=1e-6)
+    assert numbers["step"] == "2" and float(numbers["lr"]) == 0.001
+    optimizer.step()
+    assert float(numbers["= value after"]) == pytest.approx(weight[0, place].item(), rel=1e-6)
 
 
 def test_it_asks_nothing_while_it_is_hidden(net, qtbot, monkeypatch):

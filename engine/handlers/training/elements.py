@@ -1,0 +1,68 @@
+"""Answers with one element of a parameter, and what the optimizer does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+
+from msgspec.structs import replace
+from torch import nn
+from torch.nn.parameter import is_lazy
+from torch.optim import Optimizer
+
+from ...compiled import own_path
+from ...errors import LabError
+from ...lab import Lab
+from ...loops.hooks import quiet
+from ...protocol import ElementSnapshot, ReadElementCommand
+from ...subjects.structure import optimizers_among
+from ...subjects.subject import CanvasModel, CodeModel
+from ...training.optimization.next_update import next_update
+from ...training.run import TrainingRun
+from ..subjects import find_subject
+
+
+def read_element(lab: Lab, command: ReadElementCommand) -> Iterator[ElementSnapshot]:
+    """Raises LabError if there is no such subject, parameter or element."""
+    with lab.subjects.making_nothing() if lab.inside is not None else nullcontext():
+        subject = find_subject(lab, command.subject, command.model, command.training)
+    parameter = _parameter(subject.module, command.name)
+    run = lab.run if isinstance(lab.run, TrainingRun) else None
+    if run is not None and run.loop.model is not subject.module:
+        run = None
+    step = run.loop.current if run is not None and run.is_in_step else None
+    waits = step is not None and "step" not in step.done
+    scale = step.optimization.autocast.scale if step is not None and waits else 1.0
+    with quiet():
+        optimizer = _optimizer(lab, subject, run, parameter)
+        element = next_update(parameter, optimizer, command.index, scale)
+    if step is not None and waits and element.update is not None:
+        clips = step.setup.clip_norm or step.setup.clip_value
+        note = "The update of this step, before the gradients are clipped." if clips else ""
+        element = replace(element, note=note or "The update of this step.")
+    yield ElementSnapshot(name=command.name, element=element)
+
+
+def _parameter(module: nn.Module, name: str) -> nn.Parameter:
+    for known, parameter in module.named_parameters(remove_duplicate=False):
+        if own_path(known) == name:
+            if is_lazy(parameter):
+                break
+            return parameter
+    raise LabError(
+        f"{name} has no elements: there is no such parameter, or it has no shape yet.",
+        hint="Choose another row of the table.",
+    )
+
+
+def _optimizer(
+    lab: Lab, subject: CanvasModel | CodeModel, run: TrainingRun | None, parameter: nn.Parameter
+) -> Optimizer | None:
+    """The run's, or one that has stepped or is a variable, that has the parameter."""
+    variables = subject.variables if isinstance(subject, CodeModel) else {}
+    known = [] if run is None else [run.loop.optimizer]
+    known += [*lab.subjects.updates.optimizers, *optimizers_among(variables).values()]
+    for optimizer in known:
+        if any(p is parameter for group in optimizer.param_groups for p in group["params"]):
+            return optimizer
+    return None

@@ -1,0 +1,68 @@
+"""An element of the run's live model between its steps and inside one, beside plain torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.project.document import replace
+from engine.protocol import (
+    ElementSnapshot,
+    ReadElementCommand,
+    StepPhaseCommand,
+    StepTrainingCommand,
+    TrainCommand,
+)
+from tests.engine.handlers.test_training_handlers import MLP, SETUP, Client
+
+NAME = "linear2.weight"
+
+
+@pytest.fixture
+def client():
+    client = Client()
+    yield client
+    client.session.close()
+
+
+def read(client: Client, **fields):
+    client.send(ReadElementCommand(id=9, name=NAME, model=MLP, training=SETUP, **fields))
+    found = [s for s in client.said if isinstance(s, ElementSnapshot)][-1]
+    assert found.name == NAME
+    return found.element
+
+
+def test_between_two_steps(client):
+    assert "No optimizer" in read(client).note
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP, paused=True))
+    client.send(StepTrainingCommand(id=2))
+    run = client.session.lab.run
+    weight = client.session.lab.models.live.module.get_parameter(NAME)
+    found = read(client, index=(3, 5))
+    state = run.loop.optimizer.state[weight]
+    assert found.value == weight[3, 5].item() and found.gradient == weight.grad[3, 5].item()
+    assert found.state["exp_avg"] == state["exp_avg"][3, 5].item() and found.state["step"] == 1
+    assert found.options["lr"] == 0.01
+    largest = read(client)
+    assert largest.gradient is not None
+    assert abs(largest.gradient) == weight.grad.abs().max().item()
+    run.loop.optimizer.step()
+    assert found.after == weight[3, 5].item()
+
+
+def test_inside_a_step_it_is_the_update_to_come(client):
+    clipped = replace(SETUP, clip_norm=1.0)
+    for setup, words in ((SETUP, "this step."), (clipped, "before the gradients are clipped.")):
+        client.send(TrainCommand(id=1, model=MLP, training=setup, paused=True))
+        for _ in range(4):
+            client.send(StepPhaseCommand(id=2))
+        assert client.session.lab.run.loop.current.done[-1] == "backward"
+        found = read(client, index=(3, 5))
+        assert found.note.endswith(words)
+        if setup is SETUP:
+            client.send(StepPhaseCommand(id=3))
+            assert read(client, index=(3, 5)).value == found.after
+
+
+def test_an_unknown_parameter_is_told(client):
+    client.send(ReadElementCommand(id=9, name="nothing", model=MLP, training=SETUP))
+    assert "nothing" in client.error.error.message
