@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -97,23 +99,40 @@ def test_a_rank_that_raises_ends_the_run_in_words(rank: int, tmp_path: Path, cap
     assert listed["state"] == "failed" and "bad row" in listed["error"]
 
 
-def test_a_killed_rank_is_told_and_the_run_goes_on(tmp_path: Path, capsys) -> None:
-    folder, epochs = tmp_path / "run", 400
-    arguments = ["train", MLP, "--run", folder, "--epochs", epochs, "--nproc-per-node", 2]
+@contextmanager
+def going(folder: Path) -> Iterator[tuple[subprocess.Popen, dict[int, psutil.Process]]]:
+    """A run of two ranks that has its first checkpoint, and its ranks; none of them is left."""
+    arguments = ["train", MLP, "--run", folder, "--epochs", 400, "--nproc-per-node", 2]
     program = subprocess.Popen(
         [sys.executable, "-m", "app", *map(str, arguments)],
-        cwd=ROOT, env=dict(os.environ), stderr=subprocess.PIPE, text=True,
+        cwd=ROOT, env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True,
     )  # fmt: skip
-    process = psutil.Process(program.pid)
     while not list(folder.glob("checkpoints/step-*.pt")):
         assert program.poll() is None, program.communicate()[1]
         time.sleep(0.05)
-    ranks = ranks_below(process)
-    ranks[1].send_signal(signal.SIGKILL)
-    told = program.communicate()[1]
+    ranks = ranks_below(psutil.Process(program.pid))
+    yield program, ranks
     assert program.returncode == 1
+    assert sorted(ranks) == [0, 1] and not any(rank.is_running() for rank in ranks.values())
+
+
+def test_a_run_of_two_is_stopped_between_two_steps(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with going(folder) as (program, _):
+        program.terminate()
+        told = program.communicate()[1]
+    record = json.loads((folder / "run.json").read_text())
+    step = max(int(path.stem[5:]) for path in folder.glob("checkpoints/step-*.pt"))
+    assert record["state"] == "stopped" and f"stopped after {step:,} of 9,200 steps." in told
+
+
+def test_a_killed_rank_is_told_and_the_run_goes_on(tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "run"
+    with going(folder) as (program, ranks):
+        ranks[1].send_signal(signal.SIGKILL)
+        told = program.communicate()[1]
     assert "Rank 1 was ended by SIGKILL." in told and f"--run {folder} --resume" in told
-    assert not any(rank.is_running() for rank in ranks.values())
     step = max(int(path.stem[5:]) for path in folder.glob("checkpoints/step-*.pt"))
     assert f"step {step:,}." in told
     done = -(-step // 23)  # 23 steps an epoch
