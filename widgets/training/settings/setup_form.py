@@ -66,7 +66,7 @@ class SetupForm(QScrollArea):
         self._setup = _DEFAULT
         self._devices: tuple[Device, ...] = ()
         self.setObjectName("training_setup")
-        self.setMinimumWidth(280)
+        self.setMinimumWidth(320)
 
         body = QWidget()
         self._layout = make.column(on=body, gap=GRID // 2, margins=2 * GRID)
