@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from ..datasets.dataset import Dataset, balanced_order, epoch_order
-from ..datasets.transforms import generator_of
-from ..errors import LabError
+from ..datasets.dataset import Dataset
 from ..project.document import ParamValue, TrainingSetup
-from ..project.steps.order import Phase, split_order
-from ..training.components.losses import loss_source, target_source
-from ..training.components.schedulers import scheduler_arguments
-from ..training.optimization.groups import Groups
 from ..training.steps.training_step import check_order
 from .code_export import proved
+from .script_lines import (
+    after_epoch,
+    averaging_parts,
+    call,
+    data_functions,
+    groups_of,
+    lbfgs_lines,
+    loss_lines,
+    scheduler_call,
+    step_lines,
+    stopping_lines,
+)
 from .weights import Written, write
 
 _HEAD = '''\
@@ -114,7 +119,7 @@ def script_of(
     if setup.schedule.kind:
         if setup.schedule.kind == "lr_scheduler.LambdaLR":
             made.append("    from math import cos, exp, floor, log, pi, sin, sqrt  # noqa: F401\n")
-        made.append(f"    scheduler = {_scheduler(setup, steps)}\n")
+        made.append(f"    scheduler = {scheduler_call(setup, steps)}\n")
     order = "torch.arange(len(y_train))"
     if dataset.loading.balanced:
         order = f"balanced_order(y_train.cpu(), {setup.seed}, epoch)"
@@ -124,9 +129,9 @@ def script_of(
         order += f"[:{dataset.batches(setup.batch_size) * setup.batch_size}]"
     batches = "slices(x_train[order], y_train[order])"
     batches = f"transformed({batches}, epoch)" if dataset.drawn else batches
-    groups = _groups(setup, module)
+    groups = groups_of(setup, module)
     loop = _LOOP.format(
-        functions=_functions(dataset, setup.seed),
+        functions=data_functions(dataset, setup.seed),
         order=order,
         batches=batches,
         seed=setup.seed,
@@ -134,17 +139,17 @@ def script_of(
         epochs=setup.epochs,
         device=setup.device,
         beside=_beside(path).name,
-        loss=_loss(loss, loss_params, dataset.y_train.is_floating_point()),
+        loss=loss_lines(loss, loss_params, dataset.y_train.is_floating_point()),
         groups=groups,
-        optimizer=_call(
+        optimizer=call(
             setup.optimizer[6:], "groups" if groups else "parameters", setup.optimizer_params
         ),
         made="".join(made),
-        steps=_lbfgs(setup) if setup.optimizer == "optim.LBFGS" else _steps(setup, scaled),
+        steps=lbfgs_lines(setup) if setup.optimizer == "optim.LBFGS" else step_lines(setup, scaled),
         autocast=f", torch.autocast(device.type, torch.{setup.precision})" if mixed else "",
-        **_averaging(setup, batches),
+        **averaging_parts(setup, batches),
         reference="    reference, waited = None, 0\n" if setup.stopping.patience else "",
-        after_epoch=_after_epoch(setup) + _stopping(setup, dataset),
+        after_epoch=after_epoch(setup) + stopping_lines(setup, dataset),
         threads=torch.get_num_threads(),
     )
     return _HEAD.format(beside=_beside(path).name, name=path.name) + head.rstrip() + "\n\n" + loop
@@ -182,220 +187,3 @@ def write_script(
 
 def _beside(path: Path) -> Path:
     return path.with_suffix(".data.pt")
-
-
-def _functions(dataset: Dataset, seed: int) -> str:
-    """The functions that make the batches of an epoch: those that a run has."""
-    used: list[Callable] = [t.func for t in dataset.drawn]
-    if dataset.loading.balanced:
-        used.append(balanced_order)
-    elif dataset.loading.shuffle:
-        used.append(epoch_order)
-    sources = dict.fromkeys([generator_of, *used]) if used else {}
-    made = [inspect.getsource(function) for function in sources]
-    if dataset.drawn:
-        lines = [
-            "def transformed(batches, epoch):",
-            "    for number, (x, y) in enumerate(batches):",
-            f"        generator = generator_of({seed}, epoch, number)",
-        ]
-        for transform in dataset.drawn:
-            call = _call(transform.func.__name__, "x, generator", transform.keywords)
-            lines.append(f"        x = {call}")
-        made.append("\n".join([*lines, "        yield x, y\n"]))
-    return "\n\n".join(made)
-
-
-def _call(name: str, first: str, params: Mapping[str, ParamValue]) -> str:
-    return f"{name}({', '.join([first, *(f'{n}={v!r}' for n, v in params.items())])})"
-
-
-def _scheduler(setup: TrainingSetup, steps: int) -> str:
-    name = setup.schedule.kind.removeprefix("lr_scheduler.")
-    arguments = scheduler_arguments(setup, steps)
-    where = "torch.optim.lr_scheduler"
-    if expression := arguments.get("lr_lambda"):
-        made = f"{where}.LambdaLR(optimizer, lambda step: {expression})"
-    else:
-        made = _call(f"{where}.{name}", "optimizer", arguments)
-    warmup = setup.schedule.warmup
-    if not warmup:
-        return made
-    start = f"{setup.schedule.warmup_from!r}, total_iters={warmup}"
-    rise = f"{where}.LinearLR(optimizer, {start})"
-    return f"{where}.SequentialLR(\n        optimizer, [{rise}, {made}], [{warmup}]\n    )"
-
-
-def _groups(setup: TrainingSetup, module: nn.Module) -> str:
-    """The parameter groups, and what is frozen; empty without any."""
-    if not setup.groups and setup.decay == "all":
-        return ""
-    grouping = Groups(module)
-    names = {id(parameter): name for name, parameter in grouping.named.items()}
-    lines = ["named = dict(model.named_parameters())", "groups = ["]
-    for group in grouping.of(setup):
-        own = "".join(f", {name!r}: {value!r}" for name, value in group.options.items())
-        listed = ", ".join(repr(names[id(parameter)]) for parameter in group.parameters)
-        lines.append(f'    {{"params": [named[name] for name in ({listed},)]{own}}},')
-    lines.append("]")
-    if frozen := grouping.frozen(setup):
-        lines.append(f"for name in ({', '.join(map(repr, frozen))},):  # frozen")
-        lines.append("    named[name].requires_grad_(False)")
-    return "".join(f"    {line}\n" for line in lines)
-
-
-def _loss(loss: str, params: Mapping[str, ParamValue], numbers: bool) -> str:
-    fitted = target_source(loss, numbers)
-    lines = [*fitted, f"return {loss_source(loss, params)}(prediction, target)"]
-    return "".join(f"    {line}\n" for line in lines)
-
-
-def _steps(setup: TrainingSetup, scaled: bool) -> str:
-    """The phases of a step, in the set-up's order."""
-    divided = f"loss / {setup.accumulate}" if setup.accumulate > 1 else "loss"
-    backward = f"scaler.scale({divided})" if scaled else divided
-    backward = f"({backward})" if "/" in backward and not scaled else backward
-    update = ["scaler.unscale_(optimizer)"] if scaled else []
-    update += _clipping(setup)
-    update += ["scaler.step(optimizer)", "scaler.update()"] if scaled else ["optimizer.step()"]
-    order = setup.order
-    together = order[order.index("forward") + 1] == "loss"
-    of_phase: dict[Phase, list[str]] = {
-        "zero_grad": ["optimizer.zero_grad()"],
-        "forward": [] if together else _mixed(setup, "prediction = model(x)"),
-        "loss": [
-            *_mixed(setup, f"loss = loss_of({'model(x)' if together else 'prediction'}, y)"),
-            "total += loss.item() * len(y)",
-        ],
-        "backward": [f"{backward}.backward()"],
-        "step": update + _after_step(setup),
-    }
-    before, of_batch, after = (
-        [line for phase in part for line in of_phase[phase]] for part in split_order(order)
-    )
-    return _indented(
-        [
-            f"while of_step := list(islice(batches, {setup.accumulate})):",
-            *(f"    {line}" for line in before),
-            "    for x, y in of_step:",
-            *(f"        {line}" for line in of_batch),
-            *(f"    {line}" for line in after),
-        ]
-    )
-
-
-def _lbfgs(setup: TrainingSetup) -> str:
-    """LBFGS asks for the loss and its gradients several times a step."""
-    lines = [
-        f"while of_step := list(islice(batches, {setup.accumulate})):",
-        "    evaluated = []",
-        "",
-        "    def closure():",
-        "        optimizer.zero_grad()",
-        "        losses = []",
-        "        for x, y in of_step:",
-        *(f"            {line}" for line in _mixed(setup, "loss = loss_of(model(x), y)")),
-        f"            (loss / {setup.accumulate}).backward()",
-        "            losses.append((loss.detach(), len(y)))",
-    ]
-    lines += [f"        {line}" for line in _clipping(setup)]
-    lines += [
-        "        samples = sum(n for _, n in losses)",
-        "        evaluated.append(losses)",
-        "        return sum(loss * (n / samples) for loss, n in losses)",
-        "",
-        "    optimizer.step(closure)",
-        "    total += sum(loss.item() * n for loss, n in evaluated[0])",
-    ]
-    return _indented([*lines, *(f"    {line}" for line in _after_step(setup))])
-
-
-def _mixed(setup: TrainingSetup, line: str) -> list[str]:
-    """The line, under autocast if the set-up has it."""
-    if setup.precision == "float32":
-        return [line]
-    return [f"with torch.autocast(device.type, torch.{setup.precision}):", f"    {line}"]
-
-
-def _clipping(setup: TrainingSetup) -> list[str]:
-    settings = {"norm": setup.clip_norm, "value": setup.clip_value}
-    return [
-        f"nn.utils.clip_grad_{what}_(parameters, {limit!r})"
-        for what, limit in settings.items()
-        if limit
-    ]
-
-
-def _after_step(setup: TrainingSetup) -> list[str]:
-    has = setup.schedule.kind and setup.schedule.each == "step"
-    lines = ["scheduler.step()"] if has else []
-    if setup.averaging.kind == "EMA":
-        lines.append(f"if epoch >= {setup.averaging.start}:")
-        lines.append("    averaged.update_parameters(model)")
-    return lines
-
-
-def _after_epoch(setup: TrainingSetup) -> str:
-    if not setup.schedule.kind or setup.schedule.each == "step":
-        return ""
-    if setup.schedule.kind == "lr_scheduler.ReduceLROnPlateau":
-        return "        scheduler.step(validation if len(y_val) else training)\n"
-    return "        scheduler.step()\n"
-
-
-def _averaging(setup: TrainingSetup, batches: str) -> dict[str, str]:
-    """The parts of the script that average the weights."""
-    averaging = setup.averaging
-    if averaging.kind == "none":
-        names = ("averaged", "average", "returned", "option", "trained", "saved")
-        return {**dict.fromkeys(names, ""), "judged": "model"}
-    utils = "torch.optim.swa_utils"
-    update = ["averaged.update_parameters(model)"]
-    if averaging.kind == "SWA":
-        update += [
-            "with torch.random.fork_rng(devices=[]):",
-            f"    torch.manual_seed({setup.seed})",
-            f"    {utils}.update_bn({batches}, averaged)",
-        ]
-    lines = [f"if epoch >= {averaging.start}:", *(f"    {line}" for line in update)]
-    how = f"multi_avg_fn={utils}.get_ema_multi_avg_fn({averaging.decay!r})"
-    how = how if averaging.kind == "EMA" else "avg_fn=None"
-    state = "{name: tensor.cpu() for name, tensor in averaged.module.state_dict().items()}"
-    return {
-        "averaged": f"    averaged = {utils}.AveragedModel(model, {how})\n",
-        "average": _indented(lines) if averaging.kind == "SWA" else "",
-        "judged": f"(averaged if epoch >= {averaging.start} else model)",
-        "returned": "    return averaged\n",
-        "option": '    options.add_argument("--averaged", help="write the averaged ones")\n',
-        "trained": "averaged = ",
-        "saved": f"    if chosen.averaged:\n        torch.save({state}, chosen.averaged)\n",
-    }
-
-
-def _stopping(setup: TrainingSetup, dataset: Dataset) -> str:
-    """The end of an epoch that may be the last. Raises LabError for a figure that the script does
-    not count."""
-    stopping = setup.stopping
-    if not stopping.patience:
-        return ""
-    if "accuracy" in stopping.figure:
-        raise LabError(
-            f"The script counts no accuracy, so it cannot stop by the {stopping.figure}.",
-            hint="Stop early by a loss, or set patience to 0.",
-        )
-    validates = stopping.figure == "validation loss" and len(dataset.y_val)
-    value = "validation" if validates else "training"
-    return _indented(
-        [
-            f"if reference is None or {value} < reference - {stopping.min_delta!r}:",
-            f"    reference, waited = {value}, 0",
-            "else:",
-            "    waited += 1",
-            f"if waited >= {stopping.patience}:  # it has not become better for so many epochs",
-            "    break",
-        ]
-    )
-
-
-def _indented(lines: list[str]) -> str:
-    return "".join(f"        {line}\n" if line else "\n" for line in lines)
