@@ -189,6 +189,8 @@ def nothing_left_behind(request: pytest.FixtureRequest, own_settings: Path) -> I
     if left_threads:
         faults.append("threads: " + ", ".join(sorted(thread.name for thread in left_threads)))
     left_processes = _child_processes() - processes
+    if left_processes:  # one that was told to end may be at it, on a machine with much to do
+        _, left_processes = psutil.wait_procs(left_processes, timeout=20)
     if left_processes:
         faults.append("processes: " + ", ".join(str(process) for process in left_processes))
         for process in left_processes:
