@@ -18,6 +18,7 @@ from widgets.text import format_bytes
 from widgets.theme import GRID
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
 from widgets.training.settings.data_form import DataForm
+from widgets.training.settings.fold import fold
 from widgets.training.settings.objective_form import ObjectiveForm
 from widgets.training.settings.step_form import StepForm
 from widgets.training.settings.watch_form import WatchForm
@@ -83,7 +84,14 @@ class SetupForm(QScrollArea):
         rows = ((kind.title, key, kind.summary) for key, kind in losses().items())
         make.add_choices(self._loss, rows)
         self._loss_words = self._words("setup_loss_words")
-        self._loss_form = self._params("setup_loss_form")
+        self._loss_form = make.named(ParamForm(), "setup_loss_form")
+        self._loss_more = fold(
+            "loss_more",
+            "More: options of the loss",
+            "The arguments of torch's loss besides prediction and target.",
+            self._loss_form,
+        )
+        self._layout.addWidget(make.page(self._loss_more, self._loss_form, gap=GRID // 2))
         self._of_canvas = [*self._widgets_from(first)]
 
         self._heading("Optimizer")
@@ -171,7 +179,11 @@ class SetupForm(QScrollArea):
         self._loss.setEnabled(loss_from_block is None)
         self._show_loss_words(loss_from_block)
         known = losses().get(setup.loss) if loss_from_block is None else None
-        self._loss_form.show_params(known.params if known else (), setup.loss_params)
+        params = known.params if known else ()
+        self._loss_form.show_params(params, setup.loss_params)
+        self._loss_more.setVisible(bool(params))
+        if setup.loss_params:
+            self._loss_more.setChecked(True)
         show_choice(self._optimizer, setup.optimizer)
         self._optimizer_form.show_params(
             optimizers().get(setup.optimizer, ()), setup.optimizer_params
