@@ -157,6 +157,10 @@ def interruptible() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+ENDING_S = 20.0
+"""As long may threads and processes take that were told to end, on a machine with much to do."""
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind(request: pytest.FixtureRequest, own_settings: Path) -> Iterator[None]:
     """Fail a test that leaves top-level widgets, threads, child processes or an entered random
@@ -186,11 +190,15 @@ def nothing_left_behind(request: pytest.FixtureRequest, own_settings: Path) -> I
         for thread in set(threading.enumerate()) - threads
         if type(thread).__module__ != "tqdm._monitor"
     }
+    # A DataLoader, for one, does not wait for the threads of its queues.
+    for thread in left_threads:
+        thread.join(ENDING_S)
+    left_threads = {thread for thread in left_threads if thread.is_alive()}
     if left_threads:
         faults.append("threads: " + ", ".join(sorted(thread.name for thread in left_threads)))
     left_processes = _child_processes() - processes
-    if left_processes:  # one that was told to end may be at it, on a machine with much to do
-        _, left_processes = psutil.wait_procs(left_processes, timeout=20)
+    if left_processes:
+        _, left_processes = psutil.wait_procs(left_processes, timeout=ENDING_S)
     if left_processes:
         faults.append("processes: " + ", ".join(str(process) for process in left_processes))
         for process in left_processes:
