@@ -15,6 +15,7 @@ from widgets.fields import value_text
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text
+from widgets.training.settings.fold import fold
 
 _DEFAULT = TrainingSetup()
 
@@ -114,15 +115,16 @@ class _Row(QWidget):
     def __init__(self, module: str) -> None:
         super().__init__()
         self._group = ParamGroup(module)
-        self._title = make.tool_button(
+        self._form = make.named(ParamForm(), f"setup_group_{module}_form")
+        self._form.value_edited.connect(self._edit)
+        self._title = fold(
             f"setup_group_{module}",
-            tip="Options of the optimizer for this module. Bold ones are its own; the arrow beside"
+            module,
+            "Options of the optimizer for this module. Bold ones are its own; the arrow beside"
             " them goes back to those of all parameters.",
-            text=module,
+            self._form,
             accessible=f"Options of {module}",
-            toggled=self._fold,
         )
-        self._title.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._frozen = make.check(
             f"setup_group_{module}_frozen",
             "frozen",
@@ -137,11 +139,8 @@ class _Row(QWidget):
             slot=lambda: self.removed.emit(self._group.module),
             ink="muted",
         )
-        self._form = make.named(ParamForm(), f"setup_group_{module}_form")
-        self._form.value_edited.connect(self._edit)
         head = make.row((self._title, 1), self._frozen, remove)
         make.column(head, self._form, on=self, gap=GRID // 2, margins=0)
-        self._fold(False)
 
     def open(self) -> None:
         self._title.setChecked(True)
@@ -157,11 +156,6 @@ class _Row(QWidget):
         self._frozen.setChecked(group.frozen)
         own = ", ".join(f"{name} {value_text(value)}" for name, value in group.params.items())
         self._title.setText(f"{group.module}: {own}" if own else group.module)
-
-    def _fold(self, is_open: bool) -> None:
-        self._form.setVisible(is_open)
-        arrow = Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow
-        self._title.setArrowType(arrow)
 
     def _freeze(self, frozen: bool) -> None:
         what = "Freeze" if frozen else "Let learn"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from engine.project.catalogue import Param, schedulers
@@ -22,6 +22,7 @@ from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
+from widgets.training.settings.fold import fold
 from widgets.training.settings.group_form import GroupForm
 from widgets.training.settings.rate_curve import RateCurve
 
@@ -169,17 +170,6 @@ class StepForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._setup = _DEFAULT
-        self._more = make.tool_button(
-            "setup_more",
-            text="More: schedule, groups, stopping",
-            accessible="More settings of a step",
-            toggled=self._fold,
-        )
-        self._more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._more.setToolTip(
-            "Schedule of the learning rate, accumulated gradients, clipping, mixed precision,"
-            " weight decay, modules with options of their own or frozen, early stopping."
-        )
         title = make.label("learning rate")
         self._scheduler = make.named(
             Choice(), "setup_scheduler", "Schedule of the learning rate", "How the rate changes"
@@ -192,7 +182,6 @@ class StepForm(QWidget):
         make.add_choices(self._scheduler, rows)
         self._schedule_form = make.named(ParamForm(), "setup_schedule_form")
         self._form = make.named(ParamForm(), "setup_step_form")
-        self._body = QWidget()
         self.groups = GroupForm()
         self.groups.setup_edited.connect(self.setup_edited)
         stop = make.label("early stopping")
@@ -205,15 +194,22 @@ class StepForm(QWidget):
         average.setBuddy(self._average_form)
         stopping = (stop, self._stop_form, average, self._average_form)
         parts = (*rate, self._form, self.groups, *stopping)
-        make.column(*parts, on=self._body, gap=GRID // 2)
-        make.column(self._more, self._body, on=self, gap=GRID // 2)
+        body = make.page(*parts, gap=GRID // 2)
+        self._more = fold(
+            "setup_more",
+            "More: schedule, groups, stopping",
+            "Schedule of the learning rate, accumulated gradients, clipping, mixed precision,"
+            " weight decay, modules with options of their own or frozen, early stopping.",
+            body,
+            accessible="More settings of a step",
+        )
+        make.column(self._more, body, on=self, gap=GRID // 2)
         self._scheduler.activated.connect(lambda: self._choose(self._scheduler.currentData()))
         self._schedule_form.value_edited.connect(self._edit_schedule)
         self._form.value_edited.connect(self._edit_step)
         self._stop_form.value_edited.connect(self._edit_stopping)
         self._average_form.value_edited.connect(self._edit_averaging)
         self.show_setup(_DEFAULT)
-        self._fold(False)
 
     def show_setup(self, setup: TrainingSetup) -> None:
         self._setup = setup
@@ -230,17 +226,11 @@ class StepForm(QWidget):
         self.groups.show_setup(setup)
         stopping = {param.name: getattr(setup.stopping, param.name) for param in _STOPPING}
         self._stop_form.show_params(_STOPPING, stopping)
-        differs = schedule != _DEFAULT.schedule or bool(setup.groups)
-        differs = differs or setup.stopping != _DEFAULT.stopping
         averaging = {param.name: getattr(setup.averaging, param.name) for param in _AVERAGING}
         self._average_form.show_params(_AVERAGING, averaging)
-        differs = differs or setup.averaging != _DEFAULT.averaging
-        if differs or any(p.default != values[p.name] for p in _STEP):
+        shown = ("schedule", "groups", "stopping", "averaging", *(param.name for param in _STEP))
+        if any(getattr(setup, name) != getattr(_DEFAULT, name) for name in shown):
             self._more.setChecked(True)
-
-    def _fold(self, is_open: bool) -> None:
-        self._body.setVisible(is_open)
-        self._more.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
 
     def _choose(self, key: str) -> None:
         """Choose a scheduler, with values for what it requires."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from engine.project.catalogue import Param
@@ -13,6 +13,7 @@ from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import Choice, set_text, show_choice
+from widgets.training.settings.fold import fold
 
 _DEFAULT = HoldWhen()
 _DOCS = {
@@ -62,17 +63,6 @@ class WatchForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._setup = TrainingSetup()
-        self._more = make.tool_button(
-            "setup_watch",
-            text="Hold when…, order of a step",
-            accessible="What holds a run, and the order of a step",
-            toggled=self._fold,
-        )
-        self._more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._more.setToolTip(
-            "Watchpoints: the run is held at the exact step, and Back goes before it. And the order"
-            " of zero_grad, forward, loss, backward and step, to see what another one does."
-        )
         self._hold = make.named(ParamForm(), "setup_hold_form")
         title = make.label("order of a step")
         self._order = make.named(
@@ -82,14 +72,20 @@ class WatchForm(QWidget):
         rows = [(text, ", ".join(order), ", ".join(order)) for text, order in _ORDERS]
         make.add_choices(self._order, rows)
         self._words = make.label("", "muted", "setup_order_words", wrap=True)
-        self._body = QWidget()
         parts = (self._hold, title, self._order, self._words)
-        make.column(*parts, on=self._body, gap=GRID // 2)
-        make.column(self._more, self._body, on=self, gap=GRID // 2)
+        body = make.page(*parts, gap=GRID // 2)
+        self._more = fold(
+            "setup_watch",
+            "Hold when…, order of a step",
+            "Watchpoints: the run is held at the exact step, and Back goes before it. And the order"
+            " of zero_grad, forward, loss, backward and step, to see what another one does.",
+            body,
+            accessible="What holds a run, and the order of a step",
+        )
+        make.column(self._more, body, on=self, gap=GRID // 2)
         self._hold.value_edited.connect(self._edit_hold)
         self._order.activated.connect(self._choose_order)
         self.show_setup(self._setup)
-        self._fold(False)
 
     def show_setup(self, setup: TrainingSetup) -> None:
         self._setup = setup
@@ -99,10 +95,6 @@ class WatchForm(QWidget):
         make.tell(self._words, unusual_words(setup.order))
         if setup.hold != _DEFAULT or tuple(setup.order) != PHASES:
             self._more.setChecked(True)
-
-    def _fold(self, is_open: bool) -> None:
-        self._body.setVisible(is_open)
-        self._more.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
 
     def _edit_hold(self, name: str, value: ParamValue) -> None:
         hold = replace(self._setup.hold, **{name: value})
