@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import islice
-from math import ceil
+from math import ceil, nan
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -203,12 +203,13 @@ class TrainingLoop:
             if not self.step:
                 self._check_gradients()
             if self.by_phase or self.holding.hold is not None:
+                start = nan  # the time between two phases is the user's
                 yield
                 self.holding.leave()
         if not self.step:
             self._check_gradients()
         self.is_in_step = False
-        timing = (start, self._now()) if measured else None
+        timing = (start, nan if start is nan else self._now()) if measured else None
         if self.averaged is not None:
             self.averaged.after_step(self.epoch)
         self.step += 1

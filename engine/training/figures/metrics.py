@@ -50,7 +50,8 @@ class StepRow(NamedTuple):
 class Measured(NamedTuple):
     """What a row has besides loss and accuracy.
 
-    `timing` is (start, end): seconds of the wall clock, or on CUDA two events on the stream.
+    `timing` is (start, end): seconds of the wall clock, or on CUDA two events on the stream; NaN
+    twice for a step that was left between two of its phases.
     `figures` are named figures that are numbers already, `watched` those that are 0-dim tensors.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isnan
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from engine.protocol import (
     StepTrainingCommand,
     TrainCommand,
 )
+from engine.training.checkpoints import checkpoint_files
 
 from .test_training_handlers import MLP, Client, assert_equal
 
@@ -49,6 +51,15 @@ def end(setup: TrainingSetup = SETUP) -> dict[str, torch.Tensor]:
 
 def module(client: Client) -> torch.nn.Module:
     return client.session.lab.models.live.module
+
+
+def test_a_step_that_was_left_between_its_phases_has_no_time(client: Client) -> None:
+    begin(client)
+    for _ in PHASES:
+        client.send(StepPhaseCommand(id=2))
+    client.send(StepTrainingCommand(id=3))
+    rows = checkpoint_files.load(client.last.checkpoint).history
+    assert [isnan(row.step_ms) for row in rows] == [True, False]
 
 
 def test_each_phase_has_the_numbers_of_plain_torch(client: Client) -> None:
