@@ -1,0 +1,109 @@
+"""Edits of what is trained, on what, and how."""
+
+from __future__ import annotations
+
+from .. import catalogue
+from ..document import Project, TrainingSetup, replace
+from ..limits import (
+    HOLD_LIMITS,
+    MAX_ACCUMULATE,
+    MAX_BATCH_SIZE,
+    MAX_CLIP,
+    MAX_EPOCHS,
+    MAX_PATH_CHARS,
+    MAX_PATIENCE,
+    MAX_PREFETCH,
+    MAX_SEED,
+    MAX_SOURCE_CHARS,
+    MAX_TRANSFORMS,
+    MAX_WARMUP,
+    MAX_WORKERS,
+)
+from ..steps.order import order_problem
+from ..subject import Objective, Subject
+from .parameters import EditError, checked_params, one_of, parsed_params
+
+
+def set_subject(project: Project, subject: Subject) -> Project:
+    """Let the workspaces work on another subject. Data and step belong to the subject before, so
+    they are forgotten."""
+    if subject == project.subject:
+        return project
+    return replace(project, subject=subject, objective=Objective())
+
+
+def set_objective(project: Project, objective: Objective) -> Project:
+    """Say what a subject of code is trained for."""
+    if len(objective.step) > MAX_SOURCE_CHARS:
+        raise EditError(f"A step has at most {MAX_SOURCE_CHARS:,} characters.")
+    for text in (objective.data, objective.validation):
+        if len(text) > MAX_PATH_CHARS:
+            raise EditError(f"An expression has at most {MAX_PATH_CHARS:,} characters.")
+    return replace(project, objective=objective)
+
+
+def set_training(project: Project, setup: TrainingSetup) -> Project:
+    """Replace the training set-up after checking every field.
+
+    Parameters that the chosen data set or optimizer does not have are refused, and values equal
+    to the default are left out.
+    """
+    data_kind = one_of("data set", setup.data.kind, catalogue.datasets())
+    optimizer = one_of("optimizer", setup.optimizer, catalogue.optimizers())
+    loss = one_of("loss", setup.loss, catalogue.losses())
+    if not 0.0 < setup.data.validation_fraction < 1.0:
+        raise EditError("The validation fraction must be between 0 and 1, such as 0.2.")
+    for name, value, least, most in (
+        ("split_seed", setup.data.split_seed, 0, MAX_SEED),
+        ("workers", setup.data.loading.workers or 0, 0, MAX_WORKERS),
+        ("prefetch_factor", setup.data.loading.prefetch_factor, 1, MAX_PREFETCH),
+        ("batch_size", setup.batch_size, 1, MAX_BATCH_SIZE),
+        ("epochs", setup.epochs, 1, MAX_EPOCHS),
+        ("seed", setup.seed, 0, MAX_SEED),
+        ("accumulate", setup.accumulate, 1, MAX_ACCUMULATE),
+        ("clip_norm", setup.clip_norm, 0, MAX_CLIP),
+        ("clip_value", setup.clip_value, 0, MAX_CLIP),
+        ("warmup", setup.schedule.warmup, 0, MAX_WARMUP),
+        ("warmup_from", setup.schedule.warmup_from, 1e-12, 1),
+        ("decay", setup.averaging.decay, 0, 1),
+        ("start", setup.averaging.start, 0, MAX_EPOCHS),
+        ("patience", setup.stopping.patience, 0, MAX_PATIENCE),
+        ("min_delta", setup.stopping.min_delta, 0, MAX_CLIP),
+        *((name, getattr(setup.hold, name), 0, most) for name, most in HOLD_LIMITS.items()),
+    ):
+        if not least <= value <= most:
+            wanted = f"at least {least}" if value < least else f"at most {most:,}"
+            raise EditError(f"{name} is {value:,}: it must be {wanted}.")
+    if problem := order_problem(setup.order):
+        raise EditError(problem)
+    if len(setup.data.transforms) > MAX_TRANSFORMS:
+        raise EditError(f"A data set has at most {MAX_TRANSFORMS} transforms.")
+    kinds = [one_of("transform", t.kind, catalogue.transforms()) for t in setup.data.transforms]
+    data = replace(
+        setup.data,
+        params=checked_params(data_kind.params, setup.data.params),
+        transforms=tuple(
+            replace(transform, params=checked_params(kind.params, transform.params))
+            for transform, kind in zip(setup.data.transforms, kinds, strict=True)
+        ),
+    )
+    loss_params = checked_params(loss.params, setup.loss_params)
+    optimizer_params = checked_params(optimizer, setup.optimizer_params)
+    groups = tuple(
+        replace(group, params=parsed_params(optimizer, group.params)) for group in setup.groups
+    )
+    if len({group.module for group in groups}) < len(groups):
+        raise EditError("A module has its own options already: change them there.")
+    schedule = setup.schedule
+    if schedule.kind:
+        scheduler = one_of("scheduler", schedule.kind, catalogue.schedulers())
+        schedule = replace(schedule, params=checked_params(scheduler, schedule.params))
+    checked = replace(
+        setup,
+        data=data,
+        loss_params=loss_params,
+        optimizer_params=optimizer_params,
+        groups=groups,
+        schedule=schedule,
+    )
+    return replace(project, training=checked)
