@@ -1,68 +1,40 @@
-"""A training run: its snapshots, timed checkpoints, and errors in words."""
+"""A training run: its snapshots, the states it keeps, and errors in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
 
 import msgspec
-from torch import Tensor, nn
 
 from ..errors import LabError
-from ..project.document import ADJUSTABLE, Project, TrainingSetup
-from ..project.steps.order import keeps_gradients
+from ..project.document import ADJUSTABLE, TrainingSetup
 from ..protocol import (
     BestSoFar,
-    EpochRow,
     ErrorReport,
     Hold,
-    StepColumns,
     StepNumbers,
     TrainingMemory,
     TrainingSnapshot,
     TrainingState,
-    WhichWeights,
 )
-from ..runs import folders
 from ..runs.writer import RunWriter
-from .checkpoints import checkpoint_files
+from .between_steps import kept_between_steps, weight_versions
 from .checkpoints.checkpoint_files import Checkpoint
 from .checkpoints.kept_states import KeptStates
+from .end_weights import EndWeights
 from .failures import explain
 from .figures.memory import training_memory
 from .figures.metrics import Diverged
 from .figures.pace import SNAPSHOT_INTERVAL_S, Speed
 from .loop import TrainingLoop
-from .objectives.objective import Objective
+from .run_files import RunFiles, writer_in_data_folder
+from .way import Change, Way
 
-CHECKPOINT_INTERVAL_S = 2.0
-CHECKPOINT_SHARE = 0.05
-"""Writing checkpoints takes at most this share of the time."""
 KEEP_INTERVAL_S = 0.5
 KEEP_SHARE = 0.01
 """Keeping states in memory takes at most this share of the time."""
-
-
-class Change(NamedTuple):
-    """Another set-up, from after this step on."""
-
-    step: int
-    setup: TrainingSetup
-
-
-class Way(msgspec.Struct, frozen=True):
-    """From a state that was kept to a step, by repetition. From there on the run has the set-up and
-    the objective; `arrived` is called there. `changes` are those on the way."""
-
-    start: Checkpoint
-    step: int
-    setup: TrainingSetup
-    objective: Objective
-    arrived: Callable[[], None]
-    changes: tuple[Change, ...] = ()
 
 
 class TrainingRun:
@@ -86,32 +58,27 @@ class TrainingRun:
         self.failure: ErrorReport | None = None
         self.warning: ErrorReport | None = None
         self.diverged_at = 0
-        self.checkpoint_path = resume_path
-        self.checkpoint_step = 0
         try:
-            self.writer = writer or _default_writer(loop, resume)
+            writer = writer or writer_in_data_folder(loop.setup, resume)
             if resume is not None:
                 loop.restore(resume)
-                self.checkpoint_step = resume.step
         except LabError:
             loop.close()
             raise
-        self._begun_at = loop.step
-        now = perf_counter()
-        self._checkpoint_due_s = now + CHECKPOINT_INTERVAL_S
-        self._snapshot_due_s = now
+        self.files = RunFiles(writer, loop.step, resume_path)
+        self.weights = EndWeights(loop)
+        self._snapshot_due_s = perf_counter()
         self._speed = Speed()
         self._memory = TrainingMemory()
         self.kept = KeptStates()
         self.changes: list[Change] = []
         self._way: Way | None = None
         self._postponed: TrainingSetup | None = None
-        self._last: dict[str, Tensor] | None = None
         self._keep_due_s = 0.0
 
     @property
     def id(self) -> str:
-        return self.writer.record.id
+        return self.files.writer.record.id
 
     @property
     def step(self) -> int:
@@ -153,13 +120,15 @@ class TrainingRun:
         """A run that goes to a step of the run before it. A step back gives it a new id, so that
         the checkpoints of the other one stay; so does `is_new`."""
         is_back = is_new or way.step < before.step
-        writer = before.writer.forked(way.step) if is_back else before.writer
+        writer = before.files.writer
+        if is_back:
+            writer = writer.forked(way.step)
         run = cls(loop, way.start, writer=writer)
         if is_back:
-            run.checkpoint_step = 0
+            run.files.checkpoint_step = 0
         else:
-            run.checkpoint_path = before.checkpoint_path
-            run.checkpoint_step = before.checkpoint_step
+            run.files.checkpoint_path = before.files.checkpoint_path
+            run.files.checkpoint_step = before.files.checkpoint_step
         run.kept = before.kept.until(way.step)
         run.changes = [change for change in before.changes if change.step < way.step]
         run._way = msgspec.structs.replace(
@@ -193,8 +162,8 @@ class TrainingRun:
                     if due:
                         self._snapshot_due_s = now + SNAPSHOT_INTERVAL_S
                         self._flush()
-                        self.writer.work()
-                    if now >= self._checkpoint_due_s - self._early_s():
+                        self.files.writer.work()
+                    if self.files.save_is_due(at_end_of_epoch=self.loop.batch == 0):
                         self.save()
                     if self.failure is None:
                         yield due or self.hold is not None
@@ -205,7 +174,7 @@ class TrainingRun:
         except Exception as error:
             self._fail(error)
         finally:
-            self.writer.rest()
+            self.files.writer.rest()
 
     def close(self) -> None:
         """Move the model back to the CPU. The run cannot go on afterwards."""
@@ -257,45 +226,12 @@ class TrainingRun:
         """The engine does its other work between two steps in this context: it may draw random
         numbers and change gradients without changing the run."""
         self._flush()  # the figures of the last steps are computed from their gradients
-        before = self._versions()
-        gradients = self._gradients_in_use()
-        with self.loop.random.suspended(), self.loop.objective.metrics.aside():
+        before = weight_versions(self.loop)
+        with kept_between_steps(self.loop):
             yield
-        for parameter, gradient in gradients:
-            parameter.grad = gradient
-        if self._versions() != before:
+        if weight_versions(self.loop) != before:
             self.loop.marks.add(self.step, "weights edited")
             self._keep_due_s = 0.0  # no repetition would lead here
-
-    def _gradients_in_use(self) -> list[tuple[nn.Parameter, Tensor | None]]:
-        """Copies of the gradients that the rest of this step, or the next one, uses."""
-        if not (self.is_in_step or keeps_gradients(self.loop.setup.order)):
-            return []
-        parameters = self.loop.parameters
-        return [(p, None if p.grad is None else p.grad.clone()) for p in parameters]
-
-    def _versions(self) -> list[int]:
-        return [tensor._version for tensor in self.loop.model.state_dict().values()]
-
-    def choose_weights(self, which: WhichWeights) -> str:
-        """Load other weights of this run, which has ended, into its model; returns words for them.
-        Raises LabError if the run has none."""
-        model, best = self.loop.model, self.loop.best
-        averaged = self.loop.averaged
-        if which == "averaged" and (averaged is None or not averaged.has_begun):
-            raise LabError("The run has averaged no weights.", hint="Choose an averaging first.")
-        if which == "best" and best is None:
-            raise LabError("The run has no best epoch.", hint="It must end one epoch at least.")
-        if self._last is None:
-            self._last = {n: t.detach().clone() for n, t in model.state_dict().items()}
-        if which == "averaged" and averaged is not None:
-            model.load_state_dict(averaged.weights)
-            return f"The model has the averaged weights ({self.loop.setup.averaging.kind})."
-        if which == "last" or best is None:
-            model.load_state_dict(self._last)
-            return f"The model has the weights with which the run ended, at step {self.step:,}."
-        model.load_state_dict(best.weights)
-        return f"The model has the weights of epoch {best.epoch:,}, the best by {best.figure}."
 
     # -- going to a step -------------------------------------------------------------------------
 
@@ -335,13 +271,15 @@ class TrainingRun:
         `failure` is set.
         """
         self._flush()
-        if self.failure is None and state != "running" and self.step > self.checkpoint_step:
+        if self.failure is None and state != "running" and self.step > self.files.checkpoint_step:
             self.save()
         if self.failure is not None:
             state = "failed"
         loop, setup = self.loop, self.loop.setup
         steps, epoch_rows = loop.metrics.drain(with_cuda=loop.device.type == "cuda")
-        self._write(state, steps, epoch_rows)
+        message = self.failure.message if self.failure else ""
+        if problem := self.files.write(state, steps, epoch_rows, message):
+            self._warn(problem)
         if state != "running" or not self._memory.gradient_bytes:
             self._memory = training_memory(loop.model, loop.optimizer)
         steps_per_second = self._speed.per_second(self.step, running=state == "running")
@@ -362,11 +300,11 @@ class TrainingRun:
             steps=steps,
             epoch_rows=epoch_rows,
             device=setup.device,
-            checkpoint=self.checkpoint_path,
-            checkpoint_step=self.checkpoint_step,
+            checkpoint=self.files.checkpoint_path,
+            checkpoint_step=self.files.checkpoint_step,
             error=self.failure or warning,
             memory=self._memory,
-            folder=str(self.writer.folder) if self.writer.begun else "",
+            folder=str(self.files.writer.folder) if self.files.writer.begun else "",
             marks=loop.marks.all,
             best=loop.best and BestSoFar(loop.best.figure, loop.best.epoch, loop.best.value),
             stopped_early=loop.stopped_early,
@@ -385,43 +323,8 @@ class TrainingRun:
             return None
         return step.numbers()
 
-    # -- the run's folder ------------------------------------------------------------------------
-
-    def _write(
-        self, state: TrainingState, steps: StepColumns, epoch_rows: tuple[EpochRow, ...]
-    ) -> None:
-        """Give the figures of a snapshot to the run's folder, and tell it the end. What cannot be
-        written is a warning; a run without a step leaves no folder."""
-        writer = self.writer
-        if writer.begun or steps.step:
-            try:
-                writer.begin(self._begun_at)
-                writer.add(steps, epoch_rows)
-                if state in ("finished", "stopped", "failed"):
-                    writer.end(state, self.failure.message if self.failure else "")
-            except LabError as error:
-                self._warn(error)
-        if writer.problem:
-            self._warn(LabError(writer.problem, hint="The run goes on without them."))
-            writer.problem = ""
-
-    def move(self, folder: Path) -> None:
-        """Move the run's folder. Raises LabError."""
-        before = self.writer.folder
-        self.writer.move(folder)
-        path = Path(self.checkpoint_path)
-        if self.checkpoint_path and path.is_relative_to(before):
-            self.checkpoint_path = str(folder / path.relative_to(before))
-
     def _warn(self, error: LabError) -> None:
         self.warning = explain(error, self.loop.setup, self.loop.learning_rate)
-
-    # -- checkpoints -----------------------------------------------------------------------------
-
-    def _early_s(self) -> float:
-        """How much earlier than due a checkpoint may be written, in seconds: half an interval at
-        the end of an epoch, where a checkpoint is worth more."""
-        return CHECKPOINT_INTERVAL_S / 2 if self.loop.batch == 0 else 0.0
 
     def save(self) -> None:
         """Write a checkpoint. If it cannot be written, that is a warning, and the run goes on.
@@ -432,20 +335,7 @@ class TrainingRun:
         if self.failure is not None or self.is_in_step:
             return
         checkpoint = self.loop.checkpoint(self.id)
-        started = perf_counter()
         try:
-            self.checkpoint_path = str(checkpoint_files.save(checkpoint, self.writer.folder))
-            self.checkpoint_step = self.step
-            self.writer.settle(checkpoint.setup)
+            self.files.save(checkpoint)
         except LabError as error:
             self._warn(error)
-        now = perf_counter()
-        cost_s = now - started
-        self._checkpoint_due_s = now + max(CHECKPOINT_INTERVAL_S, cost_s / CHECKPOINT_SHARE)
-
-
-def _default_writer(loop: TrainingLoop, resume: Checkpoint | None) -> RunWriter:
-    runs, project = folders.data_runs(), Project(training=loop.setup)
-    if resume is None:
-        return RunWriter.new(runs, project)
-    return RunWriter.resumed(runs / resume.run, resume.run, project)

@@ -10,7 +10,8 @@ from ...protocol import TrainCommand
 from ...training.checkpoints.checkpoint_match import check_change
 from ...training.loop import TrainingLoop
 from ...training.objectives.objective import Objective
-from ...training.run import TrainingRun, Way
+from ...training.run import TrainingRun
+from ...training.way import Way
 
 
 def again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objective) -> TrainingRun:

@@ -113,8 +113,8 @@ def move_runs(lab: Lab, command: MoveRunsCommand) -> Iterator[MovedRunsSnapshot]
             if not folder.is_dir() or target.exists():
                 continue  # it was removed to make room for newer ones, or is there already
             runs.mkdir(parents=True, exist_ok=True)
-            if isinstance(lab.run, TrainingRun) and lab.run.writer.folder == folder:
-                lab.run.move(target)
+            if isinstance(lab.run, TrainingRun) and lab.run.files.writer.folder == folder:
+                lab.run.files.move(target)
             else:
                 shutil.move(folder, target)
             moved.append((str(folder), str(target)))

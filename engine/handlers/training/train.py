@@ -106,7 +106,7 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         yield from _trained(lab, command)
     finally:
         if isinstance(lab.run, TrainingRun):
-            lab.run.writer.close()
+            lab.run.files.writer.close()
 
 
 def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
@@ -145,7 +145,7 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         state = yield from _driven(lab, run, is_code, first)
         if run.failure is not None and run.loop.setup.hold.not_finite and run.can_find_divergence:
             run.snapshot("failed")  # its folder tells its end; the window hears of the next run
-            run.writer.close()
+            run.files.writer.close()
             run = lab.run = where_it_diverged(run)
             state = yield from _driven(lab, run, is_code, None)
     if first is not None:

@@ -15,6 +15,6 @@ def choose_weights(lab: Lab, command: ChooseWeightsCommand) -> Iterator[Snapshot
     run = lab.run
     if not isinstance(run, TrainingRun) or lab.is_training:
         raise LabError("No run has ended whose weights could be loaded.", hint="Train first.")
-    origin = run.choose_weights(command.which)
+    origin = run.weights.choose(command.which)
     count = sum(parameter.numel() for parameter in run.loop.model.parameters())
     yield WeightsSnapshot(origin=origin, parameters=count, learnt=True)

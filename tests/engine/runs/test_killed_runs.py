@@ -78,7 +78,7 @@ def test_a_killed_run_ends_as_the_run_never_killed(killed: Path, tmp_path: Path,
     torch.testing.assert_close(ours.rng, theirs.rng, rtol=0, atol=0)
 
     # The folders tell the same figures, and those that the snapshots had.
-    first, second = (metrics.read(run.writer.folder / "metrics.sqlite", 10**6)
+    first, second = (metrics.read(run.files.writer.folder / "metrics.sqlite", 10**6)
                      for run in (whole, resumed))  # fmt: skip
     assert second[0].step == tuple(range(1, resumed.step + 1))
     for column in ("loss", "gradient_norm", "learning_rate"):
@@ -99,7 +99,7 @@ def test_a_run_without_a_checkpoint_and_one_that_is_damaged_are_told(tmp_path: P
     find = FindCheckpointCommand(
         model=command.model, training=command.training, folder=str(tmp_path / "run")
     )
-    last = folders.checkpoints_of(run.writer.folder)[0]
+    last = folders.checkpoints_of(run.files.writer.folder)[0]
     whole = last.read_bytes()
     last.write_bytes(b"damaged")
     with pytest.raises(LabError, match="it is damaged"):
@@ -108,7 +108,7 @@ def test_a_run_without_a_checkpoint_and_one_that_is_damaged_are_told(tmp_path: P
     last.touch()
     (found,) = handler_of(FindCheckpointCommand)(opened("mlp"), find)
     assert found.path.endswith("step-00000001.pt")  # an earlier one that is whole
-    for path in folders.checkpoints_of(run.writer.folder):
+    for path in folders.checkpoints_of(run.files.writer.folder):
         path.unlink()
     with pytest.raises(LabError, match="has no checkpoint"):
         list(handler_of(FindCheckpointCommand)(opened("mlp"), find))
@@ -116,7 +116,7 @@ def test_a_run_without_a_checkpoint_and_one_that_is_damaged_are_told(tmp_path: P
 
 def test_a_run_that_another_process_trains_is_left_to_it(tmp_path: Path) -> None:
     run, _ = trained("mlp", folder=str(tmp_path / "run"))
-    folder = run.writer.folder
+    folder = run.files.writer.folder
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         began_s = psutil.Process(process.pid).create_time()

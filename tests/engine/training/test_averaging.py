@@ -114,15 +114,15 @@ def test_a_resumed_run_has_the_same_average(setup: TrainingSetup, pieces: int) -
 def test_the_averaged_weights_are_loaded_after_the_run() -> None:
     run = TrainingRun(TrainingLoop(mlp(), EMA))
     with pytest.raises(LabError, match="averaged no weights"):
-        run.choose_weights("averaged")
+        run.weights.choose("averaged")
     for _ in run.steps():
         pass
     run.close()
     assert run.snapshot("finished").averaged
     last = {name: tensor.clone() for name, tensor in run.loop.model.state_dict().items()}
-    assert "EMA" in run.choose_weights("averaged")
+    assert "EMA" in run.weights.choose("averaged")
     check_same(run.loop.model.state_dict(), plain(EMA)[1].state_dict())
-    run.choose_weights("last")
+    run.weights.choose("last")
     check_same(run.loop.model.state_dict(), last)
 
 

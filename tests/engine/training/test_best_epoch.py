@@ -156,7 +156,7 @@ def test_a_run_that_stopped_goes_on_with_more_patience() -> None:
 def test_the_weights_of_the_best_epoch_and_of_the_last_are_loaded() -> None:
     run = TrainingRun(TrainingLoop(mlp(), replace(SETUP, stopping=STOPPING)))
     with pytest.raises(LabError, match="no best epoch"):
-        run.choose_weights("best")
+        run.weights.choose("best")
     for _ in run.steps():
         pass
     run.close()
@@ -166,10 +166,10 @@ def test_the_weights_of_the_best_epoch_and_of_the_last_are_loaded() -> None:
     assert (snapshot.best.epoch, snapshot.best.value) == (best.epoch, best.value)
     assert snapshot.stopped_early
     last = {name: tensor.clone() for name, tensor in run.loop.model.state_dict().items()}
-    assert f"epoch {best.epoch}, the best by validation loss" in run.choose_weights("best")
+    assert f"epoch {best.epoch}, the best by validation loss" in run.weights.choose("best")
     for name, tensor in run.loop.model.state_dict().items():
         assert torch.equal(tensor, best.weights[name])
-    run.choose_weights("last")
+    run.weights.choose("last")
     for name, tensor in run.loop.model.state_dict().items():
         assert torch.equal(tensor, last[name])
 

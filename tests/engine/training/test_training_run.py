@@ -22,7 +22,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        for module in ("run", "figures.pace"):
+        for module in ("run", "run_files", "figures.pace"):
             monkeypatch.setattr(f"engine.training.{module}.perf_counter", lambda: self.now)
 
 
@@ -116,16 +116,16 @@ def test_a_checkpoint_is_written_every_two_seconds_and_earlier_at_the_end_of_an_
     for _ in range(3):
         clock.now += 0.3
         next(steps)
-        written.append(run.checkpoint_step)
+        written.append(run.files.checkpoint_step)
     assert written == [0, 0, 0]
     next(steps)  # validation
     clock.now += 0.3
     next(steps)  # the end of the epoch, after 1.2 s
-    assert run.checkpoint_step == 3
+    assert run.files.checkpoint_step == 3
     for expected in (3, 3, 6):
         clock.now += 0.7
         next(steps)
-        assert run.checkpoint_step == expected
+        assert run.files.checkpoint_step == expected
     steps.close()
 
 
@@ -144,13 +144,13 @@ def test_writing_checkpoints_takes_a_twentieth_of_the_time_at_most(
     steps = run.steps()
     clock.now += 2.0
     next(steps)
-    assert run.checkpoint_step == 1
+    assert run.files.checkpoint_step == 1
     clock.now += 18.9
     next(steps)
-    assert run.checkpoint_step == 1
+    assert run.files.checkpoint_step == 1
     clock.now += 1.2
     next(steps)
-    assert run.checkpoint_step == 3
+    assert run.files.checkpoint_step == 3
     steps.close()
 
 

@@ -1,0 +1,31 @@
+"""The way from a state of a run to one of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from ..project.document import TrainingSetup
+from .checkpoints.checkpoint_files import Checkpoint
+from .objectives.objective import Objective
+
+
+class Change(NamedTuple):
+    """Another set-up, from after this step on."""
+
+    step: int
+    setup: TrainingSetup
+
+
+class Way(msgspec.Struct, frozen=True):
+    """From a state that was kept to a step, by repetition. From there on the run has the set-up and
+    the objective; `arrived` is called there. `changes` are those on the way."""
+
+    start: Checkpoint
+    step: int
+    setup: TrainingSetup
+    objective: Objective
+    arrived: Callable[[], None]
+    changes: tuple[Change, ...] = ()
