@@ -7,6 +7,9 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
@@ -30,3 +33,16 @@ def safe_spawn() -> Iterator[None]:
             del os.environ["PYTHONSAFEPATH"]
         else:
             os.environ["PYTHONSAFEPATH"] = safe
+
+
+def program_environment() -> dict[str, str]:
+    """The environment of a program of the library that runs by `python -m`: it imports the library
+    first, and no module of the current folder that has the name of one in it."""
+    paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONUNBUFFERED": "1",
+        "OMP_WAIT_POLICY": "PASSIVE",
+    }

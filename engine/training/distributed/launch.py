@@ -25,6 +25,7 @@ from ...protocol import (
     decode_snapshot,
     encode_command,
 )
+from ...spawning import program_environment
 
 RANK = "engine.ranks.rank"
 LAUNCHER = "engine.ranks.launcher"
@@ -33,7 +34,6 @@ LOST = 3
 """The exit code of a rank that ended since another one had."""
 LOOK_UP_S = 0.05
 LEAVING_S = 20.0
-_ROOT = Path(__file__).parents[3]
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ class Launched:
         with open(folder / "launcher.log", "wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", LAUNCHER, str(folder / JOB), str(processes)],
-                env=_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=program_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
 
     def next(self) -> Snapshot | None:
@@ -147,16 +147,3 @@ class Launched:
             self._connection = connection = self._listener.accept()
             while True:
                 self._heard.put(connection.recv_bytes())
-
-
-def _environment() -> dict[str, str]:
-    """That of ranks: they import this program first, and no module of the current folder that has
-    the name of one in the library."""
-    paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONSAFEPATH": "1",
-        "PYTHONUNBUFFERED": "1",
-        "OMP_WAIT_POLICY": "PASSIVE",
-    }
