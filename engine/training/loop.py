@@ -181,6 +181,8 @@ class TrainingLoop:
 
     def _train_step(self, batches: list[Any]) -> Iterator[None]:
         """One step. Yields between two of its phases while `by_phase` is set."""
+        if self._ranks is not None:
+            self._ranks.agree()
         if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
         measured = self._sampling.takes(self.step)

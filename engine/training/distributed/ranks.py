@@ -1,15 +1,16 @@
-"""What the ranks of one run share at each step: losses, figures and gradients."""
+"""What the ranks of one run share at each step: gradients, losses and figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from math import isfinite
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+from torch.nn.parallel import DistributedDataParallel
 
 from ...errors import LabError
 from ...project.document import TrainingSetup
@@ -19,6 +20,7 @@ from ..objectives.objective import FIGURE_MEANS, Outcome
 
 PATIENCE = timedelta(days=7)
 """A rank may wait as long for another: for a run that is paused, or one slow batch."""
+_GO, _END = 1, 2
 
 
 class RanksEnded(Exception):
@@ -44,116 +46,153 @@ def check_setup(setup: TrainingSetup) -> None:
 
 
 class Ranks:
-    """This process's place among those that train one model together. Each has the whole model, and
-    computes the gradients of its rows of every batch; `share` gives all the same sum.
+    """This process's place among those that train one model together, by DistributedDataParallel:
+    each has the whole model, and computes the gradients of its rows of every batch.
 
-    `rank` of `size`, from 0; `device` is this rank's own. Unlike DistributedDataParallel this adds
-    up after the backward pass, not during it: then it holds whatever calls the module, a part of
-    it or a plain function, and for a rank that has no row of the last batch.
+    `rank` of `size`, from 0; `device` is this rank's own. Before ranks exchange anything, all wait
+    in `agree` for the word of rank 0: there it may pause, or end the run for all.
+    `is_last`: the next `forward` is of the last batch whose gradients the step adds up.
     """
 
     def __init__(self, rank: int, size: int, device: torch.device) -> None:
         self.rank, self.size, self.device = rank, size, device
         self.is_lost = False
-        self._parameters: Sequence[nn.Parameter] = ()
+        self.is_last = True
+        self._step: DistributedDataParallel | None = None
 
     @staticmethod
     def join(rank: int, size: int, device: torch.device) -> Ranks:
         """Wait for the others, whose addresses are in the environment that torchrun sets."""
+        backend = "gloo"
         if device.type == "cuda":
             torch.cuda.set_device(device)
-        backend = "nccl" if device.type == "cuda" else "gloo"
+            backend = "cpu:gloo,cuda:nccl"
         dist.init_process_group(backend, rank=rank, world_size=size, timeout=PATIENCE)
         return Ranks(rank, size, device)
 
     def begin(self, model: nn.Module, setup: TrainingSetup) -> None:
-        """Train this model from now on: every rank begins with the weights of rank 0. Raises as
-        `check_setup` does."""
+        """Train this model from now on: every rank begins with the weights of rank 0. Raises
+        LabError for what several processes cannot do."""
         check_setup(setup)
-        self._parameters = list(model.parameters())
-        self.send_from_first(v for v in model.state_dict().values() if isinstance(v, Tensor))
+        if self.device.type == "cuda" and any(getattr(m, "sparse", False) for m in model.modules()):
+            raise LabError(
+                "NCCL cannot add up the sparse gradients of an embedding.",
+                hint="Set sparse=False in the embedding, or train on the CPU or in one process.",
+            )
+        with self._exchanging():
+            try:
+                self._step = DistributedDataParallel(_Step(model), find_unused_parameters=True)
+            except (RuntimeError, ValueError) as error:
+                if _is_of_exchange(error):
+                    raise
+                raise LabError(
+                    f"DistributedDataParallel cannot train this model: {error}",
+                    hint="Train in one process.",
+                ) from error
+
+    # -- the word of rank 0 ----------------------------------------------------------------------
+
+    def agree(self) -> None:
+        """Wait until rank 0 gets here too. Raises RanksEnded if it has ended the run, RankLost."""
+        if self._word(_GO) == _END:
+            raise RanksEnded
+
+    def end(self) -> None:
+        """In rank 0: end the run for all. In another: wait for that."""
+        while self._word(_END) != _END:
+            pass
+        dist.destroy_process_group()
+
+    def _word(self, word: int) -> int:
+        """What rank 0 says; `word` counts there only."""
+        said = torch.tensor(word)
+        with self._exchanging():
+            dist.broadcast(said, 0)
+        return int(said)
+
+    # -- a step ----------------------------------------------------------------------------------
+
+    def forward(self, compute: Callable[[], Tensor]) -> Tensor:
+        """The loss that `compute` gives: its backward pass averages gradients over the ranks, once
+        it is that of the step's last batch. Whatever `compute` calls of the model may be a part of
+        it, or a plain function."""
+        assert self._step is not None
+        with self._exchanging(), nullcontext() if self.is_last else self._step.no_sync():
+            return self._step(compute)
+
+    def backward(self, loss: Tensor) -> None:
+        with self._exchanging():
+            loss.backward()
+
+    def share(self, step: int, outcomes: Sequence[Outcome]) -> Outcome:
+        """What the whole batches gave, from what this rank's rows of them gave: means over the
+        samples. Raises Diverged in all ranks if the loss is not finite in one, and RankLost."""
+        names = list(dict.fromkeys(name for outcome in outcomes for name in outcome.figures))
+        counts = sum(outcome.samples for outcome in outcomes)
+        loss = sum(float(o.loss.detach()) * o.samples for o in outcomes if o.samples)
+        sums = torch.tensor(
+            [counts, loss, *(_sum(outcomes, name) for name in names)], dtype=torch.float64
+        )
+        with self._exchanging():
+            dist.all_reduce(sums)
+        samples, *totals = sums.tolist()
+        loss, *means = (total / samples for total in totals)
+        if not isfinite(loss):
+            raise Diverged(step, loss)
+        figures = {
+            name: _back(name, torch.tensor(mean, device=self.device))
+            for name, mean in zip(names, means, strict=True)
+        }
+        return Outcome(torch.tensor(loss, device=self.device), int(samples), figures=figures)
 
     def send_from_first(self, tensors: Iterable[Tensor]) -> None:
         """Give every rank the values that these tensors have in rank 0."""
         for tensor in tensors:
             dense = tensor.contiguous()
-            self._together(lambda dense=dense: dist.broadcast(dense, 0))
+            with self._exchanging():
+                dist.broadcast(dense, 0)
             if dense is not tensor:
                 tensor.copy_(dense)
 
-    def share(self, step: int, outcomes: Sequence[Outcome]) -> Outcome:
-        """Replace the gradients by their sums over the ranks. Returns what the whole batches gave,
-        from what this rank's rows of them gave: means over the samples.
-
-        Raises Diverged in all ranks if the loss is not finite in one, RanksEnded if rank 0 has left
-        the run, and RankLost.
-        """
-        samples = sum(outcome.samples for outcome in outcomes)
-        loss = sum(float(o.loss.detach()) * o.samples for o in outcomes if o.samples)
-        here = [float(p.grad is not None) for p in self._parameters]
-        head = self._head(0.0, loss, float(samples), here)
-        if head[0]:
-            raise RanksEnded
-        loss, samples, counts = head[1] / head[2], head[2], head[3:]
-        if not isfinite(loss):
-            raise Diverged(step, loss)
-        figures = _sums(outcomes, samples, self.device)
-        self._add_up(counts, list(figures.values()))
-        back = {name: FIGURE_MEANS[name][1](v) if name in FIGURE_MEANS else v
-                for name, v in figures.items()}  # fmt: skip
-        return Outcome(torch.tensor(loss, device=self.device), int(samples), figures=back)
-
-    def end(self) -> None:
-        """Tell the others that this rank leaves the run; rank 0 thereby ends it for all."""
-        self._head(1.0, 0.0, 0.0, [0.0] * len(self._parameters))
-        dist.destroy_process_group()
-
-    def _head(self, ended: float, loss: float, samples: float, here: list[float]) -> list[float]:
-        """Sums over the ranks: who has ended, loss times samples, samples, and of each parameter
-        how many ranks have a gradient."""
-        head = torch.tensor([ended, loss, samples, *here], dtype=torch.float64, device=self.device)
-        self._together(lambda: dist.all_reduce(head))
-        return head.tolist()
-
-    def _add_up(self, counts: list[float], figures: list[Tensor]) -> None:
-        """Add up gradients and figures, those of one dtype in one go. A parameter without a
-        gradient in any rank stays without."""
-        tensors = list(figures)
-        for parameter, count in zip(self._parameters, counts, strict=True):
-            if count and parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            if parameter.grad is not None:
-                if parameter.grad.is_sparse:
-                    raise LabError(
-                        "Sparse gradients cannot be shared between processes.",
-                        hint="Set sparse=False in the embedding, or train in one process.",
-                    )
-                tensors.append(parameter.grad)
-        for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
-            same = [tensor for tensor in tensors if tensor.dtype == dtype]
-            flat = _flatten_dense_tensors(same)
-            self._together(lambda flat=flat: dist.all_reduce(flat))
-            for tensor, total in zip(same, _unflatten_dense_tensors(flat, same), strict=True):
-                tensor.copy_(total)
-
-    def _together(self, exchange) -> None:
+    @contextmanager
+    def _exchanging(self) -> Iterator[None]:
+        """In this context another rank's end is told as RankLost."""
         try:
-            exchange()
-        except RuntimeError as error:  # the others have closed their ends
+            yield
+        except RuntimeError as error:
+            if not _is_of_exchange(error):
+                raise
             self.is_lost = True
             raise RankLost("Another process of the run has ended.") from error
 
 
-def _sums(outcomes: Sequence[Outcome], samples: float, device: torch.device) -> dict[str, Tensor]:
-    """This rank's part of each figure's mean over all samples."""
-    names = dict.fromkeys(name for outcome in outcomes for name in outcome.figures)
-    found = {}
-    for name in names:
-        into = FIGURE_MEANS[name][0] if name in FIGURE_MEANS else Tensor.float
-        parts = [
-            into(outcome.figures[name].float()) * (outcome.samples / samples)
-            for outcome in outcomes
-            if outcome.samples and name in outcome.figures
-        ]
-        found[name] = torch.stack(parts).sum(0) if parts else torch.zeros((), device=device)
-    return found
+class _Step(nn.Module):
+    """Runs a function as the forward pass of a model: DistributedDataParallel thereby sees all of
+    it, whatever it calls."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, compute: Callable[[], Tensor]) -> Tensor:
+        return compute()
+
+
+def _is_of_exchange(error: Exception) -> bool:
+    """Whether it is not of the user's code, but of what ranks exchange. Gloo has no type of error
+    of its own."""
+    return isinstance(error, dist.DistError) or "/gloo/" in str(error)
+
+
+def _sum(outcomes: Sequence[Outcome], name: str) -> float:
+    """Of a figure over this rank's samples."""
+    into = FIGURE_MEANS[name][0] if name in FIGURE_MEANS else Tensor.float
+    return sum(
+        float(into(outcome.figures[name].float())) * outcome.samples
+        for outcome in outcomes
+        if outcome.samples and name in outcome.figures
+    )
+
+
+def _back(name: str, mean: Tensor) -> Tensor:
+    return FIGURE_MEANS[name][1](mean) if name in FIGURE_MEANS else mean

@@ -17,9 +17,9 @@ from .ranks import Ranks
 
 
 class Rows(NamedTuple):
-    """Rows r, r + N, r + 2 N, ... of a batch for rank r of N: `share` is how large a part they are
-    of the batch. A rank that would have none gets the first row, with share 0. `seed` is that of
-    what the model draws on them."""
+    """Rows r, r + N, r + 2 N, ... of a batch for rank r of N, as DistributedSampler deals them out:
+    `share` is how large a part they are of the batch. A rank that would have none gets the first
+    row, with share 0. `seed` is that of what the model draws on them."""
 
     batch: Any
     share: float
@@ -28,7 +28,8 @@ class Rows(NamedTuple):
 
 class RowsObjective:
     """The objective of one rank: of each batch of another objective, the rank's rows. The loss must
-    be a mean over the rows, or a sum of such means.
+    be a mean over the rows, or a sum of such means. A prediction on rows is their whole outcome:
+    DistributedDataParallel wants to see the loss at the end of its forward pass.
 
     What the model draws (dropout) comes from a seed for the step and the rank, so that a run goes
     on alike with nothing but the state of rank 0. Validation is not divided: each rank has the same
@@ -53,29 +54,39 @@ class RowsObjective:
         return (self._rows(batch, (epoch, n)) for n, batch in enumerate(batches, first))
 
     def validation_batches(self) -> Iterator[Any]:
+        self._ranks.agree()
         self._ranks.send_from_first(self._model.buffers())  # BatchNorm's means are of own rows
         return self._whole.validation_batches()
 
     def predict(self, batch: Any) -> Any:
         if not isinstance(batch, Rows):
             return self._whole.predict(batch)
-        with self._drawing(batch):
-            return self._whole.predict(batch.batch)
+        if not torch.is_grad_enabled():
+            return self._outcome(batch)
+        found: list[Outcome] = []
+
+        def compute() -> Tensor:
+            found.append(self._outcome(batch))
+            return found[0].loss
+
+        loss = self._ranks.forward(compute)
+        return found[0]._replace(loss=loss)
 
     def judged(self, batch: Any, prediction: Any) -> Outcome:
-        if not isinstance(batch, Rows):
-            return self._whole.judged(batch, prediction)
+        return prediction if isinstance(batch, Rows) else self._whole.judged(batch, prediction)
+
+    def outcome(self, batch: Any) -> Outcome:
+        return self.judged(batch, self.predict(batch))
+
+    def _outcome(self, batch: Rows) -> Outcome:
         with self._drawing(batch):
-            outcome = self._whole.judged(batch.batch, prediction)
+            outcome = self._whole.outcome(batch.batch)
         figures = dict(outcome.figures)
         if outcome.scores is not None:
             scores, labels = outcome.scores
             figures[ACCURACY] = (scores.detach().argmax(1) == labels).float().mean()
         samples = outcome.samples if batch.share else 0
         return outcome._replace(samples=samples, scores=None, figures=figures)
-
-    def outcome(self, batch: Any) -> Outcome:
-        return self.judged(batch, self.predict(batch))
 
     def _rows(self, batch: Any, place: tuple[int, int]) -> Rows:
         ranks, samples = self._ranks, samples_in(batch)

@@ -44,7 +44,8 @@ class TrainingStep:
     `phases` runs it. With `measured`, `gradients` has tensors whose norm is that of the gradients
     that the update uses, before clipping. With `detailed`, the length of the update is measured.
     A loss that is not finite raises Diverged before it reaches a weight, unless `lets_diverge`.
-    `ranks` are those that train together: they share gradients and figures before the update.
+    `ranks` are those that train together: they share gradients in the
+    backward pass, and figures before the update.
     """
 
     def __init__(
@@ -106,6 +107,8 @@ class TrainingStep:
         self.optimization.optimizer.zero_grad()
 
     def _forward(self) -> None:
+        if self._ranks is not None:
+            self._ranks.is_last = self._batch is self.batches[-1]
         with self.optimization.autocast:
             self._prediction = self._objective.predict(self._batch)
 
@@ -119,9 +122,11 @@ class TrainingStep:
         loss = self.loss
         if self.setup.accumulate > 1:
             loss = loss / self.setup.accumulate
-        if self._ranks is not None:
-            loss = loss * self._batch.share
-        self.optimization.autocast.scaled(loss).backward()
+        if self._ranks is None:
+            self.optimization.autocast.scaled(loss).backward()
+        else:  # gradients are averaged over the ranks
+            share = self._batch.share * self._ranks.size
+            self._ranks.backward(self.optimization.autocast.scaled(loss * share))
 
     def _step(self) -> None:
         if self._ranks is not None:

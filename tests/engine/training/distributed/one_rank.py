@@ -42,12 +42,33 @@ class Parts(nn.Module):
         return found.square().mean()
 
 
+class Words(nn.Module):
+    """Has an embedding whose gradient is sparse, and a norm that counts nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(20, 4, sparse=True)
+        self.norm, self.last = nn.LayerNorm(4), nn.Linear(4, 3)
+
+    def loss(self, batch: list[torch.Tensor]) -> torch.Tensor:
+        ids, labels = batch
+        return nn.functional.cross_entropy(self.last(self.norm(self.embedding(ids))), labels)
+
+
 def make_case(name: str) -> tuple[nn.Module, TrainingSetup, Objective]:
     if name == "parts":
         torch.manual_seed(0)
         model, x = Parts(), torch.randn(11, 3)  # batches of 5, 5 and 1 row
         setup = TrainingSetup(optimizer="optim.SGD", optimizer_params=SGD, batch_size=5)
         return model, setup, CodeObjective(model.loss, x, None, setup.batch_size)
+    if name == "words":
+        torch.manual_seed(0)
+        model, ids = Words(), torch.arange(13) * 7 % 20  # steps of 4 + 4 and of 4 + 1 rows
+        setup = TrainingSetup(
+            optimizer="optim.SGD", optimizer_params={"lr": 0.1}, batch_size=4, accumulate=2
+        )
+        data = torch.utils.data.TensorDataset(ids, ids % 3)
+        return model, setup, CodeObjective(model.loss, data, None, setup.batch_size)
     project = files.load(TEMPLATES / f"{name.removesuffix('*')}.tlab")
     # Adam would make a full step of a gradient that is only rounding: of attention's key bias.
     setup = msgspec.structs.replace(project.training, optimizer="optim.SGD", optimizer_params=SGD)

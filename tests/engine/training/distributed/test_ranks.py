@@ -14,7 +14,7 @@ import torch
 from tests.engine.training.distributed.one_rank import TEMPLATES, train
 
 ROOT = Path(__file__).parents[4]
-CASES = [*sorted(path.stem for path in TEMPLATES.glob("*.tlab")), "mlp*", "parts"]
+CASES = [*sorted(path.stem for path in TEMPLATES.glob("*.tlab")), "mlp*", "parts", "words"]
 
 
 def free_port() -> int:
