@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from itertools import islice
 from math import ceil, nan
-from time import perf_counter
 from typing import Any, Protocol
 
 import torch
@@ -23,10 +22,11 @@ from .checkpoints.checkpoint_fields import Checkpoint
 from .checkpoints.checkpoint_match import check_change, check_match
 from .components.devices import find_device
 from .distributed.ranks import Ranks
+from .evaluation import Evaluation
 from .figures.marks import Marks
 from .figures.memory import cuda_bytes, rss_bytes
-from .figures.metrics import EpochTotals, Measured, Metrics
-from .figures.pace import Sampling
+from .figures.metrics import Measured, Metrics
+from .figures.pace import Sampling, now_on
 from .objectives.objective import CatalogueObjective, Objective, Outcome
 from .optimization.averaging import AveragedWeights
 from .optimization.optimization import Optimization
@@ -186,7 +186,7 @@ class TrainingLoop:
         if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
         measured = self._sampling.takes(self.step)
-        start, rate = (self._now(), self.learning_rate) if measured else (None, 0.0)
+        start, rate = (now_on(self.device), self.learning_rate) if measured else (None, 0.0)
         if self.watch is not None:
             self.watch.begin(measured)
         step = self.current = TrainingStep(
@@ -211,7 +211,7 @@ class TrainingLoop:
         if not self.step:
             self._check_gradients()
         self.is_in_step = False
-        timing = (start, nan if start is nan else self._now()) if measured else None
+        timing = (start, nan if start is nan else now_on(self.device)) if measured else None
         if self.averaged is not None:
             self.averaged.after_step(self.epoch)
         self.step += 1
@@ -219,46 +219,33 @@ class TrainingLoop:
         self._record(step.outcome, step.gradients if measured else [], rate, timing)
 
     def _end_epoch(self) -> Iterator[None]:
-        """Validate under eval() and no_grad, then begin the next epoch."""
+        """Validate, then begin the next epoch."""
         self.flush()
         metrics = self.objective.metrics
         of_epoch = metrics.figures()
+        evaluation = Evaluation(
+            self.model,
+            self.objective,
+            self._optimization,
+            self.averaged,
+            self.setup.seed,
+            self.device,
+        )
         with modes_kept(self.model), metrics.aside():
             if self.averaged is not None and self.averaged.after_epoch(self.epoch):
-                yield from self._norms_of_average(self.averaged)
+                yield from evaluation.norms_of_average(self.averaged, self.epoch)
             metrics.begin()
-            totals = yield from self._validated()
+            totals = yield from evaluation.validated()
             of_validation = metrics.figures()
         self.epoch += 1
         self.batch = 0
         row = self.metrics.end_epoch(self.epoch, self.step, totals, of_epoch, of_validation)
         loss = row.validation_loss if totals.samples else row.train_loss
         self._optimization.end_epoch(loss)
-        with self._judged():
+        with evaluation.judged():
             self.best = with_epoch(self.best, row, self.setup.stopping, self.model)
         if not self.is_over:
             yield
-
-    def _judged(self) -> AbstractContextManager[None]:
-        """In this context the model has the weights that are validated: the averaged ones, if there
-        are any yet."""
-        averaged = self.averaged
-        return averaged.in_use() if averaged is not None and averaged.has_begun else nullcontext()
-
-    def _norms_of_average(self, averaged: AveragedWeights) -> Iterator[None]:
-        """Compute the statistics of BatchNorm of the averaged weights over the training set, as
-        torch's update_bn. Yields after every batch."""
-        random = RandomStream(self.setup.seed, self.device, self.objective.generators)
-        with random:
-            batches = self.objective.batches(self.epoch, 0)
-        with averaged.norms_reset():
-            while True:
-                with random, torch.no_grad(), self._optimization.autocast, averaged.in_use():
-                    if (batch := next(batches, None)) is None:
-                        return
-                    self.model.train()
-                    self.objective.outcome(batch)
-                yield
 
     @property
     def stopped_early(self) -> bool:
@@ -267,23 +254,6 @@ class TrainingLoop:
     @property
     def is_over(self) -> bool:
         return self.epoch >= self.setup.epochs or self.stopped_early
-
-    def _validated(self) -> Generator[None, None, EpochTotals]:
-        """Yields after every batch."""
-        totals = EpochTotals()
-        # Training's own stream is not used.
-        random = RandomStream(self.setup.seed, self.device, self.objective.generators)
-        with random:
-            batches = self.objective.validation_batches()
-        while True:
-            if self.model.training:
-                self.model.eval()
-            with random, torch.no_grad(), self._optimization.autocast, self._judged():
-                batch = next(batches, None)
-                if batch is None:
-                    return totals
-                totals.add_outcome(self.objective.outcome(batch))
-            yield
 
     def _batches(self) -> Iterator[Any]:
         """The remaining batches of the current epoch. In the middle of an epoch they are made as
@@ -308,20 +278,6 @@ class TrainingLoop:
                 self.averaged.to(self._home)
 
     # -- figures ---------------------------------------------------------------------------------
-
-    def _now(self) -> float | torch.cuda.Event:
-        """A point in time after the device's work so far.
-
-        On CUDA it is an event on the stream: it needs no synchronisation, and the device measures
-        the time between two events. On other devices it is the wall clock in seconds.
-        """
-        if self.device.type == "cuda":
-            event = torch.cuda.Event(enable_timing=True)
-            event.record(torch.cuda.current_stream(self.device))
-            return event
-        if self.device.type == "mps":
-            torch.mps.synchronize()
-        return perf_counter()
 
     def _check_gradients(self) -> None:
         """Raise LabError if backward gave not one parameter a gradient: the loss is that of another

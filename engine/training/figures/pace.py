@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from time import perf_counter
 
+import torch
+
 SNAPSHOT_INTERVAL_S = 1 / 30
 ALWAYS_MEASURED_STEPS = 1000
 MEASURE_INTERVAL_S = 2e-3
@@ -69,3 +71,18 @@ class Speed:
         if not running:
             window.clear()  # after a pause the speed is measured from the start
         return (step - earlier) / (now - then) if now > then else 0.0
+
+
+def now_on(device: torch.device) -> float | torch.cuda.Event:
+    """A point in time after the device's work so far.
+
+    On CUDA it is an event on the stream: it needs no synchronisation, and the device measures
+    the time between two events. On other devices it is the wall clock in seconds.
+    """
+    if device.type == "cuda":
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(device))
+        return event
+    if device.type == "mps":
+        torch.mps.synchronize()
+    return perf_counter()

@@ -16,7 +16,7 @@ from engine.errors import LabError
 from engine.handlers.training.predictions import read_predictions
 from engine.lab import Lab
 from engine.project import edits
-from engine.project.document import DataSetup, Project, TrainingSetup, replace
+from engine.project.document import DataSetup, Project, TrainingSetup, Wire, replace
 from engine.protocol import PredictionsSnapshot, ReadPredictionsCommand, encode_snapshot
 from engine.training.predictions.plane import SIDE, bounds_of, predict_plane
 from engine.training.predictions.predictions import MAX_SAMPLES, predictions_of
@@ -48,7 +48,7 @@ def flat(classes: int = 2) -> Project:
         ports = {"Input": "x", "nn.Linear": "output", "Output": "x"}
         kinds = {block.id: block.kind for block in project.model.blocks}
         target = "input" if kinds[b] == "nn.Linear" else "x"
-        project = edits.connect(project, edits.Wire(a, ports[kinds[a]], b, target))
+        project = edits.connect(project, Wire(a, ports[kinds[a]], b, target))
     return edits.set_training(project, TrainingSetup(data=DataSetup("moons")))
 
 
