@@ -21,7 +21,7 @@ from app.commands.run_beginnings import BeginFrom, Beginning, begin
 from app.commands.target import Target, run_files, show_output
 from engine.project import files
 from engine.project.atomic import regular_target
-from engine.project.document import TrainingSetup
+from engine.project.document import HoldWhen, TrainingSetup
 from engine.protocol import (
     EpochRow,
     ErrorSnapshot,
@@ -80,9 +80,12 @@ class TrainOptions:
     processes: int = 1
 
     def applied_to(self, setup: TrainingSetup) -> TrainingSetup:
+        """The set-up with these options. Nothing holds the run: nobody would let it go on."""
         chosen = {"epochs": self.epochs, "device": self.device, "seed": self.seed}
         return msgspec.structs.replace(
-            setup, **{name: value for name, value in chosen.items() if value is not None}
+            setup,
+            hold=HoldWhen(),
+            **{name: value for name, value in chosen.items() if value is not None},
         )
 
 

@@ -162,18 +162,33 @@ def _clipping(setup: TrainingSetup) -> list[str]:
 def _after_step(setup: TrainingSetup) -> list[str]:
     has = setup.schedule.kind and setup.schedule.each == "step"
     lines = ["scheduler.step()"] if has else []
+    if has and swalr_call(setup):
+        lines = [f"if epoch < {setup.averaging.start}:", "    scheduler.step()"]
     if setup.averaging.kind == "EMA":
         lines.append(f"if epoch >= {setup.averaging.start}:")
         lines.append("    averaged.update_parameters(model)")
     return lines
 
 
-def after_epoch(setup: TrainingSetup) -> str:
-    if not setup.schedule.kind or setup.schedule.each == "step":
+def swalr_call(setup: TrainingSetup) -> str:
+    """What takes the place of the scheduler once weights are averaged; empty if nothing does."""
+    averaging = setup.averaging
+    if averaging.kind != "SWA" or not averaging.swa_lr:
         return ""
-    if setup.schedule.kind == "lr_scheduler.ReduceLROnPlateau":
-        return "        scheduler.step(validation if len(y_val) else training)\n"
-    return "        scheduler.step()\n"
+    arguments = f"{averaging.swa_lr!r}, {averaging.anneal_epochs}, {averaging.anneal_strategy!r}"
+    return f"torch.optim.swa_utils.SWALR(optimizer, {arguments})"
+
+
+def after_epoch(setup: TrainingSetup) -> str:
+    step = ""
+    if setup.schedule.kind and setup.schedule.each == "epoch":
+        step = "scheduler.step()"
+        if setup.schedule.kind == "lr_scheduler.ReduceLROnPlateau":
+            step = "scheduler.step(validation if len(y_val) else training)"
+    if not swalr_call(setup):
+        return _indented([step]) if step else ""
+    lines = [f"if epoch >= {setup.averaging.start}:", "    swalr.step()"]
+    return _indented([*lines, "else:", f"    {step}"] if step else lines)
 
 
 def averaging_parts(setup: TrainingSetup, batches: str) -> dict[str, str]:

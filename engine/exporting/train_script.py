@@ -26,6 +26,7 @@ from .script_lines import (
     scheduler_call,
     step_lines,
     stopping_lines,
+    swalr_call,
 )
 from .weights import Written, write
 
@@ -120,6 +121,8 @@ def script_of(
         if setup.schedule.kind == "lr_scheduler.LambdaLR":
             made.append("    from math import cos, exp, floor, log, pi, sin, sqrt  # noqa: F401\n")
         made.append(f"    scheduler = {scheduler_call(setup, steps)}\n")
+    if swalr := swalr_call(setup):
+        made.append(f"    swalr = {swalr}\n")
     order = "torch.arange(len(y_train))"
     if dataset.loading.balanced:
         order = f"balanced_order(y_train.cpu(), {setup.seed}, epoch)"

@@ -151,11 +151,18 @@ class Stopping(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Averaging(Struct, frozen=True, forbid_unknown_fields=True):
     """A running average of the weights beside a run, from epoch `start` (0-based) on: "EMA" after
-    each step with `decay`, "SWA" after each epoch; none if `kind` is "none"."""
+    each step with `decay`, "SWA" after each epoch; none if `kind` is "none".
+
+    With an `swa_lr`, torch's SWALR takes the place of the schedule from then on: it brings the rate
+    there in `anneal_epochs`.
+    """
 
     kind: Literal["none", "EMA", "SWA"] = "none"
     decay: float = 0.999
     start: int = 0
+    swa_lr: float = 0.0
+    anneal_epochs: int = 10
+    anneal_strategy: Literal["cos", "linear"] = "cos"
 
 
 Precision = Literal["float32", "bfloat16", "float16"]

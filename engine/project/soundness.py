@@ -154,7 +154,11 @@ def _check_training(setup: TrainingSetup) -> None:
     for field in ("clip_norm", "clip_value"):
         _check_between(getattr(setup, field), 0, limits.MAX_CLIP, f"{at}.{field}")
     _check_between(setup.averaging.decay, 0, 1, f"{at}.averaging.decay")
-    _check_between(setup.averaging.start, 0, limits.MAX_EPOCHS, f"{at}.averaging.start")
+    averaging = setup.averaging
+    _check_between(averaging.start, 0, limits.MAX_EPOCHS, f"{at}.averaging.start")
+    _check_between(averaging.swa_lr, 0, limits.MAX_CLIP, f"{at}.averaging.swa_lr")
+    most = limits.MAX_EPOCHS
+    _check_between(averaging.anneal_epochs, 1, most, f"{at}.averaging.anneal_epochs")
     _check_between(setup.stopping.patience, 0, limits.MAX_PATIENCE, f"{at}.stopping.patience")
     _check_between(setup.stopping.min_delta, 0, limits.MAX_CLIP, f"{at}.stopping.min_delta")
     if problem := order_problem(setup.order):

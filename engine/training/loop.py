@@ -153,7 +153,7 @@ class TrainingLoop:
         self.hold_when(setup.hold)
         self.marks.add_change(self.step, self.setup, setup)
         self.setup = setup
-        self._optimization.become(setup, self.total_steps)
+        self._optimization.become(setup, self.total_steps, self.epoch)
         self._optimization.groups.freeze(setup)
         if objective is not self.objective:
             objective.to(self.device)
@@ -241,7 +241,7 @@ class TrainingLoop:
         self.batch = 0
         row = self.metrics.end_epoch(self.epoch, self.step, totals, of_epoch, of_validation)
         loss = row.validation_loss if totals.samples else row.train_loss
-        self._optimization.end_epoch(loss)
+        self._optimization.rates.after_epoch(loss)
         with evaluation.judged():
             self.best = with_epoch(self.best, row, self.setup.stopping, self.model)
         if not self.is_over:

@@ -18,6 +18,8 @@ import pytest
 import torch
 
 from app import cli
+from engine.project import files
+from engine.project.document import HoldWhen, replace
 from tests import forking
 from tests.scripts import run_script
 
@@ -61,6 +63,14 @@ def test_a_run_leaves_its_folder_and_runs_lists_it(finished: Path, capsys) -> No
     assert run("runs", finished.parent) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("first  ") and "finished, step 46" in printed
+
+
+def test_nothing_holds_a_run_without_a_window(tmp_path: Path, capsys) -> None:
+    project = files.load(MLP)
+    setup = replace(project.training, hold=HoldWhen(gradient_norm=1e-9))
+    files.save(replace(project, training=setup), tmp_path / "held.tlab")
+    done = report(capsys, "train", tmp_path / "held.tlab", "--epochs", 1)
+    assert done["epochs"] == 1 and done["steps"] > 1
 
 
 def test_runs_of_a_project_and_an_empty_folder(finished: Path, tmp_path: Path, capsys) -> None:

@@ -67,6 +67,8 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
         ("warmup_from", setup.schedule.warmup_from, 1e-12, 1),
         ("decay", setup.averaging.decay, 0, 1),
         ("start", setup.averaging.start, 0, MAX_EPOCHS),
+        ("swa_lr", setup.averaging.swa_lr, 0, MAX_CLIP),
+        ("anneal_epochs", setup.averaging.anneal_epochs, 1, MAX_EPOCHS),
         ("patience", setup.stopping.patience, 0, MAX_PATIENCE),
         ("min_delta", setup.stopping.min_delta, 0, MAX_CLIP),
         *((name, getattr(setup.hold, name), 0, most) for name, most in HOLD_LIMITS.items()),

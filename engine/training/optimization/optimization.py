@@ -9,25 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import utils
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ...errors import LabError
 from ...project.document import ADJUSTABLE, TrainingSetup, replace
 from ..checkpoints.checkpoint_fields import Checkpoint, FieldProblem
 from ..components.optimizers import make_grouped
-from ..components.schedulers import check_length, make_scheduler
 from .autocast import Autocast
 from .groups import Groups
-from .optimizer_state import (
-    check_optimizer_state,
-    regroup_scheduler,
-    restore_scheduler,
-    scheduler_state,
-)
+from .optimizer_state import check_optimizer_state
+from .rates import Rates
 
 
 class Optimization:
-    """Optimizer, scheduler and `autocast` of a set-up over the parameters of a model that learn.
+    """Optimizer, `rates` and `autocast` of a set-up over the parameters of a model that learn.
 
     `steps` is the number of optimizer steps of the run, None if it is not known. Raises LabError if
     the set-up cannot be trained with.
@@ -44,7 +38,7 @@ class Optimization:
         self.groups = Groups(model)
         self.parameters = list(self.groups.named.values())
         self.optimizer = self._made(setup)
-        self.scheduler = make_scheduler(setup, self.optimizer, steps)
+        self.rates = Rates(setup, self.optimizer, steps)
         self.autocast = Autocast(setup.precision, device, self.optimizer)
 
     @property
@@ -65,17 +59,7 @@ class Optimization:
             self.optimizer.step(closure)  # pyright: ignore[reportCallIssue, reportArgumentType]
         else:
             self.autocast.step()
-        if self.scheduler is not None and self.setup.schedule.each == "step":
-            self.scheduler.step()
-
-    def end_epoch(self, loss: float) -> None:
-        """Let a scheduler of epochs step. `loss` is the one to watch."""
-        if self.scheduler is None or self.setup.schedule.each == "step":
-            return
-        if isinstance(self.scheduler, ReduceLROnPlateau):
-            self.scheduler.step(loss)
-        else:
-            self.scheduler.step()
+        self.rates.after_step()
 
     def clip(self, measured: bool) -> list[Tensor]:
         """Clip the gradients as the set-up says. Returns tensors whose norm is that of the
@@ -120,9 +104,9 @@ class Optimization:
         self._regroup(self._made(self.setup).param_groups, made.param_groups)
         self.setup = setup
 
-    def become(self, setup: TrainingSetup, steps: int | None) -> None:
-        """Go on with another set-up. An optimizer of the same class keeps its state. Raises
-        LabError as `adjust` and the constructor do."""
+    def become(self, setup: TrainingSetup, steps: int | None, epoch: int) -> None:
+        """Go on in an epoch with another set-up. An optimizer of the same class keeps its state.
+        Raises LabError as `adjust` and the constructor do."""
         same = setup.optimizer == self.setup.optimizer
         if same:
             self.adjust(setup)
@@ -130,7 +114,8 @@ class Optimization:
             optimizer = self._made(setup)
             if same:
                 optimizer.state = self.optimizer.state
-            self.scheduler = make_scheduler(setup, optimizer, steps)
+            before, self.rates = self.rates, Rates(setup, optimizer, steps)
+            self.rates.go_on_in(epoch, before if same else None)
             self.optimizer = self.autocast.optimizer = optimizer
         self.setup = setup
 
@@ -156,14 +141,13 @@ class Optimization:
         for source, new in zip(sources, now, strict=True):
             old, group = then[source], dict(live[source])
             differing = {n: v for n, v in new.items() if n != "params" and v != old[n]}
-            share = group["lr"] / old["lr"] if self.scheduler is not None and old["lr"] else 1.0
+            share = group["lr"] / old["lr"] if self.rates.change and old["lr"] else 1.0
             group.update(differing, params=new["params"])
-            if "lr" in differing and self.scheduler is not None:
+            if "lr" in differing and self.rates.change:
                 group.update(lr=new["lr"] * share, initial_lr=new["lr"])
             changed.append(group)
         self.optimizer.param_groups[:] = changed
-        if self.scheduler is not None:
-            regroup_scheduler(self.scheduler, sources)
+        self.rates.regroup(sources)
 
     # -- checkpoints -----------------------------------------------------------------------------
 
@@ -171,7 +155,7 @@ class Optimization:
         """The fields of a Checkpoint that are of steps; they share memory with the optimizer."""
         return {
             "optimizer": self.optimizer.state_dict(),
-            "scheduler": scheduler_state(self.scheduler),
+            "scheduler": self.rates.state(),
             "scaler": self.autocast.state(),
         }
 
@@ -182,15 +166,15 @@ class Optimization:
         self.adjust(saved.setup)  # the state is in the order of its groups
         try:
             self._check_state(saved.optimizer["state"], setup)
-            restore_scheduler(self.scheduler, saved.scheduler, saved.optimizer.get("param_groups"))
+            self.rates.restore(saved.scheduler, saved.optimizer.get("param_groups"))
             self.autocast.restore(saved.scaler)
         except FieldProblem as problem:
             raise LabError(
                 f"The checkpoint does not fit the optimizer. {problem}.",
                 hint="Set the optimizer's options back to go on from it, or train again.",
             ) from problem
-        if self.scheduler is not None:
-            check_length(self.scheduler, self.setup, steps)
+        self.rates.check_length(steps)
+        self.rates.go_on_in(saved.epoch)
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": saved.optimizer["state"], "param_groups": groups})
         self.adjust(setup)

@@ -8,7 +8,7 @@ from torch import nn
 from ...errors import LabError
 from ...project.document import TrainingSetup
 from ..components.optimizers import make_optimizer
-from ..components.schedulers import make_scheduler
+from .rates import Rates
 
 MAX_STEPS = 20_000
 """Of a longer run the first steps are shown."""
@@ -29,7 +29,7 @@ def rates_of(setup: TrainingSetup, batches: int) -> list[tuple[int, float]]:
     optimizer = make_optimizer(
         setup.optimizer, setup.optimizer_params, [nn.Parameter(torch.zeros(shape))]
     )
-    scheduler = make_scheduler(setup, optimizer, steps)
+    scheduled = Rates(setup, optimizer, steps)
     optimizer._opt_called = True  # pyright: ignore[reportAttributeAccessIssue] - else it warns
     shown = min(steps, MAX_STEPS)
     stride = max(1, shown // MAX_POINTS)
@@ -37,7 +37,7 @@ def rates_of(setup: TrainingSetup, batches: int) -> list[tuple[int, float]]:
     for step in range(1, shown + 1):
         if (step - 1) % stride == 0 or step == shown:
             rates.append((step, float(optimizer.param_groups[0]["lr"])))
-        each_step = setup.schedule.each == "step"
-        if scheduler is not None and (each_step or step % per_epoch == 0):
-            scheduler.step()
+        scheduled.after_step()
+        if step % per_epoch == 0:
+            scheduled.after_epoch(0.0)
     return rates

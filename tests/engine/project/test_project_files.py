@@ -194,7 +194,14 @@ def test_a_small_project_word_for_word():
     "groups": [],
     "decay": "all",
     "stopping": {"figure": "validation loss", "patience": 0, "min_delta": 0.0},
-    "averaging": {"kind": "none", "decay": 0.999, "start": 0}
+    "averaging": {
+      "kind": "none",
+      "decay": 0.999,
+      "start": 0,
+      "swa_lr": 0.0,
+      "anneal_epochs": 10,
+      "anneal_strategy": "cos"
+    }
   },
   "cells": [],
   "subject": {"type": "canvas"},

@@ -8,13 +8,16 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, update_bn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.optim.swa_utils import SWALR, AveragedModel, get_ema_multi_avg_fn, update_bn
 
 from engine.datasets.load import load_dataset
 from engine.errors import LabError
-from engine.project.document import Averaging, DataSetup, TrainingSetup, replace
+from engine.project.document import Averaging, DataSetup, Schedule, TrainingSetup, replace
 from engine.training.checkpoints import checkpoint_files
+from engine.training.components.schedulers import make_scheduler
 from engine.training.loop import TrainingLoop
+from engine.training.optimization.preview import rates_of
 from engine.training.run import TrainingRun
 
 SETUP = TrainingSetup(
@@ -27,6 +30,11 @@ SETUP = TrainingSetup(
 )
 EMA = replace(SETUP, averaging=Averaging("EMA", 0.8, 1))
 SWA = replace(SETUP, averaging=Averaging("SWA", start=1))
+ANNEALED = replace(
+    SETUP,
+    epochs=6,
+    averaging=Averaging("SWA", start=2, swa_lr=0.05, anneal_epochs=3, anneal_strategy="linear"),
+)
 
 
 def mlp() -> nn.Module:
@@ -109,6 +117,75 @@ def test_a_resumed_run_has_the_same_average(setup: TrainingSetup, pieces: int) -
     assert resumed.averaged is not None and straight.averaged is not None
     check_same(resumed.model.state_dict(), straight.model.state_dict())
     check_same(resumed.averaged.weights, straight.averaged.weights)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule(),
+        Schedule("lr_scheduler.StepLR", {"step_size": 1, "gamma": 0.5}),
+        Schedule("lr_scheduler.ExponentialLR", {"gamma": 0.9}, "step", warmup=2),
+        Schedule("lr_scheduler.ReduceLROnPlateau", {"patience": 0}),
+    ],
+)
+def test_swalr_takes_the_place_of_the_schedule_as_in_torchs_recipe(schedule: Schedule) -> None:
+    setup = replace(ANNEALED, schedule=schedule)
+    loop = finish(TrainingLoop(mlp(), setup))
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.5)
+    scheduler = make_scheduler(setup, optimizer, 3 * 6)
+    swalr = SWALR(optimizer, 0.05, 3, "linear")
+    optimizer.step()
+    expected = []
+    for epoch in range(6):
+        for _ in range(3):
+            expected.append(optimizer.param_groups[0]["lr"])
+            if scheduler is not None and schedule.each == "step" and epoch < 2:
+                scheduler.step()
+        if epoch >= 2:
+            swalr.step()
+        elif isinstance(scheduler, ReduceLROnPlateau):
+            scheduler.step(loop.metrics.epochs[epoch].validation_loss)
+        elif scheduler is not None and schedule.each == "epoch":
+            scheduler.step()
+    assert [row.learning_rate for row in loop.metrics.history] == expected
+    assert expected[-1] == pytest.approx(0.05)
+    if schedule.kind != "lr_scheduler.ReduceLROnPlateau":
+        assert [rate for _, rate in rates_of(setup, 3)] == expected
+
+
+@pytest.mark.parametrize("step", [5, 6, 9, 10, 14])
+@pytest.mark.parametrize(
+    "schedule", [Schedule(), Schedule("lr_scheduler.StepLR", {"step_size": 1})]
+)
+def test_an_annealed_run_goes_on_bit_for_bit(step: int, schedule: Schedule) -> None:
+    setup = replace(ANNEALED, schedule=schedule)
+    straight = finish(TrainingLoop(mlp(), setup))
+    killed = TrainingLoop(mlp(), setup)
+    steps = killed.steps()
+    while killed.step < step:
+        next(steps)
+    path = checkpoint_files.save(killed.checkpoint("run"))
+    steps.close()
+    resumed = TrainingLoop(mlp(), setup)
+    resumed.restore(checkpoint_files.load(path))
+    finish(resumed)
+    check_same(resumed.model.state_dict(), straight.model.state_dict())
+    rates = [[row.learning_rate for row in loop.metrics.history] for loop in (resumed, straight)]
+    assert rates[0] == rates[1]
+
+
+def test_another_schedule_leaves_the_annealing_where_it_is() -> None:
+    loop = TrainingLoop(mlp(), ANNEALED)
+    steps = loop.steps()
+    while loop.epoch < 5:  # SWALR has stepped three times: it is at its end
+        next(steps)
+    other = replace(loop.setup, schedule=Schedule("lr_scheduler.StepLR", {"step_size": 100}))
+    loop.become(other, loop.objective)
+    assert loop.learning_rate == pytest.approx(0.05)
+    for _ in steps:
+        assert loop.learning_rate == pytest.approx(0.05)
+    loop.close()
+    assert loop.learning_rate == pytest.approx(0.05)
 
 
 def test_the_averaged_weights_are_loaded_after_the_run() -> None:

@@ -17,10 +17,11 @@ from engine.project.document import (
     TrainingSetup,
     replace,
 )
-from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP, MAX_EPOCHS, MAX_PATIENCE, MAX_WARMUP
+from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP, MAX_PATIENCE, MAX_WARMUP
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
+from widgets.training.settings.averaging_form import AveragingForm
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
 from widgets.training.settings.fold import fold
 from widgets.training.settings.group_form import GroupForm
@@ -128,33 +129,6 @@ _STOPPING = (
         " data, that of training is taken.",
     ),
 )
-_AVERAGING = (
-    Param(
-        "kind",
-        "choice",
-        _DEFAULT.averaging.kind,
-        choices=("none", "EMA", "SWA"),
-        doc="A running average of the weights beside the run (torch.optim.swa_utils): EMA after"
-        " each step, SWA after each epoch. It is validated in place of the last weights; after the"
-        " run, Averaged weights loads it.",
-    ),
-    Param(
-        "decay",
-        "float",
-        _DEFAULT.averaging.decay,
-        minimum=0.0,
-        maximum=1.0,
-        doc="EMA: the share of the average that each step keeps.",
-    ),
-    Param(
-        "start",
-        "int",
-        _DEFAULT.averaging.start,
-        minimum=0,
-        maximum=MAX_EPOCHS,
-        doc="Epochs before averaging begins.",
-    ),
-)
 _BY_STEPS = ("lr_scheduler.OneCycleLR", "lr_scheduler.CyclicLR")
 """Schedulers that are made for a step after each batch."""
 
@@ -189,10 +163,9 @@ class StepForm(QWidget):
         stop.setBuddy(self._stop_form)
         self.rates = RateCurve()
         rate = (title, self._scheduler, self._schedule_form, self.rates)
-        average = make.label("averaged weights")
-        self._average_form = make.named(ParamForm(), "setup_average_form")
-        average.setBuddy(self._average_form)
-        stopping = (stop, self._stop_form, average, self._average_form)
+        self._averaging = AveragingForm()
+        self._averaging.setup_edited.connect(self.setup_edited)
+        stopping = (stop, self._stop_form, self._averaging)
         parts = (*rate, self._form, self.groups, *stopping)
         body = make.page(*parts, gap=GRID // 2)
         self._more = fold(
@@ -208,7 +181,6 @@ class StepForm(QWidget):
         self._schedule_form.value_edited.connect(self._edit_schedule)
         self._form.value_edited.connect(self._edit_step)
         self._stop_form.value_edited.connect(self._edit_stopping)
-        self._average_form.value_edited.connect(self._edit_averaging)
         self.show_setup(_DEFAULT)
 
     def show_setup(self, setup: TrainingSetup) -> None:
@@ -226,8 +198,7 @@ class StepForm(QWidget):
         self.groups.show_setup(setup)
         stopping = {param.name: getattr(setup.stopping, param.name) for param in _STOPPING}
         self._stop_form.show_params(_STOPPING, stopping)
-        averaging = {param.name: getattr(setup.averaging, param.name) for param in _AVERAGING}
-        self._average_form.show_params(_AVERAGING, averaging)
+        self._averaging.show_setup(setup)
         shown = ("schedule", "groups", "stopping", "averaging", *(param.name for param in _STEP))
         if any(getattr(setup, name) != getattr(_DEFAULT, name) for name in shown):
             self._more.setChecked(True)
@@ -257,10 +228,6 @@ class StepForm(QWidget):
     def _edit_stopping(self, name: str, value: ParamValue) -> None:
         stopping = replace(self._setup.stopping, **{name: value})
         self.setup_edited.emit(replace(self._setup, stopping=stopping), set_text(name, value))
-
-    def _edit_averaging(self, name: str, value: ParamValue) -> None:
-        averaging = replace(self._setup.averaging, **{name: value})
-        self.setup_edited.emit(replace(self._setup, averaging=averaging), set_text(name, value))
 
     def _edit_step(self, name: str, value: ParamValue) -> None:
         self.setup_edited.emit(replace(self._setup, **{name: value}), set_text(name, value))

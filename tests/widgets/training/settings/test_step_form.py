@@ -142,3 +142,20 @@ def test_averaging_is_edited(form: StepForm, qtbot) -> None:
         (TrainingSetup(averaging=Averaging("EMA", 0.5)), "Set decay to 0.5"),
     ]
     assert edits.set_training(Project(), form.told[0][0]).training == form.told[0][0]
+
+
+def test_the_form_of_averaging_has_the_fields_of_its_kind(form: StepForm, qtbot) -> None:
+    fields = part(form, ParamForm, "setup_average_form")
+    for averaging, names in (
+        (Averaging(), ["kind"]),
+        (Averaging("EMA"), ["kind", "decay", "start"]),
+        (Averaging("SWA"), ["kind", "start", "swa_lr", "anneal_epochs", "anneal_strategy"]),
+    ):
+        form.show_setup(TrainingSetup(averaging=averaging))
+        assert [param.name for param in fields.params] == names
+    type_into(form, qtbot, "setup_average_form", "swa_lr", "0.05")
+    setup, words = form.told[-1]
+    assert (setup.averaging, words) == (Averaging("SWA", swa_lr=0.05), "Set swa lr to 0.05")
+    assert edits.set_training(Project(), setup).training == setup
+    with pytest.raises(edits.EditError, match="anneal_epochs is 0"):
+        edits.set_training(Project(), TrainingSetup(averaging=Averaging(anneal_epochs=0)))
