@@ -267,6 +267,7 @@ class Workspaces(QObject):
         from app.presenters.train.data import DataPresenter
         from app.presenters.train.elements import ElementPresenter
         from app.presenters.train.holding import HoldingPresenter
+        from app.presenters.train.landscape import LandscapePresenter
         from app.presenters.train.objective import ObjectivePresenter
         from app.presenters.train.parameters import ParametersPresenter
         from app.presenters.train.predictions import PredictionsPresenter
@@ -286,6 +287,7 @@ class Workspaces(QObject):
         self.parameters = ParametersPresenter(self._bench, view, self)
         ElementPresenter(self._bench, view.parameters.element, self)
         PredictionsPresenter(self._bench, view, self)
+        LandscapePresenter(self._bench, view, self)
         RunsPresenter(self._bench, presenter, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
         self._connect_switch(view.bar.own_backward)

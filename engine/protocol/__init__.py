@@ -24,6 +24,7 @@ from .trace_snapshots import *  # noqa: F403
 from .training.checks import *  # noqa: F403
 from .training.commands import *  # noqa: F403
 from .training.elements import *  # noqa: F403
+from .training.landscape import *  # noqa: F403
 from .training.predictions import *  # noqa: F403
 from .training.runs import *  # noqa: F403
 from .training.snapshots import *  # noqa: F403

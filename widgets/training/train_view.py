@@ -27,6 +27,7 @@ from widgets.runs.run_pane import RunPane
 from widgets.text import format_bytes, format_number, format_percent
 from widgets.theme import GRID
 from widgets.training.checks.check_pane import CheckPane
+from widgets.training.landscape.landscape_pane import LandscapePane
 from widgets.training.parameter_pane import ParameterPane
 from widgets.training.plots.figure_plots import figure_plot, is_watched, place_of
 from widgets.training.plots.overlay import overlay_of
@@ -180,7 +181,20 @@ class TrainView(QWidget):
         self.predictions.hide()
         self.bar.predictions_toggled.connect(self.predictions.setVisible)
         self.checks = CheckPane()
-        panes = (pages, self.parameters, self.predictions, self.checks)
+        self.landscape = LandscapePane()
+        self.tabs = make.tabs(
+            "train_tabs",
+            (
+                (pages, "Plots", "Loss, accuracy, gradient norm, rate, time and memory over steps"),
+                (
+                    self.landscape,
+                    "Landscape",
+                    "The loss around the weights, along random directions",
+                ),
+            ),
+            "Pictures of the run",
+        )
+        panes = (self.tabs, self.parameters, self.predictions, self.checks)
         beside = make.splitter(*panes, sizes=(640, 480, 400, 480), shares=(1, 1, 0, 1))
         self.runs = RunPane()
         self.runs.hide()

@@ -1,0 +1,43 @@
+"""The loss landscape through the window: its points, Stop, a change of the model."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import templates
+from engine.project.document import replace
+from tests.labels import said
+
+pytestmark = pytest.mark.one_program
+
+
+@pytest.fixture
+def mlp(program):
+    program.bench.files.new(templates.load_template("mlp"))
+    program.window.show_workspace("train")
+    program.bench.link.drain()
+    return program
+
+
+def test_a_line_through_the_weights_is_computed(mlp) -> None:
+    pane = mlp.window.page("train").landscape
+    pane.compute.click()
+    mlp.bench.link.drain()
+    assert len(pane.losses) == 31
+    assert "31 points, each the mean loss of 256 samples" in said(pane, "landscape_words")
+    setup = replace(mlp.bench.project.training, seed=1)
+    mlp.window.page("train").form.setup_edited.emit(setup, "Set seed")
+    mlp.bench.link.drain()
+    assert "compute again" in said(pane, "landscape_words")
+
+
+def test_it_is_refused_while_a_run_is_under_way(mlp) -> None:
+    view = mlp.window.page("train")
+    view.bar.step_requested.emit()
+    mlp.bench.link.drain()
+    view.landscape.compute.click()
+    mlp.bench.link.drain()
+    assert "A run is under way" in said(view.landscape, "landscape_words")
+    assert view.landscape.compute.isEnabled() and not view.landscape.losses
+    mlp.bench.link.stop_job()
+    mlp.bench.link.drain()

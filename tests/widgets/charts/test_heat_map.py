@@ -1,0 +1,68 @@
+"""Colours of numbers, lines of equal numbers, and the cell under the pointer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtTest import QTest
+
+from widgets.charts.axes import Scale
+from widgets.charts.heat_map import HeatMap, contour
+from widgets.colormap import sequential
+
+VALUES = np.array([[0.0, 1.0, 2.0], [10.0, np.nan, 100.0]])
+
+
+@pytest.fixture
+def heat(qtbot) -> HeatMap:
+    heat = HeatMap("heat", "Heat map", "A heat map.")
+    qtbot.addWidget(heat)
+    heat.resize(420, 300)
+    heat.show_values(VALUES, Scale(0.0, 3.0), Scale(-1.0, 1.0), ("x", "y", "loss"))
+    heat.show()
+    return heat
+
+
+def color_in(heat: HeatMap, row: int, column: int) -> tuple[int, int, int]:
+    place = heat.cell_rect(row, column).center().toPoint()
+    color = QColor(heat.grab().toImage().pixelColor(place))
+    return color.red(), color.green(), color.blue()
+
+
+def test_row_0_is_at_the_bottom_and_the_ends_have_the_ends_of_the_colours(heat: HeatMap) -> None:
+    table = [tuple(map(int, row)) for row in sequential()]
+    assert color_in(heat, 0, 0) == table[0] and color_in(heat, 1, 2) == table[-1]
+    assert color_in(heat, 1, 1) not in table
+    assert heat.span() == (0.0, 100.0)
+
+
+def test_a_logarithmic_scale_has_no_colour_for_zero(heat: HeatMap) -> None:
+    heat.show_values(VALUES, Scale(0.0, 3.0), Scale(-1.0, 1.0), ("x", "y", "z"), is_log=True)
+    assert heat.span() == (0.0, 2.0)
+    table = [tuple(map(int, row)) for row in sequential()]
+    assert color_in(heat, 0, 0) not in table
+    assert color_in(heat, 1, 0) == table[round(0.5 * 255)]
+
+
+def test_the_cell_under_the_pointer_and_by_keys(heat: HeatMap) -> None:
+    pointed = []
+    heat.pointed.connect(lambda row, column: pointed.append((row, column)))
+    assert heat.cell_at(heat.cell_rect(1, 2).center()) == (1, 2)
+    assert heat.cell_at(QPointF(1, 1)) is None
+    for key in (Qt.Key.Key_Left, Qt.Key.Key_Left, Qt.Key.Key_Left, Qt.Key.Key_Down):
+        QTest.keyClick(heat, key)
+    assert pointed == [(1, 1), (1, 0), (0, 0)]
+    QTest.keyClick(heat, Qt.Key.Key_Escape)
+    assert pointed[-1] == (-1, -1)
+
+
+def test_a_contour_of_a_cone_is_a_circle() -> None:
+    """The pieces lie at the radius that has this level, but for the straight lines' error."""
+    y, x = np.mgrid[-10:11, -10:11].astype(float)
+    pieces = contour(np.hypot(x, y), 6.0)
+    ends = np.array([end for piece in pieces for end in piece]) - 10
+    assert len(pieces) > 40
+    np.testing.assert_allclose(np.hypot(*ends.T), 6.0, atol=0.03)
+    assert contour(np.full((3, 3), np.nan), 1.0) == []

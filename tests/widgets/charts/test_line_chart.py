@@ -1,0 +1,66 @@
+"""Lines: gaps, the point under the pointer, keys."""
+
+from __future__ import annotations
+
+from math import nan
+
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
+
+from tests.pictures import taken
+from widgets.charts.line_chart import Line, LineChart, point_text
+
+
+@pytest.fixture
+def chart(qtbot) -> LineChart:
+    chart = LineChart("chart", "Chart", "A chart.", "step")
+    qtbot.addWidget(chart)
+    chart.resize(400, 240)
+    lines = (
+        Line("a", "#0072b2", (0, 1, 2, 3), (1.0, nan, 3.0, 4.0)),
+        Line("b", "#d55e00", (0, 1, 2, 3), (4.0, 3.0, 2.0, 0.0)),
+    )
+    chart.show_lines(lines, "norm", nothing="Nothing yet.")
+    chart.show()
+    return chart
+
+
+def test_a_number_that_is_not_finite_is_a_gap(chart: LineChart) -> None:
+    first, second = chart.lines
+    assert [len(part) for part in chart._parts(first, chart.axes())] == [1, 2]
+    assert [len(part) for part in chart._parts(second, chart.axes())] == [4]
+    chart.show_lines(chart.lines, "norm", is_log=True)
+    assert [len(part) for part in chart._parts(second, chart.axes())] == [3]  # 0 has no logarithm
+
+
+def test_the_point_nearest_to_the_pointer(chart: LineChart) -> None:
+    at = chart.axes().at(2, 3.0)
+    assert chart.nearest(at) == (0, 2)
+    assert chart.nearest(chart.axes().at(1, 3.0)) == (1, 1)  # the other line has a gap there
+    assert chart.nearest(QPointF(0, 0)) is None
+    assert chart.nearest(chart.axes().at(1.5, 0.9)) is None
+    assert point_text(chart.lines[0], 2, "step") == "a at step 2: 3"
+
+
+def test_a_click_chooses_the_line_and_keys_go_along_it(chart: LineChart, qtbot) -> None:
+    chosen, pointed = [], []
+    chart.chosen.connect(chosen.append)
+    chart.pointed.connect(lambda line, place: pointed.append((line and line.name, place)))
+    at = chart.axes().at(2, 2.0).toPoint()
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=at)
+    assert chosen == ["b"]
+    chart._point_at(None)
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_Down, Qt.Key.Key_Return):
+        QTest.keyClick(chart, key)
+    assert pointed[-3:] == [("a", 3), ("a", 2), ("b", 2)] and chosen == ["b", "b"]
+    QTest.keyClick(chart, Qt.Key.Key_Escape)
+    assert pointed[-1] == (None, -1)
+
+
+def test_a_chosen_line_is_drawn_strongly_and_nothing_says_why(chart: LineChart) -> None:
+    before = taken(chart)
+    chart.light("a")
+    assert taken(chart) != before
+    chart.show_lines((), "norm", nothing="Nothing yet.")
+    assert taken(chart) != before
