@@ -2,7 +2,8 @@
 
 Exit codes: 0 done, 1 failed, 2 bad arguments. Messages go to stderr and name the file, and the
 field or the option at fault. Each command imports its modules when it is called, so that training
-needs no Qt. Torch is imported only in the engine's process.
+needs no Qt, and the window can say first how they are imported. Torch is imported only in the
+engine's process.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.commands.failures import BAD_ARGUMENTS, FAILED, CommandFailure
-from engine.project.limits import MAX_EPOCHS, MAX_PROCESSES, MAX_SEED
 
 COMMANDS = {
     "tour": "drive the real window offscreen through the main job, and leave its pictures",
@@ -78,6 +78,8 @@ def _window_parser() -> argparse.ArgumentParser:
 
 
 def _command_parser() -> argparse.ArgumentParser:
+    from engine.project.limits import MAX_EPOCHS, MAX_PROCESSES, MAX_SEED
+
     parser = argparse.ArgumentParser(prog="tensorlab")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
 
@@ -253,7 +255,7 @@ def _window(options: argparse.Namespace) -> int:
         )
     import gc
 
-    gc.disable()  # what is made until the first picture stays: `run` turns it on again
+    gc.disable()  # what is made until the first picture stays: `run` turns it on after that
     from app.python_imports import import_plainly
 
     import_plainly()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import builtins
+from functools import cache
+
+from app.support_bytecode import cache_file, support_bytecode
 
 
+@cache
 def import_plainly() -> None:
     """Let modules be imported without PySide looking at them.
 
@@ -12,6 +16,7 @@ def import_plainly() -> None:
     place of Python's `__import__` that reads the source of every module imported after it. That
     doubles the time of each import.
     """
-    import PySide6.QtCore  # noqa: F401 - it replaces the function
+    with support_bytecode(cache_file()):
+        import PySide6.QtCore  # noqa: F401 - it replaces the function
 
     builtins.__import__ = getattr(builtins, "__orig_import__", builtins.__import__)

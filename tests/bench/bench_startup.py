@@ -20,8 +20,12 @@ ROUNDS = 7
 PROJECT = Path(__file__).parents[2] / "assets" / "templates" / "mlp.tlab"
 
 OURS = """
-from app.cli import main
+import gc
+gc.disable()  # this and the next line as `main` does: PySide is imported here before it
+from app.python_imports import import_plainly
+import_plainly()
 from PySide6.QtWidgets import QApplication
+from app.cli import main
 def first_picture(application):
     (window,) = [each for each in application.topLevelWidgets() if each.isVisible()]
     tell(window, "page: " + window.workspace)
