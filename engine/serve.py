@@ -77,7 +77,9 @@ def serve(connection: Connection, log: Path) -> None:
 
     torch.set_num_threads(max(1, usable_cores() - 1))
     session = Session(
-        mailbox.send, done=lambda command: mailbox.send(DoneSnapshot(reply_to=command.id))
+        mailbox.send,
+        done=lambda command: mailbox.send(DoneSnapshot(reply_to=command.id)),
+        apart=Worker().put,
     )
     session.lab.standard_files = standard_files
     session.lab.attend = lambda: mailbox.attend(session)
@@ -100,6 +102,19 @@ def serve(connection: Connection, log: Path) -> None:
             session.handle(message)
         busy = True  # after a command or a signal there may be a step to train
     session.close()
+
+
+class Worker:
+    """One thread that calls what it is given, one after the other."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.put = self._work.put
+        threading.Thread(target=self._run, name="apart", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._work.get()()
 
 
 class Mailbox:

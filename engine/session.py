@@ -41,16 +41,20 @@ def handler_of(command: type[Command]) -> Handler:
 
 class Session:
     """Answers commands by `emit(snapshot)`; each snapshot carries the id of its command.
-    `done(command)` is called when a command is answered. Tests give their own `find_handler`."""
+    `done(command)` is called when a command is answered. Tests give their own `find_handler`.
+    `apart(work)` calls `work` at once or on a thread, from which `emit` and `done` are called too.
+    """
 
     def __init__(
         self,
         emit: Callable[[Snapshot], None],
         find_handler: Callable[[type[Command]], Handler] = handler_of,
         done: Callable[[Command], None] = lambda command: None,
+        apart: Callable[[Callable[[], None]], object] = lambda work: work(),
     ) -> None:
         self._emit = emit
         self._done = done
+        self._apart = apart
         self._find_handler = find_handler
         self._foreground = Command()  # the command that `emit` answers
         self._training = Command()
@@ -60,6 +64,9 @@ class Session:
 
     def handle(self, command: Command) -> None:
         """Answer one command. An error becomes an ErrorSnapshot, and the session goes on."""
+        if type(command).apart:
+            self._apart(functools.partial(self._answer_all, command))
+            return
         self._foreground = command
         if isinstance(command, TrainCommand):
             self._start_training(command)
@@ -83,6 +90,9 @@ class Session:
         """Answer one command inside code that is held. False, and nothing is done, if it must wait
         for the end of the code: it is not about the code, nor does it only read."""
         control = self.lab.control
+        if type(command).apart:
+            self.handle(command)
+            return True
         try:
             if isinstance(command, StepTrainingCommand):
                 control.pause.set()
@@ -93,15 +103,24 @@ class Session:
                 control.pause.clear()
                 control.goes_on = "on"
             elif type(command).while_held or type(command).while_running:
-                for snapshot in self._find_handler(type(command))(self.lab, command):
-                    if snapshot is not None:
-                        self._answer(command, snapshot)
+                self._answer_all(command)
+                return True
             else:
                 return False
         except (Exception, KeyboardInterrupt) as error:
             self._fail(command, error)
         self._done(command)
         return True
+
+    def _answer_all(self, command: Command) -> None:
+        """Run the handler of a command that only reads to its end."""
+        try:
+            for snapshot in self._find_handler(type(command))(self.lab, command):
+                if snapshot is not None:
+                    self._answer(command, snapshot)
+        except (Exception, KeyboardInterrupt) as error:
+            self._fail(command, error)
+        self._done(command)
 
     def answer_inside(self, command: Command) -> bool:
         """Answer one command in the middle of the user's code that runs. False, and nothing is

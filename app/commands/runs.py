@@ -17,7 +17,7 @@ from engine.project import files
 from engine.protocol import RunRow
 from engine.runs.folders import is_run
 from engine.runs.record import RunProblem, load
-from engine.runs.summary import row_of, rows_in
+from engine.runs.summary import rows_in
 
 
 def require_new(folder: Path) -> None:
@@ -55,7 +55,7 @@ def list_runs(place: Path, json_out: str | None) -> None:
     folder = Path(files.runs_folder(place)) if place.suffix == files.SUFFIX else place
     if not folder.is_dir():
         raise CommandFailure(f"{folder}: there is no such folder.", BAD_ARGUMENTS)
-    rows = [row_of(folder)] if is_run(folder) else rows_in(folder)
+    rows = rows_in(folder)
     if json_out is not None:
         write_report({"runs": [_report(row) for row in rows]}, json_out)
     elif not rows:

@@ -22,13 +22,15 @@ class Command(Struct, frozen=True, kw_only=True, tag=True):
     the session itself answers. `newest_only`: of the commands of this kind that the engine has not
     read yet, only the newest is wanted. `while_held`: the engine answers it inside the user's code
     that is held, too, since it changes nothing of it; with `while_running`, also inside code that
-    runs: it only reads. Every struct that derives from this one is a command; there is no other
-    list of them."""
+    runs: it only reads. `apart`: a thread of its own answers it, in the order of such commands; its
+    handler uses files only, nothing of the lab. Every struct that derives from this one is a
+    command; there is no other list of them."""
 
     handler: ClassVar[str] = ""
     newest_only: ClassVar[bool] = False
     while_held: ClassVar[bool] = False
     while_running: ClassVar[bool] = False
+    apart: ClassVar[bool] = False
     id: int = 0
     revision: int = 0
 

@@ -5,6 +5,7 @@ NAME.runs/ or <data folder>/runs/
         run.json            what it is
         metrics.sqlite      figures of steps and epochs
         checkpoints/        step-00001200.pt, ...
+        alive               while it is trained: by which process, and its last sign of life
         train.py            of a model of blocks: the training as a plain script
 """
 

@@ -8,14 +8,16 @@ from msgspec.structs import replace
 
 from ..project.subject import title
 from ..protocol import KeptState, RunRow
-from .folders import METRICS, checkpoints_of, runs_in
-from .metrics import last_figures
+from .folders import METRICS, checkpoints_of, is_run, runs_in
+from .heartbeat import ALIVE, SILENT_S, silent_s
+from .reading import last_figures
 from .record import RunProblem, RunRecord, load
 
 
 def rows_in(runs: Path) -> list[RunRow]:
-    """The runs of a folder, the newest first."""
-    return sorted((row_of(folder) for folder in runs_in(runs)), key=lambda r: -r.began_s)
+    """The runs of a folder, the newest first; the one whose folder it is."""
+    folders = [runs] if is_run(runs) else runs_in(runs)
+    return sorted(map(row_of, folders), key=lambda r: -r.began_s)
 
 
 def row_of(folder: Path) -> RunRow:
@@ -30,7 +32,10 @@ def row_of(folder: Path) -> RunRow:
         folder=str(folder),
         id=record.id,
         title=title(record.project.subject),
-        state=state_of(record),
+        state=state_of(folder, record),
+        elsewhere=_elsewhere(record),
+        told_s=max(_changed_s(folder / METRICS), _changed_s(folder / f"{METRICS}-wal")),
+        sign_s=_changed_s(folder / ALIVE),
         began_s=record.began_s,
         ended_s=record.ended_s,
         epochs=setup.epochs,
@@ -42,14 +47,36 @@ def row_of(folder: Path) -> RunRow:
     if not (folder / METRICS).exists():  # its first figures are not written yet
         return row
     try:
-        step, loss, epoch = last_figures(folder / METRICS)
+        step, loss, epoch = last_figures(folder / METRICS, is_out_of_reach(record))
     except RunProblem as problem:
         return replace(row, problem=str(problem))
     return replace(row, step=step, loss=loss, epoch=epoch)
 
 
-def state_of(record: RunRecord) -> KeptState:
-    """A run whose process has gone was cut off; that of another machine is believed."""
-    if record.state == "running" and record.writer.is_alive() is False:
-        return "cut off"
-    return record.state
+def state_of(folder: Path, record: RunRecord) -> KeptState:
+    """A run whose process has gone was cut off. Of one on another machine there are only signs."""
+    if record.state != "running":
+        return record.state
+    is_alive = record.writer.is_alive()
+    if is_alive is None:
+        return "silent" if silent_s(folder) >= SILENT_S else "running"
+    return "running" if is_alive else "cut off"
+
+
+def is_out_of_reach(record: RunRecord) -> bool:
+    """Whether another machine writes the run: its figures are then read from a copy."""
+    return record.state == "running" and record.writer.is_alive() is None
+
+
+def _elsewhere(record: RunRecord) -> str:
+    writer = record.writer
+    if record.state != "running" or writer.is_own or writer.is_alive() is False:
+        return ""
+    return f"process {writer.pid} of {writer.host}"
+
+
+def _changed_s(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -19,19 +19,22 @@ from ..errors import LabError
 from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns
 from . import folders, metrics
+from .heartbeat import SILENT_S, Heartbeat, silent_s
 from .record import Origin, RunProblem, RunRecord, RunState, Writer, load, save, versions
 
 INTERVAL_S = 0.3
 MAX_WAITING = 1000
 """As many snapshots may wait for a disk that is slow."""
-Rows = tuple[StepColumns, Sequence[EpochRow]]
+Rows = tuple[StepColumns, Sequence[EpochRow], float]
+"""With the time at which they were told."""
 
 
 class RunWriter:
     """A run that this process trains. `begin` makes its folder; a run that ends before its first
     step leaves none. `close` it; it can `begin` again after that.
 
-    `problem` says in words what could not be written last; the run goes on without it.
+    `problem` says in words what could not be written last; the run goes on without it. `taken` says
+    that another process has taken the run over: nothing is written any more.
     """
 
     def __init__(self, folder: Path, record: RunRecord) -> None:
@@ -46,6 +49,7 @@ class RunWriter:
         self._waiting: Queue[Rows] = Queue(MAX_WAITING)
         self._ended = Event()
         self._thread: Thread | None = None
+        self._heart = Heartbeat(folder)
 
     @classmethod
     def new(
@@ -70,11 +74,8 @@ class RunWriter:
             record = replace(load(folder), project=project)
         except RunProblem:  # its checkpoint is whole all the same
             record = replace(cls.new(folder.parent, project).record, id=run)
-        if record.state == "running" and not record.writer.is_own and record.writer.is_alive():
-            raise LabError(
-                f"The run {folder.name} is being trained by another process, {record.writer.pid}.",
-                hint="Stop it there, or wait for its end.",
-            )
+        if record.state == "running" and not record.writer.is_own:
+            _require_nobody(folder, record.writer)
         record = replace(record, writer=Writer.own(), versions=versions())
         return cls(folder, record)
 
@@ -97,6 +98,7 @@ class RunWriter:
         with self._refusal_told():
             folders.make(self.folder)
             self._record(state="running", ended_s=0.0, error="")
+            self._heart.begin()
         self.begun = self._going = True
         self._kept_until = self._began_at = step
         self._has_trained = False
@@ -104,9 +106,12 @@ class RunWriter:
     def move(self, folder: Path) -> None:
         """Move the folder, also while the run goes on. Raises LabError."""
         self.rest()
+        self._heart.end()
         with self._refusal_told():
             shutil.move(self.folder, folder)
-        self.folder = folder
+            self.folder = self._heart.folder = folder
+            if self._going:
+                self._heart.begin()
 
     def settle(self, setup: TrainingSetup) -> None:
         """The last checkpoint is of this set-up. Raises LabError."""
@@ -120,6 +125,7 @@ class RunWriter:
         if self._going:
             self.rest()
             self._write()
+            self._heart.end()
             self._going = False
             same = not self._has_trained and self._before.state == state
             ended_s = self._before.ended_s if same else time.time()  # it was only opened
@@ -143,7 +149,13 @@ class RunWriter:
                 hint="Free some disk space, or save the project where you can write.",
             ) from error
 
+    @property
+    def taken(self) -> str:
+        return self._heart.problem
+
     def _record(self, **fields: object) -> None:
+        if self.taken:
+            return
         with suppress(RunProblem):  # there is none yet, or it is damaged
             fields["note"] = load(self.folder).note  # the user may have written one meanwhile
         self.record = replace(self.record, **fields)
@@ -156,7 +168,7 @@ class RunWriter:
         if steps.step or epochs:
             self._has_trained |= bool(steps.step) and steps.step[-1] > self._began_at
             try:
-                self._waiting.put_nowait((steps, epochs))
+                self._waiting.put_nowait((steps, epochs, time.time()))
             except Full:
                 self.problem = f"{self.folder}: figures are left out, since the disk is too slow."
 
@@ -176,6 +188,8 @@ class RunWriter:
 
     def _write(self) -> None:
         """Write what waits until `_ended` is set, and then once more."""
+        if self.taken:
+            return
         also, self.also = self.also, None
         if also is not None:
             try:
@@ -224,8 +238,26 @@ class RunWriter:
         with connection:
             while True:
                 try:
-                    steps, epochs = self._waiting.get_nowait()
+                    steps, epochs, told_s = self._waiting.get_nowait()
                 except Empty:
                     return count
-                metrics.append(connection, steps, epochs)
+                if not self.taken:
+                    metrics.append(connection, steps, epochs, told_s)
                 count += len(steps.step)
+
+
+def _require_nobody(folder: Path, writer: Writer) -> None:
+    """Raises LabError if a process trains the run, as far as this machine can know."""
+    is_alive = writer.is_alive()
+    if is_alive:
+        raise LabError(
+            f"The run {folder.name} is being trained by another process, {writer.pid}.",
+            hint="Stop it there, or wait for its end.",
+        )
+    silence_s = silent_s(folder)
+    if is_alive is None and silence_s < SILENT_S:
+        raise LabError(
+            f"The run {folder.name} is being trained on {writer.host}, by process {writer.pid}:"
+            f" its last sign came {silence_s:.0f} s ago.",
+            hint=f"Stop it there, or wait until no sign has come for {SILENT_S:.0f} s.",
+        )

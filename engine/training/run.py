@@ -271,6 +271,9 @@ class TrainingRun:
         `failure` is set.
         """
         self._flush()
+        if self.files.writer.taken:
+            hint = "Runs shows how it goes on there."
+            self._fail(LabError(self.files.writer.taken, hint=hint))
         if self.failure is None and state != "running" and self.step > self.files.checkpoint_step:
             self.save()
         if self.failure is not None:
@@ -332,7 +335,7 @@ class TrainingRun:
         A run that has diverged, or is in a step, writes none.
         """
         self._flush()
-        if self.failure is not None or self.is_in_step:
+        if self.failure is not None or self.is_in_step or self.files.writer.taken:
             return
         checkpoint = self.loop.checkpoint(self.id)
         try:

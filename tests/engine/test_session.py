@@ -16,6 +16,7 @@ from engine.protocol import (
     ContinueTrainingCommand,
     ErrorSnapshot,
     HelloCommand,
+    ListRunsCommand,
     OutputSnapshot,
     Problem,
     RunCellCommand,
@@ -328,3 +329,23 @@ def test_every_command_names_a_handler_that_is_there(command):
         assert command.handler == ""
     else:
         assert callable(handler_of(command))
+
+
+def test_a_command_that_is_answered_apart_waits_for_nobody() -> None:
+    told: list = []
+    apart: list = []
+
+    def find_handler(command):
+        return lambda lab, command: iter([OutputSnapshot(stream="stdout", text="read")])
+
+    session = Session(
+        told.append, find_handler, done=lambda command: told.append(command.id), apart=apart.append
+    )
+    session.handle(ListRunsCommand(id=3))
+    assert session.answer_inside(ListRunsCommand(id=4))
+    assert told == [] and len(apart) == 2
+    for work in apart:
+        work()
+    assert [t if isinstance(t, int) else (t.reply_to, t.text) for t in told] == [
+        (3, "read"), 3, (4, "read"), 4,
+    ]  # fmt: skip

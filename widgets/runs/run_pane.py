@@ -11,25 +11,33 @@ from PySide6.QtWidgets import QWidget
 from engine.protocol import RunDifferenceSnapshot, RunRow, RunsSnapshot
 from widgets import make
 from widgets.flow_layout import FlowLayout
-from widgets.runs.run_table import RunTable, name_of
+from widgets.runs.run_table import RunTable
+from widgets.runs.run_words import name_of, writer_words
 from widgets.table import ReadTable
 from widgets.theme import GRID
 
 _EMPTY = (
     "No runs yet. Each run of Train is kept here with its settings, its curves and its checkpoints."
 )
+_EMPTY_FOLDER = (
+    "There are no runs in this folder. Choose the folder of a run (it has run.json), or the folder"
+    " of several (NAME.runs)."
+)
 
 
 class RunPane(QWidget):
     """`open_requested(folder)`, `resume_requested(folder)`, `delete_requested(folders)`,
-    `restore_requested()`, `compare_requested(first, second)`; `came_in_sight()`: it is shown. The
-    notes and ticks are those of `table`."""
+    `restore_requested()`, `compare_requested(first, second)`; `folder_requested()`: show the runs
+    of another folder, `home_requested()`: those of the project again; `came_in_sight()`: it is
+    shown. The notes and ticks are those of `table`."""
 
     open_requested = Signal(str)
     resume_requested = Signal(str)
     delete_requested = Signal(tuple)
     restore_requested = Signal()
     compare_requested = Signal(str, str)
+    folder_requested = Signal()
+    home_requested = Signal()
     came_in_sight = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -84,12 +92,28 @@ class RunPane(QWidget):
             self.restore_requested,
             tip="Bring the deleted runs back.",
         )
+        self.folder = make.button(
+            "runs_folder",
+            "Open folder…",
+            "mdi6.folder-search-outline",
+            self.folder_requested,
+            tip="Show the runs of another folder, or one run: also while another program, or another"
+            " machine, writes them. Tick a run to draw its curves; they go on as it does.",
+        )
+        self.home = make.button(
+            "runs_home",
+            "Project's runs",
+            "mdi6.home-outline",
+            self.home_requested,
+            tip="Show the runs of this project again.",
+        )
         self.table = RunTable()
         self.table.itemSelectionChanged.connect(self._show_buttons)
         self.table.opened.connect(self.open_requested)
         self.table.delete_asked.connect(self._delete)
         self.empty = make.empty(_EMPTY, "runs_empty")
         self.told = make.text("runs_told", wrap=True, width="own")
+        self.place = make.text("runs_place", "muted", wrap=True, width="own")
         self.difference = ReadTable(
             "runs_difference",
             "Settings that differ",
@@ -97,18 +121,22 @@ class RunPane(QWidget):
         )
         self.difference.hide()
         head = FlowLayout(GRID, even=False)
-        for part in (self.search, self.open, self.resume, self.compare, self.delete, self.undo):
+        for part in (
+            *(self.search, self.open, self.resume, self.compare, self.delete, self.undo),
+            *(self.folder, self.home),
+        ):
             head.addWidget(part)
         self.lists = make.splitter(self.table, self.difference, sizes=(720, 400), shares=(2, 1))
-        parts = (head, self.told, (self.empty, 1), (self.lists, 1))
+        parts = (head, self.place, self.told, (self.empty, 1), (self.lists, 1))
         make.column(*parts, on=self, gap=GRID // 2, margins=(0, GRID, 0, 0))
+        self.show_place("")
         self.show_runs(RunsSnapshot(folder=""))
 
     # -- showing ---------------------------------------------------------------------------------
 
     def show_runs(self, snapshot: RunsSnapshot) -> None:
         """Show the list. While a note is being written, only what can be done changes."""
-        self.runs = snapshot.runs
+        self.runs, self.table.read_s = snapshot.runs, snapshot.read_s
         there = {row.folder for row in self.runs}
         self.table.ticked = tuple(folder for folder in self.table.ticked if folder in there)
         self.undo.setVisible(snapshot.deleted > 0)
@@ -118,6 +146,24 @@ class RunPane(QWidget):
         make.tell(self.told, f"{left:,} older runs are not listed." if left else "")
         make.set_role(self.told, "muted")
         self._show_rows()
+
+    def show_place(self, folder: str) -> None:
+        """Say whose runs these are: those of the project if `folder` is empty."""
+        self._elsewhere = folder
+        self.home.setVisible(bool(folder))
+        self._show_place()
+
+    def _show_place(self) -> None:
+        """The folder, and who writes the run in question: the one that is selected, or the only
+        one that another process writes."""
+        chosen = self.table.chosen
+        written = [row for row in self.table.rows if row.elsewhere]
+        if len(chosen) == 1:
+            written = [row for row in written if row.folder == chosen[0]]
+        words = [f"Runs in {self._elsewhere}."] if self._elsewhere else []
+        if len(written) == 1:
+            words.append(writer_words(written[0], self.table.read_s))
+        make.tell(self.place, " ".join(words))
 
     def show_problem(self, text: str) -> None:
         """Say what went wrong with a run; nothing if empty."""
@@ -153,10 +199,12 @@ class RunPane(QWidget):
         self.table.show_runs(rows)
         self.lists.setVisible(bool(rows))
         self.empty.setVisible(not rows)
-        self.empty.setText("No run holds this text." if self.runs else _EMPTY)
+        empty = _EMPTY_FOLDER if self._elsewhere else _EMPTY
+        self.empty.setText("No run holds this text." if self.runs else empty)
         self._show_buttons()
 
     def _show_buttons(self) -> None:
+        self._show_place()
         chosen = self.table.chosen
         rows = {row.folder: row for row in self.table.rows}
         one = rows[chosen[0]] if len(chosen) == 1 else None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from datetime import datetime
 
 from PySide6.QtCore import QItemSelectionModel, Qt, Signal
 from PySide6.QtGui import QBrush, QKeySequence
@@ -12,8 +10,8 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidgetItem
 
 from engine.protocol import RunRow
 from widgets import make, theme
+from widgets.runs.run_words import texts, tips
 from widgets.table import ReadTable
-from widgets.text import format_duration, format_number, format_percent
 
 _COLUMNS = (
     ("run", "When the run began. A ticked run is drawn over the plots."),
@@ -43,6 +41,8 @@ class RunTable(ReadTable):
     def __init__(self) -> None:
         super().__init__("runs_table", "Runs", _COLUMNS)
         self.rows: tuple[RunRow, ...] = ()
+        self.read_s = 0.0
+        """When the rows were read, in seconds since 1970."""
         self.ticked: tuple[str, ...] = ()
         """The folders of the runs to draw over the plots, in the order of ticking."""
         self._is_told = False  # while the program fills the table
@@ -67,12 +67,12 @@ class RunTable(ReadTable):
 
     def show_runs(self, rows: Sequence[RunRow]) -> None:
         """Show these runs. What is selected and ticked stays so, as far as it is there."""
-        chosen = set(self.chosen)
+        chosen, scrolled = set(self.chosen), self.verticalScrollBar().value()
         self.rows = tuple(rows)
         self._is_told = True
         self.setRowCount(0)
         for row in rows:
-            self.add_row(_texts(row), _tips(row))
+            self.add_row(texts(row, self.read_s), tips(row, self.read_s))
             at = self.rowCount() - 1
             for column in range(self.columnCount()):
                 item = self.cell(at, column)
@@ -82,7 +82,7 @@ class RunTable(ReadTable):
                     item.setTextAlignment(
                         Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
                     )
-            if row.state in ("failed", "cut off", "damaged"):
+            if row.state in ("failed", "cut off", "silent", "damaged"):
                 self.cell(at, STATE).setForeground(QBrush(theme.current().color("error")))
             self._show_tick(self.cell(at, RUN), row)
             if row.folder in chosen:
@@ -91,6 +91,7 @@ class RunTable(ReadTable):
                     QItemSelectionModel.SelectionFlag.Select
                     | QItemSelectionModel.SelectionFlag.Rows,
                 )
+        self.verticalScrollBar().setValue(scrolled)
         self._is_told = False
 
     def _show_tick(self, item: QTableWidgetItem, row: RunRow) -> None:
@@ -124,43 +125,3 @@ class RunTable(ReadTable):
     def _open(self, row: int, column: int) -> None:
         if column != NOTE and 0 <= row < len(self.rows):
             self.opened.emit(self.rows[row].folder)
-
-
-def name_of(row: RunRow) -> str:
-    """When the run began; the folder's name of one that cannot be read."""
-    if row.state == "damaged":
-        return row.folder.replace("\\", "/").rpartition("/")[2]
-    return f"{datetime.fromtimestamp(row.began_s):%d %b %H:%M:%S}"
-
-
-def _texts(row: RunRow) -> tuple[str, ...]:
-    if row.state == "damaged":
-        return (name_of(row), "", row.state, "", "", "", "", "")
-    epoch = row.epoch
-    loss = epoch.train_loss if epoch is not None else row.loss
-    return (
-        name_of(row),
-        row.title,
-        row.state,
-        f"{row.step:,}",
-        _number(loss),
-        _number(epoch.validation_loss if epoch else None),
-        format_percent(epoch.validation_accuracy)
-        if epoch and not math.isnan(epoch.validation_accuracy)
-        else "",
-        row.note,
-    )
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else format_number(value)
-
-
-def _tips(row: RunRow) -> tuple[str, ...]:
-    about = [row.folder]
-    if row.origin:
-        about.append(f"It went on from {row.origin}.")
-    if row.ended_s:
-        about.append(f"It took {format_duration(row.ended_s - row.began_s)}.")
-    why = " ".join(part for part in (row.error, row.problem) if part)
-    return ("\n".join(about), row.title, why or row.state)

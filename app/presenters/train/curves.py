@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.protocol import ErrorReport, KeptRunSnapshot, ReadRunCommand, RunRow
-from widgets.runs.run_table import name_of
+from widgets.runs.run_words import name_of
 from widgets.training.train_view import TrainView
 
 MAX_TITLE_CHARS = 24

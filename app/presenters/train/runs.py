@@ -32,7 +32,9 @@ from engine.protocol import (
 )
 
 EVERY_MS = 2_000
-"""How often the list is read again while a run goes on."""
+"""How often the list is read again while a run goes on, here or elsewhere."""
+MAX_TICKED = 5
+"""As many runs of another folder that go on are drawn without being asked for."""
 
 
 class RunsPresenter(QObject):
@@ -43,6 +45,9 @@ class RunsPresenter(QObject):
         self._curves = Curves(bench, train.view, self)
         self._unsaved: list[str] = []
         """The folders of the runs of this document while it has no file."""
+        self._place = ""
+        """Another folder whose runs are shown."""
+        self._is_new_place = False
         self._seen: tuple[str, str] = ("", "")
         self._again = QTimer(self, interval=EVERY_MS, singleShot=True)
         self._again.timeout.connect(self.list)
@@ -50,6 +55,8 @@ class RunsPresenter(QObject):
         pane.came_in_sight.connect(self.list)
         pane.open_requested.connect(lambda folder: self._open(folder, going=False))
         pane.resume_requested.connect(lambda folder: self._open(folder, going=True))
+        pane.folder_requested.connect(self._ask_folder)
+        pane.home_requested.connect(lambda: self.show_folder(""))
         pane.compare_requested.connect(
             lambda first, second: self._ask(
                 CompareRunsCommand(first=first, second=second), pane.show_difference
@@ -75,8 +82,28 @@ class RunsPresenter(QObject):
         switch.toggled.connect(lambda on: setattr(bench.settings, "train_runs", on))
 
     @property
-    def _folder(self) -> str:
+    def _own(self) -> str:
         return files.runs_folder(self._bench.files.path)
+
+    @property
+    def _folder(self) -> str:
+        return self._place or self._own
+
+    def _ask_folder(self) -> None:
+        """Let the user choose another folder of runs."""
+        bench = self._bench
+        folder = bench.dialogs.open_folder(bench.window, "Runs of a folder", self._folder)
+        if folder:
+            self.show_folder(folder)
+
+    def show_folder(self, folder: str) -> None:
+        """Show the runs of a folder, or one run; those of the project if it is empty. One that goes
+        on is drawn at once."""
+        self._place, self._is_new_place = folder, bool(folder)
+        self._pane.clear()
+        self._pane.show_place(folder)
+        self._curves.show((), ())
+        self.list()
 
     def list(self) -> None:
         """Read the list, if it is seen."""
@@ -85,7 +112,16 @@ class RunsPresenter(QObject):
 
     def _show(self, found: Snapshot) -> None:
         if isinstance(found, RunsSnapshot):
+            if self._place and found.folder != self._place:
+                self.list()  # the answer to a deletion is about the folder around the run
+                return
+            if self._is_new_place:
+                self._is_new_place = False
+                going = [row.folder for row in found.runs if row.elsewhere]
+                self._pane.table.ticked = tuple(going[:MAX_TICKED])
             self._pane.show_runs(found)
+            if any(row.elsewhere for row in found.runs):
+                self._again.start()
             self._curves.show(self._pane.table.ticked, self._pane.runs)
 
     def _ask(self, command: Command, answered) -> None:
@@ -106,11 +142,21 @@ class RunsPresenter(QObject):
         if run is not None and run.state in ("running", "paused"):
             self._pane.show_problem("Another run is under way. Stop it first.")
             return
+        if row.state == "silent" and not self._may_take(row):
+            return
         if not row.checkpoint:
             text = "This run has no checkpoint, so its weights are lost. Tick it to see its curves."
             self._pane.show_problem(text)
             return
         self._ask(ReadRunCommand(folder=folder), partial(self._open_read, row, going))
+
+    def _may_take(self, row: RunRow) -> bool:
+        """Ask before a run is taken from a machine that gives no sign."""
+        question = (
+            f"{row.elsewhere} has trained this run and gives no sign any more. Go on with it here?"
+            " If it still lives, it stops writing the run."
+        )
+        return self._bench.dialogs.confirm(self._bench.window, question, "Go on here")
 
     def _open_read(self, row: RunRow, going: bool, kept: KeptRunSnapshot) -> None:
         """Take over the settings of the run, as a step that can be undone, and go on from its last
@@ -146,6 +192,8 @@ class RunsPresenter(QObject):
     def _on_opened(self) -> None:
         self._unsaved.clear()
         self._questions.drop()
+        self._place = ""
+        self._pane.show_place("")
         self._pane.clear()
         self._curves.show((), ())
         self.list()
@@ -153,8 +201,8 @@ class RunsPresenter(QObject):
     def _on_saved(self) -> None:
         """The project has a file now: its runs move beside it."""
         unsaved, self._unsaved = self._unsaved, []
-        if unsaved and self._folder:
-            command = MoveRunsCommand(folders=tuple(unsaved), runs=self._folder)
+        if unsaved and self._own:
+            command = MoveRunsCommand(folders=tuple(unsaved), runs=self._own)
             self._ask(command, self._take_move)
         else:
             self.list()

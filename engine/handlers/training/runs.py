@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,10 +26,10 @@ from ...protocol import (
     RunRow,
     RunsSnapshot,
 )
-from ...runs import folders, metrics
+from ...runs import folders, metrics, reading
 from ...runs.difference import differences
 from ...runs.record import MAX_NOTE_CHARS, RunProblem, load, save
-from ...runs.summary import row_of, rows_in
+from ...runs.summary import is_out_of_reach, row_of, rows_in
 from ...training.run import TrainingRun
 
 MAX_LIST_BYTES = 200_000
@@ -47,14 +48,15 @@ def read_run(lab: Lab, command: ReadRunCommand) -> Iterator[KeptRunSnapshot]:
     """Raises LabError if the run cannot be read."""
     folder = Path(command.folder)
     with _told():
-        project = load(folder).project
+        record = load(folder)
+        as_copy = is_out_of_reach(record)
         path = folder / folders.METRICS
-        figures = metrics.figure_count(path)
+        figures = reading.figure_count(path, as_copy)
         limit = max(100, min(MAX_STEPS, MAX_NUMBERS // (len(metrics.STEP_COLUMNS) + figures)))
-        steps, epochs = metrics.read(path, limit)
-    apart = len(epochs) // MAX_STEPS + 1
-    rows = epochs[::-apart][::-1]
-    yield KeptRunSnapshot(folder=command.folder, steps=steps, epoch_rows=rows, project=project)
+        steps, epochs = reading.read(path, limit, as_copy)
+    yield KeptRunSnapshot(
+        folder=command.folder, steps=steps, epoch_rows=epochs, project=record.project
+    )
 
 
 def compare_runs(lab: Lab, command: CompareRunsCommand) -> Iterator[RunDifferenceSnapshot]:
@@ -124,6 +126,7 @@ def move_runs(lab: Lab, command: MoveRunsCommand) -> Iterator[MovedRunsSnapshot]
 def _listed(runs: str) -> RunsSnapshot:
     folder = Path(runs) if runs else folders.data_runs()
     with _told():
+        read_s = time.time()
         rows = rows_in(folder)
         told: list[RunRow] = []
         size = 0
@@ -134,6 +137,7 @@ def _listed(runs: str) -> RunsSnapshot:
             told.append(row)
         return RunsSnapshot(
             folder=str(folder),
+            read_s=read_s,
             runs=tuple(told),
             left_out=len(rows) - len(told),
             deleted=len(folders.deleted_in(folder)),

@@ -11,14 +11,16 @@ from ..commands import Command
 from ..snapshots import Snapshot
 from .snapshots import EpochRow, StepColumns
 
-KeptState = Literal["running", "finished", "stopped", "failed", "cut off", "damaged"]
+KeptState = Literal["running", "finished", "stopped", "failed", "cut off", "silent", "damaged"]
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
     """One run of a list.
 
-    A run that is "cut off" has lost its process, one that is "damaged" cannot be read; `problem`
-    says why. `title` is its subject. Times are seconds since 1970; `ended_s` is 0 if the end is not
+    A run that is "cut off" has lost its process, one that is "silent" is of another machine and has
+    given no sign of life for a while, one that is "damaged" cannot be read; `problem` says why.
+    `elsewhere` names the process that writes it, if that is another one. `told_s` is when its last
+    figures were written, `sign_s` when its last sign of life came; 0 if not known. `title` is its subject. Times are seconds since 1970; `ended_s` is 0 if the end is not
     known. `step` of `loss` and `epoch` are the last ones that were written. `checkpoint` is the
     path of the last checkpoint, "" without one. `error` says why it failed, `origin` from which run
     and step it went on.
@@ -38,15 +40,20 @@ class RunRow(Struct, frozen=True, kw_only=True):
     note: str = ""
     error: str = ""
     origin: str = ""
+    elsewhere: str = ""
+    told_s: float = 0.0
+    sign_s: float = 0.0
     problem: str = ""
 
 
 class ListRunsCommand(Command, frozen=True, kw_only=True):
-    """List the runs in a folder ("": the data folder) -> RunsSnapshot."""
+    """List the runs in a folder ("": the data folder), or the one whose folder it is ->
+    RunsSnapshot."""
 
     handler = "training.runs:list_runs"
     newest_only = True
     while_running = True
+    apart = True
     runs: str = ""
 
 
@@ -55,6 +62,7 @@ class ReadRunCommand(Command, frozen=True, kw_only=True):
 
     handler = "training.runs:read_run"
     while_running = True
+    apart = True
     folder: str
 
 
@@ -63,6 +71,7 @@ class CompareRunsCommand(Command, frozen=True, kw_only=True):
 
     handler = "training.runs:compare_runs"
     while_running = True
+    apart = True
     first: str
     second: str
 
@@ -100,10 +109,11 @@ class MoveRunsCommand(Command, frozen=True, kw_only=True):
 
 
 class RunsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The runs in a folder, the newest first; `left_out` older ones are not told. `deleted` ones
-    can be restored."""
+    """The runs in a folder, the newest first, as they were at the time `read_s`; `left_out` older
+    ones are not told. `deleted` ones can be restored."""
 
     folder: str
+    read_s: float = 0.0
     runs: tuple[RunRow, ...] = ()
     left_out: int = 0
     deleted: int = 0

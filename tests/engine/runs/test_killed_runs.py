@@ -15,7 +15,7 @@ import torch
 from engine.errors import LabError
 from engine.project.document import replace
 from engine.protocol import FindCheckpointCommand, TrainCommand, TrainingSnapshot
-from engine.runs import folders, metrics, record
+from engine.runs import folders, reading, record
 from engine.runs.summary import row_of
 from engine.session import handler_of
 from engine.training.run import TrainingRun
@@ -78,7 +78,7 @@ def test_a_killed_run_ends_as_the_run_never_killed(killed: Path, tmp_path: Path,
     torch.testing.assert_close(ours.rng, theirs.rng, rtol=0, atol=0)
 
     # The folders tell the same figures, and those that the snapshots had.
-    first, second = (metrics.read(run.files.writer.folder / "metrics.sqlite", 10**6)
+    first, second = (reading.read(run.files.writer.folder / "metrics.sqlite", 10**6)
                      for run in (whole, resumed))  # fmt: skip
     assert second[0].step == tuple(range(1, resumed.step + 1))
     for column in ("loss", "gradient_norm", "learning_rate"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.protocol import EpochRow, StepColumns
-from engine.runs import metrics
+from engine.runs import metrics, reading
 from engine.runs.record import RunProblem
 
 
@@ -45,7 +45,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "metrics.sqlite"
     first, second = columns(1, 2, R2=float), columns(3, 5, other=lambda step: math.inf)
     written(path, first, second, epochs=(EPOCH,))
-    steps, epochs = metrics.read(path, 100)
+    steps, epochs = reading.read(path, 100)
     assert steps.step == (1, 2, 3, 4, 5)
     assert steps.loss == (1, 1 / 2, 1 / 3, 1 / 4, 1 / 5)
     assert (steps.rss_bytes, steps.cuda_allocated_bytes) == ((1, 2, 3, 4, 5), ())
@@ -53,7 +53,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert repr(steps.figures["R2"]) == repr((1.0, 2.0, math.nan, math.nan, math.nan))
     assert steps.figures["other"][2:] == (math.inf,) * 3
     assert repr(epochs) == repr((EPOCH,))
-    assert repr(metrics.last_figures(path)) == repr((5, 1 / 5, EPOCH))
+    assert repr(reading.last_figures(path)) == repr((5, 1 / 5, EPOCH))
 
 
 def test_any_program_can_read_the_tables(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_run_that_goes_on_from_a_step_forgets_what_was_after_it(tmp_path: Path
         metrics.keep_until(connection, 2)
         with connection:
             metrics.append(connection, columns(2, 3, loss=float))
-    steps, epochs = metrics.read(path, 100)
+    steps, epochs = reading.read(path, 100)
     assert (steps.loss, epochs) == ((1.0, 2.0, 3.0), ())
     assert repr(steps.figures["R2"]) == repr((1.0, 2.0, math.nan))
     with closing(sqlite3.connect(path)) as connection:
@@ -95,7 +95,7 @@ def test_of_many_steps_the_peaks_stay(tmp_path: Path, stored: bool) -> None:
         with closing(metrics.open_to_write(path)) as connection:
             metrics.thin_out(connection, 500)
             assert metrics.count(connection) <= 500
-    steps, _ = metrics.read(path, 10**6 if stored else 500)
+    steps, _ = reading.read(path, 10**6 if stored else 500)
     assert 250 < len(steps.step) <= 500
     assert {1, 4321, 8765, 10_000} <= set(steps.step)
     assert steps.step == tuple(sorted(steps.step))
@@ -113,16 +113,16 @@ def test_a_file_that_is_no_run_s_is_told(tmp_path: Path, content: bytes | None) 
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(RunProblem, match=r"metrics\.sqlite"):
-        metrics.read(path, 10)
+        reading.read(path, 10)
     with pytest.raises(RunProblem, match=r"metrics\.sqlite"):
-        metrics.last_figures(path)
+        reading.last_figures(path)
 
 
 def test_a_file_whose_tables_are_not_made_yet_is_empty(tmp_path: Path) -> None:
     path = tmp_path / "metrics.sqlite"
     path.write_bytes(b"")
-    assert metrics.read(path, 10) == (StepColumns(), ())
-    assert repr(metrics.last_figures(path)) == repr((0, math.nan, None))
+    assert reading.read(path, 10) == (StepColumns(), ())
+    assert repr(reading.last_figures(path)) == repr((0, math.nan, None))
 
 
 def test_a_database_of_another_program_is_told(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_database_of_another_program_is_told(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE steps (a)")
     with pytest.raises(RunProblem, match="has version 0"):
-        metrics.read(path, 10)
+        reading.read(path, 10)
 
 
 def test_what_a_killed_process_had_begun_is_taken_back(tmp_path: Path) -> None:
@@ -145,5 +145,5 @@ def test_what_a_killed_process_had_begun_is_taken_back(tmp_path: Path) -> None:
             found = path.with_name(path.name + suffix).read_bytes()
             copy.with_name(copy.name + suffix).write_bytes(found)
     with pytest.raises(RunProblem, match="no such table: steps"):
-        metrics.read(copy, 10)
+        reading.read(copy, 10)
     assert not copy.with_name("copy.sqlite-journal").exists()

@@ -12,7 +12,7 @@ import pytest
 from engine.errors import LabError
 from engine.project.document import Project, TrainingSetup, replace
 from engine.protocol import EpochRow, StepColumns
-from engine.runs import folders, metrics, record
+from engine.runs import folders, reading, record
 from engine.runs.record import RunProblem, Writer
 from engine.runs.summary import row_of, rows_in
 from engine.runs.writer import RunWriter
@@ -48,7 +48,7 @@ def test_a_run_leaves_its_settings_and_figures(tmp_path: Path) -> None:
         writer.record.id, "finished", 9, 9.0, 3,
     )  # fmt: skip
     assert row.epoch is not None and row.epoch.validation_accuracy == 0.25
-    assert metrics.read(writer.folder / "metrics.sqlite", 100)[0].loss == tuple(
+    assert reading.read(writer.folder / "metrics.sqlite", 100)[0].loss == tuple(
         map(float, range(1, 10))
     )
     for part in (writer.folder, writer.checkpoints):
@@ -79,7 +79,7 @@ def test_a_run_goes_on_in_its_folder_with_its_note(tmp_path: Path) -> None:
         writer.record.id, "the good one", "stopped", "",
     )  # fmt: skip
     assert (row.step, row.epochs) == (7, 8)
-    assert metrics.read(writer.folder / "metrics.sqlite", 100)[0].step == (1, 2, 3, 4, 5, 6, 7)
+    assert reading.read(writer.folder / "metrics.sqlite", 100)[0].step == (1, 2, 3, 4, 5, 6, 7)
 
 
 def test_a_fork_is_a_run_beside_the_other(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_damaged_figures_are_put_aside_and_the_run_goes_on(tmp_path: Path) -> No
     again.add(steps(1, 6), ())
     again.close()
     assert "metrics.damaged.sqlite" in again.problem
-    assert metrics.read(path, 100)[0].step == (1, 2, 3, 4, 5, 6)
+    assert reading.read(path, 100)[0].step == (1, 2, 3, 4, 5, 6)
     assert row_of(writer.folder).problem == ""
 
 

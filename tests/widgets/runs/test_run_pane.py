@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
 import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
 
@@ -191,3 +192,34 @@ def test_the_filter_and_the_empty_list(pane: RunPane) -> None:
 def test_two_equal_runs_have_no_difference(pane: RunPane) -> None:
     pane.show_difference(RunDifferenceSnapshot(first=ROWS[1].folder, second=ROWS[2].folder))
     assert pane.difference.isHidden() and "same settings" in pane.told.text()
+
+
+def test_runs_of_another_folder_say_who_writes_them(pane, qtbot) -> None:
+    asked = []
+    pane.folder_requested.connect(lambda: asked.append("folder"))
+    pane.home_requested.connect(lambda: asked.append("home"))
+    assert pane.home.isHidden() and pane.place.isHidden()
+    going = msgspec.structs.replace(
+        ROWS[0], elsewhere="process 12 of cluster", told_s=BEGAN_S + 200, sign_s=BEGAN_S + 203
+    )
+    silent = msgspec.structs.replace(ROWS[1], elsewhere="process 7 of cluster", state="silent")
+    silent = msgspec.structs.replace(silent, sign_s=BEGAN_S - 90)
+    pane.show_place("/mnt/cluster")
+    pane.show_runs(RunsSnapshot(folder="/mnt/cluster", runs=(going,), read_s=BEGAN_S + 203))
+    assert pane.place.text() == (
+        "Runs in /mnt/cluster. Process 12 of cluster trains it; last figure 3 s ago."
+    )
+    assert texts(pane)[0][STATE] == "elsewhere, 3 s ago"
+    pane.show_runs(RunsSnapshot(folder="/mnt/cluster", runs=(going, silent), read_s=BEGAN_S + 203))
+    assert pane.place.text() == "Runs in /mnt/cluster."
+    assert texts(pane)[1][STATE] == "no sign for 4 min"
+    select(pane, 1)
+    assert "has given no sign for 4 min. If it has ended, Resume" in pane.place.text()
+    assert pane.resume.isEnabled()
+    pane.show_runs(RunsSnapshot(folder="/mnt/cluster"))
+    assert "There are no runs in this folder" in pane.empty.text()
+    pane.folder.click()
+    pane.home.click()
+    assert asked == ["folder", "home"]
+    pane.show_place("")
+    assert pane.home.isHidden() and pane.place.isHidden()

@@ -1,0 +1,82 @@
+"""What a list says of one run."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+from engine.protocol import RunRow
+from widgets.text import format_duration, format_number, format_percent
+
+
+def name_of(row: RunRow) -> str:
+    """When the run began; the folder's name of one that cannot be read."""
+    if row.state == "damaged":
+        return row.folder.replace("\\", "/").rpartition("/")[2]
+    return f"{datetime.fromtimestamp(row.began_s):%d %b %H:%M:%S}"
+
+
+def texts(row: RunRow, read_s: float) -> tuple[str, ...]:
+    if row.state == "damaged":
+        return (name_of(row), "", row.state, "", "", "", "", "")
+    epoch = row.epoch
+    loss = epoch.train_loss if epoch is not None else row.loss
+    return (
+        name_of(row),
+        row.title,
+        _state(row, read_s),
+        f"{row.step:,}",
+        _number(loss),
+        _number(epoch.validation_loss if epoch else None),
+        format_percent(epoch.validation_accuracy)
+        if epoch and not math.isnan(epoch.validation_accuracy)
+        else "",
+        row.note,
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else format_number(value)
+
+
+def tips(row: RunRow, read_s: float) -> tuple[str, ...]:
+    about = [row.folder]
+    if row.origin:
+        about.append(f"It went on from {row.origin}.")
+    if row.ended_s:
+        about.append(f"It took {format_duration(row.ended_s - row.began_s)}.")
+    why = " ".join(filter(None, (row.error, row.problem, writer_words(row, read_s))))
+    return ("\n".join(about), row.title, why or row.state)
+
+
+def writer_words(row: RunRow, read_s: float) -> str:
+    """Which other process writes the run, and when it last did; empty if none does."""
+    if not row.elsewhere:
+        return ""
+    if row.state == "silent":
+        return (
+            f"{_sentence(row.elsewhere)} has given no sign for {_since(row.sign_s, read_s)}. If it"
+            " has ended, Resume goes on here."
+        )
+    if not row.told_s:
+        return f"{_sentence(row.elsewhere)} trains it; no figures yet."
+    return f"{_sentence(row.elsewhere)} trains it; last figure {_since(row.told_s, read_s)} ago."
+
+
+def _state(row: RunRow, read_s: float) -> str:
+    if row.state == "silent":
+        return f"no sign for {_since(row.sign_s, read_s)}"
+    if row.elsewhere and row.told_s:
+        return f"elsewhere, {_since(row.told_s, read_s)} ago"
+    return "elsewhere" if row.elsewhere else row.state
+
+
+def _since(then_s: float, now_s: float) -> str:
+    seconds = max(0, round(now_s - then_s))
+    if not then_s:
+        return "a long time"
+    return f"{seconds} s" if seconds < 60 else f"{seconds // 60:,} min"
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
