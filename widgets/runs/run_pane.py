@@ -97,8 +97,8 @@ class RunPane(QWidget):
             "Open folder…",
             "mdi6.folder-search-outline",
             self.folder_requested,
-            tip="Show the runs of another folder, or one run: also while another program, or another"
-            " machine, writes them. Tick a run to draw its curves; they go on as it does.",
+            tip="Show the runs of another folder, or one run: also while another program or another"
+            " machine writes them. Tick a run to draw its curves; they go on as it does.",
         )
         self.home = make.button(
             "runs_home",

@@ -20,10 +20,10 @@ class RunRow(Struct, frozen=True, kw_only=True):
     A run that is "cut off" has lost its process, one that is "silent" is of another machine and has
     given no sign of life for a while, one that is "damaged" cannot be read; `problem` says why.
     `elsewhere` names the process that writes it, if that is another one. `told_s` is when its last
-    figures were written, `sign_s` when its last sign of life came; 0 if not known. `title` is its subject. Times are seconds since 1970; `ended_s` is 0 if the end is not
-    known. `step` of `loss` and `epoch` are the last ones that were written. `checkpoint` is the
-    path of the last checkpoint, "" without one. `error` says why it failed, `origin` from which run
-    and step it went on.
+    figures were written, `sign_s` when its last sign of life came. `title` is its subject. Times
+    are seconds since 1970, 0 if not known. `step` of `loss` and `epoch` are the last ones that were
+    written. `checkpoint` is the path of the last checkpoint, "" without one. `error` says why it
+    failed, `origin` from which run and step it went on.
     """
 
     folder: str
