@@ -43,7 +43,7 @@ def test_the_failed_run_of_the_project_before_has_gone(program, bench):
     assert view.bar._result.text() == "" and not view.bar.fresh
     assert view._pages.currentIndex() == 0
     assert bench.newest(TrainingSnapshot) is None
-    assert all(len(t.raw) == 0 for plot in view.plots.values() for t in plot.tracks.values())
+    assert all(len(t.raw) == 0 for plot in view.board.plots.values() for t in plot.tracks.values())
 
 
 def test_a_run_that_goes_on_does_not_come_back_into_the_next_project(program, bench):

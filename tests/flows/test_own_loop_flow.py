@@ -44,13 +44,13 @@ def test_a_cells_loop_is_plotted_by_train_without_being_asked(program) -> None:
     assert program.window.statusBar().currentMessage() == "A loop is running: Train shows it."
     assert loop_of(program).state == "finished"
     view = program.window.page("train")
-    loss = view.plots["loss"].tracks["loss"].raw
+    loss = view.board.plots["loss"].tracks["loss"].raw
     assert loss.x.tolist() == list(range(1, 31))
-    assert view.figures["half"].tracks["step"].raw.y.tolist() == pytest.approx(
+    assert view.board.figures["half"].tracks["step"].raw.y.tolist() == pytest.approx(
         [value / 2 for value in loss.y]
     )
-    assert len(view.plots["step_ms"].tracks["step_ms"].raw) == 29  # the first is not known
-    assert len(view.plots["accuracy"].tracks["accuracy"].raw) == 0
+    assert len(view.board.plots["step_ms"].tracks["step_ms"].raw) == 29  # the first is not known
+    assert len(view.board.plots["accuracy"].tracks["accuracy"].raw) == 0
     assert said(view, "train_line").startswith("Loop in cell 1 · step 30 · ")
     assert "The loop has ended after 30 steps." in said(view, "train_result")
 
@@ -61,17 +61,19 @@ def test_a_second_loop_takes_the_place_of_the_first_and_train_that_of_both(progr
     for steps in (5, 3):
         program.workspaces.run_python(CODE.format(steps=steps))
         program.bench.link.drain()
-        assert len(view.plots["loss"].tracks["loss"].raw) == steps
+        assert len(view.board.plots["loss"].tracks["loss"].raw) == steps
     program.workspaces.run_python("net(x).sum().backward()")
     program.bench.link.drain()
-    assert len(view.plots["loss"].tracks["loss"].raw) == 3
+    assert len(view.board.plots["loss"].tracks["loss"].raw) == 3
     program.bench.files.new(templates.load_template("mlp"))
     program.bench.link.drain()
     view.bar.step_requested.emit()
     program.bench.link.drain()
     run = program.bench.store.newest(TrainingSnapshot)
     assert run is not None and (run.state, run.step) == ("paused", 1)
-    assert view.plots["loss"].tracks["loss"].raw.x.tolist() == [1.0] and not view.figures
+    assert (
+        view.board.plots["loss"].tracks["loss"].raw.x.tolist() == [1.0] and not view.board.figures
+    )
     assert program.bench.store.newest(LoopSnapshot) is None
 
 

@@ -190,7 +190,7 @@ def test_a_forward_is_drawn_a_layer_watched_and_the_subject_compared(lab, qtbot)
     )
     lab.bench.link.drain()
     before = {name: value.clone() for name, value in net.state_dict().items()}
-    norms = train.figures["2: norms"].tracks
+    norms = train.board.figures["2: norms"].tracks
     assert [len(track.raw) for track in norms.values()] == [2, 2, 2]
     comparing.compare_requested.emit(None)
     lab.bench.link.drain()

@@ -64,8 +64,8 @@ def test_it_is_trained_bit_for_bit_and_exported(net, qapp, tmp_path):
     run = net.bench.newest(TrainingSnapshot)
     assert (run.state, run.step, run.total_steps) == ("finished", 20, 20)
     qapp.processEvents()  # the layout shows a new widget then
-    assert list(view.figures) == ["RMSE", "R2"] and view.figures["RMSE"].isVisible()
-    rmse, r2 = (view.figures[name].tracks["validation"].raw for name in ("RMSE", "R2"))
+    assert list(view.board.figures) == ["RMSE", "R2"] and view.board.figures["RMSE"].isVisible()
+    rmse, r2 = (view.board.figures[name].tracks["validation"].raw for name in ("RMSE", "R2"))
     net.export.export("pt", str(tmp_path / "net.pt"))
     net.bench.link.drain()
     assert net.bench.newest(ExportSnapshot).max_error == 0.0
@@ -106,7 +106,7 @@ def test_an_own_step_is_an_undo_step_and_names_its_figures(net):
     view = net.window.page("train")
     view.bar.train_requested.emit()
     net.bench.link.drain()
-    assert list(view.figures) == ["bias"]
+    assert list(view.board.figures) == ["bias"]
     columns = net.bench.newest(TrainingSnapshot).steps
     assert all(math.isnan(value) for value in columns.accuracy)
     form(net)._usual_button.click()
@@ -115,7 +115,7 @@ def test_an_own_step_is_an_undo_step_and_names_its_figures(net):
     assert "F.mse_loss" in form(net).step.toPlainText()
     view.bar.train_requested.emit()
     net.bench.link.drain()
-    assert list(view.figures) == ["RMSE", "R2"]
+    assert list(view.board.figures) == ["RMSE", "R2"]
 
 
 def test_what_cannot_be_trained_is_told_in_place(net):

@@ -85,14 +85,14 @@ def test_a_run_goes_back_and_from_there_with_another_rate(mlp):
     for _ in range(3):
         bar.step_requested.emit()
         mlp.bench.link.drain()
-    points = view(mlp).plots["loss"].tracks["loss"].raw
+    points = view(mlp).board.plots["loss"].tracks["loss"].raw
     losses = points.y.tolist()
     bar.back.click()
     mlp.bench.link.drain()
     assert (run_of(mlp).state, run_of(mlp).step, bar.to_step.value()) == ("paused", 2, 2)
     bar.step_requested.emit()
     mlp.bench.link.drain()
-    points = view(mlp).plots["loss"].tracks["loss"].raw
+    points = view(mlp).board.plots["loss"].tracks["loss"].raw
     assert (points.x.tolist(), points.y.tolist()) == ([1, 2, 3], losses)  # bit for bit again
     bar.to_step.setValue(1)
     bar.to_step.lineEdit().returnPressed.emit()
@@ -106,9 +106,9 @@ def test_a_run_goes_back_and_from_there_with_another_rate(mlp):
     assert run_of(mlp).step == 0 and not bar.back.isEnabled()
     bar.step_requested.emit()
     mlp.bench.link.drain()
-    points = view(mlp).plots["loss"].tracks["loss"].raw
+    points = view(mlp).board.plots["loss"].tracks["loss"].raw
     assert points.y.tolist() == losses[:1]
-    assert view(mlp).plots["learning_rate"].tracks["learning_rate"].raw.y.tolist() == [0.5]
+    assert view(mlp).board.plots["learning_rate"].tracks["learning_rate"].raw.y.tolist() == [0.5]
 
 
 def test_what_a_run_cannot_take_back_is_told(mlp):

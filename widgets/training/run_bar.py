@@ -17,6 +17,7 @@ from widgets import make
 from widgets.flow_layout import FlowLayout
 from widgets.theme import GRID
 from widgets.training.run_words import (
+    DIVERGED,
     at_chance,
     best_text,
     checkpoint_text,
@@ -25,8 +26,6 @@ from widgets.training.run_words import (
     result_text,
 )
 
-DIVERGED = "Diverged"
-"""The type of the error of a run whose loss became NaN or infinite."""
 MAX_STEP = 2**31 - 1
 """The largest number that the field of a step takes."""
 EngineState = Literal["starting", "ready", "lost"]

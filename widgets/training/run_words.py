@@ -7,6 +7,9 @@ import math
 from engine.protocol import BestSoFar, EpochRow, LoopSnapshot, RunSnapshot, TrainingSnapshot
 from widgets.text import format_duration, format_number, format_percent
 
+DIVERGED = "Diverged"
+"""The type of the error of a run whose loss became NaN or infinite."""
+
 
 def progress_text(snapshot: RunSnapshot, best: EpochRow | None) -> str:
     """The progress of the run in one line."""

@@ -79,7 +79,7 @@ class TrainPresenter(QObject):
             lambda which: self._send(ChooseWeightsCommand(which=which))
         )
         view.bar.export_requested.connect(self.export_requested)
-        view.figure_asked.connect(self._choose_module)
+        view.board.figure_asked.connect(self._choose_module)
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._on_engine_state)
@@ -227,7 +227,7 @@ class TrainPresenter(QObject):
         """Choose the module that a plot watches."""
         path = watched_module(figure)
         if path is not None:
-            self._bench.selection.views[self.view.figures[figure]] = TRAIN
+            self._bench.selection.views[self.view.board.figures[figure]] = TRAIN
             self._bench.selection.choose(Module(path), TRAIN)
 
     def _edit_setup(self, setup: TrainingSetup, text: str) -> None:

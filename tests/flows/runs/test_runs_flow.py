@@ -112,7 +112,7 @@ def test_a_run_that_is_paused_moves_and_goes_on(lab, answers, tmp_path):
 def test_a_run_is_opened_with_its_settings_its_curves_and_its_weights(lab):
     first = trained(lab)
     state = weights(lab)
-    points = lab.workspaces.train.view.plots["loss"].tracks["loss"].raw.y.tolist()
+    points = lab.workspaces.train.view.board.plots["loss"].tracks["loss"].raw.y.tolist()
     settings = lab.bench.project.training
     set_rate(lab, 0.05)
     trained(lab)
@@ -124,7 +124,7 @@ def test_a_run_is_opened_with_its_settings_its_curves_and_its_weights(lab):
     assert (newest(lab).run, newest(lab).state) == (first.run, "finished")
     assert lab.bench.project.training == settings
     assert all(torch.equal(tensor, state[name]) for name, tensor in weights(lab).items())
-    assert lab.workspaces.train.view.plots["loss"].tracks["loss"].raw.y.tolist() == points
+    assert lab.workspaces.train.view.board.plots["loss"].tracks["loss"].raw.y.tolist() == points
     assert "Undo Take over the settings" in lab.bench.actions["edit.undo"].text()
     lab.bench.actions["edit.undo"].trigger()
     assert lab.bench.project.training.optimizer_params == {"lr": 0.05}
@@ -288,7 +288,7 @@ def test_ticked_runs_are_drawn_over_the_plots(lab):
     loss = first.epoch_rows[-1].validation_loss
     set_rate(lab, 0.05)
     second = trained(lab)
-    plot = lab.workspaces.train.view.plots["loss"]
+    plot = lab.workspaces.train.view.board.plots["loss"]
     losses = plot.tracks["loss"].raw.y.tolist()
     pane = pane_of(lab)
 

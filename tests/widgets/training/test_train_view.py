@@ -38,8 +38,9 @@ from tests.pictures import assert_same_picture
 from tests.words import assert_same_words
 from widgets.fields import TextField
 from widgets.forms import ParamForm
+from widgets.training.plot_board import MAX_FIGURES, memory_text
 from widgets.training.run_words import at_chance, cut_off_text, progress_text, result_text
-from widgets.training.train_view import MAX_FIGURES, TrainView, memory_text
+from widgets.training.train_view import TrainView
 
 STEPS = StepColumns(
     step=(1, 2),
@@ -86,7 +87,7 @@ def view(qtbot) -> TrainView:
 
 
 def drawn_points(view: TrainView) -> int:
-    x, _ = view.plots["loss"]._canvas.curves["loss"].getData()
+    x, _ = view.board.plots["loss"]._canvas.curves["loss"].getData()
     return 0 if x is None else len(x)
 
 
@@ -128,9 +129,11 @@ def type_into(view: TrainView, qtbot, form: str, name: str, value: str) -> None:
 
 def test_every_number_reaches_its_plot(view: TrainView) -> None:
     view.show_training(snapshot(steps=STEPS, epoch_rows=ROWS))
-    view.refresh()
+    view.board.refresh()
     newest = {
-        key: value for plot in view.plots.values() for key, value in plot.legend_values().items()
+        key: value
+        for plot in view.board.plots.values()
+        for key, value in plot.legend_values().items()
     }
     assert newest == {
         "loss": 2.0,
@@ -146,9 +149,9 @@ def test_every_number_reaches_its_plot(view: TrainView) -> None:
         "cuda_allocated_bytes": None,
         "cuda_reserved_bytes": None,
     }
-    legend = view.plots["memory"].findChild(QLabel, "plot_legend")
+    legend = view.board.plots["memory"].findChild(QLabel, "plot_legend")
     assert legend is not None and "<b>401&nbsp;MiB</b>" in legend.text()
-    assert view.plots["loss"].tracks["validation_loss"].raw.x.tolist() == [10, 20, 30]
+    assert view.board.plots["loss"].tracks["validation_loss"].raw.x.tolist() == [10, 20, 30]
 
 
 def test_cuda_memory_is_shown_where_there_is_some(view: TrainView) -> None:
@@ -156,7 +159,7 @@ def test_cuda_memory_is_shown_where_there_is_some(view: TrainView) -> None:
         step=(1,), loss=(1.0,), cuda_allocated_bytes=(2**30,), cuda_reserved_bytes=(2**31,)
     )
     view.show_training(snapshot(steps=steps, device="cuda:0"))
-    assert view.plots["memory"].legend_values() == {
+    assert view.board.plots["memory"].legend_values() == {
         "rss_bytes": None,
         "cuda_allocated_bytes": 1024.0,
         "cuda_reserved_bytes": 2048.0,
@@ -176,10 +179,10 @@ def test_progress_says_where_the_run_is(view: TrainView) -> None:
 def test_a_new_run_clears_the_plots_and_the_same_one_goes_on(view: TrainView) -> None:
     view.show_training(snapshot(steps=STEPS, epoch_rows=ROWS))
     view.show_training(snapshot(steps=StepColumns(step=(3,), loss=(1.0,))))
-    assert view.plots["loss"].tracks["loss"].raw.x.tolist() == [1, 2, 3]
+    assert view.board.plots["loss"].tracks["loss"].raw.x.tolist() == [1, 2, 3]
     view.show_training(snapshot(run="b", steps=StepColumns(step=(1,), loss=(9.0,))))
-    assert view.plots["loss"].tracks["loss"].raw.x.tolist() == [1]
-    assert len(view.plots["accuracy"].tracks["accuracy"].raw) == 0
+    assert view.board.plots["loss"].tracks["loss"].raw.x.tolist() == [1]
+    assert len(view.board.plots["accuracy"].tracks["accuracy"].raw) == 0
     assert "best" not in said(view, "train_line")
 
 
@@ -190,22 +193,22 @@ def test_plots_are_painted_at_the_next_frame_only(view: TrainView, qtbot) -> Non
 
 
 def test_a_frame_paints_two_plots_and_the_next_frames_the_others_in_turn(view: TrainView) -> None:
-    view.refresh()
+    view.board.refresh()
     painted = []
-    for name, plot in view.plots.items():
+    for name, plot in view.board.plots.items():
         plot.refresh = lambda name=name, whole=plot.refresh: (painted.append(name), whole())
     view.show_training(snapshot(steps=STEPS, epoch_rows=ROWS))
-    view._frame.timeout.emit()
+    view.board._frame.timeout.emit()
     assert len(painted) == 2
-    view._frame.timeout.emit()
-    view._frame.timeout.emit()
-    assert sorted(painted) == sorted(view.plots)
+    view.board._frame.timeout.emit()
+    view.board._frame.timeout.emit()
+    assert sorted(painted) == sorted(view.board.plots)
 
 
 def test_a_hidden_page_paints_when_it_is_shown_again(view: TrainView, qtbot) -> None:
     view.hide()
     view.show_training(snapshot(steps=STEPS))
-    view.refresh()
+    view.board.refresh()
     assert drawn_points(view) == 0
     view.show()
     qtbot.waitUntil(lambda: drawn_points(view) == 2)
@@ -280,9 +283,9 @@ def test_the_end_of_a_run_on_numbers_tells_r2_and_rmse(view: TrainView) -> None:
     assert "Always guessing the mean of the targets has an R2 of 0" in result(-0.01)
     row = EpochRow(1, 1, 0.5, math.nan, 0.6, math.nan, {"R2": 0.5, "mine": 1.0}, {})
     view.show_training(snapshot("running", epoch_rows=(row,)))
-    assert {"R2", "mine"} <= set(view.figures)
-    assert "explains" in tip_of(view.figures["R2"])
-    assert "which the code names" in tip_of(view.figures["mine"])
+    assert {"R2", "mine"} <= set(view.board.figures)
+    assert "explains" in tip_of(view.board.figures["R2"])
+    assert "which the code names" in tip_of(view.board.figures["mine"])
 
 
 def test_a_data_set_of_numbers_brings_its_loss_and_one_of_classes_that_of_classes(
@@ -352,8 +355,8 @@ def test_a_failure_says_what_and_what_to_try(view: TrainView) -> None:
 def test_a_run_that_diverges_at_once_says_so_in_its_plot(view: TrainView) -> None:
     diverged = ErrorReport(type="Diverged", message="The loss became nan at step 1.")
     view.show_training(snapshot("failed", step=0, error=diverged))
-    view.refresh()
-    caption = view.plots["loss"].findChild(QLabel, "plot_caption")
+    view.board.refresh()
+    caption = view.board.plots["loss"].findChild(QLabel, "plot_caption")
     assert caption is not None and caption.isVisibleTo(view)
     assert caption.text() == "The loss became nan at step 1."
     view.show_training(snapshot("running", run="b"))
@@ -392,7 +395,7 @@ def test_a_warning_is_shown_while_the_run_goes_on(view: TrainView) -> None:
 def test_what_training_keeps_is_told_beside_the_memory(view: TrainView) -> None:
     memory = TrainingMemory(parameter_bytes=4096, gradient_bytes=4096, optimizer_bytes=8192)
     view.show_training(snapshot(memory=memory))
-    caption = view.plots["memory"].findChild(QLabel, "plot_caption")
+    caption = view.board.plots["memory"].findChild(QLabel, "plot_caption")
     assert caption is not None
     assert (
         caption.text() == "parameters\xa04\xa0KiB · gradients\xa04\xa0KiB · optimizer\xa08\xa0KiB"
@@ -567,7 +570,7 @@ def test_every_control_has_a_name_a_tooltip_and_an_accessible_name(view: TrainVi
 def test_a_run_looks_as_it_did(view: TrainView, qapp) -> None:
     memory = TrainingMemory(450 * 2**20, 2**20, 450 * 2**20, 900 * 2**20)
     view.show_training(snapshot("paused", steps=STEPS, epoch_rows=ROWS, memory=memory))
-    for plot in view.plots.values():
+    for plot in view.board.plots.values():
         plot.refresh()
     qapp.processEvents()
     assert_same_picture(view, "train_run")
@@ -791,31 +794,31 @@ def test_changes_while_a_run_goes_on_are_said_to_come_later(view: TrainView) -> 
 
 def test_the_page_says_what_to_do_until_a_run_is_shown(view: TrainView) -> None:
     empty = view.findChild(QLabel, "train_empty")
-    assert empty is not None and empty.isVisible() and not view.plots["loss"].isVisible()
+    assert empty is not None and empty.isVisible() and not view.board.plots["loss"].isVisible()
     assert not view.findChild(QProgressBar, "train_progress").isVisible()
     assert said(view, "train_line") == "Ready to train"
     view.show_training(snapshot())
-    assert not empty.isVisible() and view.plots["loss"].isVisible()
+    assert not empty.isVisible() and view.board.plots["loss"].isVisible()
     assert view.findChild(QProgressBar, "train_progress").isVisible()
 
 
 def test_plots_stand_in_two_columns_with_the_first_row_twice_as_high(view: TrainView, qapp) -> None:
     view.show_training(snapshot())
     qapp.processEvents()
-    places = [plot.geometry() for plot in view.plots.values()]
+    places = [plot.geometry() for plot in view.board.plots.values()]
     assert [place.left() for place in places[::2]] == [places[0].left()] * 3
     assert [place.left() for place in places[1::2]] == [places[1].left()] * 3
     assert abs(places[0].width() - places[1].width()) <= 1
     assert places[0].height() > 1.5 * places[2].height()
     assert abs(places[2].height() - places[4].height()) <= 1
-    assert view.plots["loss"].smoothing and view.plots["accuracy"].smoothing
-    assert not view.plots["memory"].smoothing
+    assert view.board.plots["loss"].smoothing and view.board.plots["accuracy"].smoothing
+    assert not view.board.plots["memory"].smoothing
 
 
 def test_a_resumed_run_is_drawn_anew(view: TrainView) -> None:
     view.show_training(snapshot(steps=STEPS, reply_to=1))
     view.show_training(snapshot(steps=STEPS, reply_to=2))
-    assert view.plots["loss"].tracks["loss"].raw.x.tolist() == [1, 2]
+    assert view.board.plots["loss"].tracks["loss"].raw.x.tolist() == [1, 2]
 
 
 def test_a_run_without_validation_or_accuracy_draws_neither(qtbot):
@@ -827,19 +830,23 @@ def test_a_run_without_validation_or_accuracy_draws_neither(qtbot):
     )
     row = EpochRow(1, 2, 1.5, nan, nan, nan, {"F1": 0.375}, {})
     view.show_training(snapshot(steps=columns, epoch_rows=(row,)))
-    loss, accuracy, figure = view.plots["loss"], view.plots["accuracy"], view.figures["F1"]
+    loss, accuracy, figure = (
+        view.board.plots["loss"],
+        view.board.plots["accuracy"],
+        view.board.figures["F1"],
+    )
     assert {key: len(track.raw) for key, track in loss.tracks.items()} == {
         "loss": 2, "train_loss": 1, "validation_loss": 0,
     }  # fmt: skip
     assert not any(len(track.raw) for track in accuracy.tracks.values())
-    columns_of = [view._grid.getItemPosition(view._grid.indexOf(loss))]
+    columns_of = [view.board._grid.getItemPosition(view.board._grid.indexOf(loss))]
     assert accuracy.isHidden() and columns_of == [(0, 0, 1, 2)]
     assert figure.tracks["step"].raw.y.tolist() == [0.25, 0.5]
     assert figure.tracks["train"].raw.y.tolist() == [0.375]
     assert len(figure.tracks["validation"].raw) == 0
     view.show_training(snapshot(run="next", steps=STEPS, epoch_rows=ROWS))
     assert not accuracy.isHidden()
-    assert view._grid.getItemPosition(view._grid.indexOf(loss)) == (0, 0, 1, 1)
+    assert view.board._grid.getItemPosition(view.board._grid.indexOf(loss)) == (0, 0, 1, 1)
 
 
 def test_a_validation_loss_that_is_not_finite_is_told(qtbot):
@@ -847,7 +854,7 @@ def test_a_validation_loss_that_is_not_finite_is_told(qtbot):
     qtbot.addWidget(view)
     row = EpochRow(1, 2, 1.5, 0.5, math.nan, 0.5)
     view.show_training(snapshot(epoch_rows=(row,), validation_samples=4))
-    assert len(view.plots["loss"].tracks["validation_loss"].raw) == 1
+    assert len(view.board.plots["loss"].tracks["validation_loss"].raw) == 1
 
 
 def test_a_new_run_has_its_own_figures_and_at_most_eight(qtbot):
@@ -855,9 +862,9 @@ def test_a_new_run_has_its_own_figures_and_at_most_eight(qtbot):
     qtbot.addWidget(view)
     many = {f"f{n}": (1.0,) for n in range(12)}
     view.show_training(snapshot(steps=StepColumns(step=(1,), loss=(1.0,), figures=many)))
-    assert list(view.figures) == [f"f{n}" for n in range(8)]
+    assert list(view.board.figures) == [f"f{n}" for n in range(8)]
     view.show_training(snapshot(run="b", steps=StepColumns(step=(1,), loss=(1.0,))))
-    assert view.figures == {}
+    assert view.board.figures == {}
 
 
 # -- a loop of a cell ------------------------------------------------------------------------------
@@ -937,18 +944,18 @@ def test_figures_that_are_not_known_are_no_points(view: TrainView) -> None:
         figures={"a": (nan, 5.0, nan)},
     )
     view.show_training(loop(steps=steps))
-    plots = view.plots
+    plots = view.board.plots
     assert plots["step_ms"].tracks["step_ms"].raw.x.tolist() == [2, 3]
     assert plots["learning_rate"].tracks["learning_rate"].raw.x.tolist() == [1, 2]
-    assert view.figures["a"].tracks["step"].raw.x.tolist() == [2]
+    assert view.board.figures["a"].tracks["step"].raw.x.tolist() == [2]
     assert plots["loss"].tracks["loss"].first_bad == 2  # a loss is NaN only if it went wrong
 
 
 def test_an_average_of_equal_numbers_is_drawn_as_a_flat_line(view: TrainView) -> None:
     steps = StepColumns(step=tuple(range(60)), figures={"a": (0.1,) * 60}, loss=(1.0,) * 60)
     view.show_training(loop(steps=steps))
-    view.refresh()
-    low, high = view.figures["a"]._canvas.box.viewRange()[1]
+    view.board.refresh()
+    low, high = view.board.figures["a"]._canvas.box.viewRange()[1]
     assert (low, high) == pytest.approx((0.09, 0.11))
 
 
@@ -962,18 +969,18 @@ def test_a_watched_module_has_plots_of_its_own(qtbot):
     named = {f"figure {i}": (1.0, 2.0) for i in range(9)}
     steps = replace(STEPS, figures={**figures, **named, "odd: name": (3.0, 4.0)})
     view.show_training(snapshot(steps=steps))
-    watched = [name for name in view.figures if name.startswith("net.0")]
+    watched = [name for name in view.board.figures if name.startswith("net.0")]
     assert watched == ["net.0: output", "net.0: zeros", "net.0: norms"]
-    assert len(view.figures) == 3 + MAX_FIGURES
+    assert len(view.board.figures) == 3 + MAX_FIGURES
     told = {
         key: list(track.raw.y)
         for name in watched
-        for key, track in view.figures[name].tracks.items()
+        for key, track in view.board.figures[name].tracks.items()
     }
     assert told == {name: [float(i), i + 0.5] for i, name in enumerate(WATCHED_FIGURES)}
-    assert view.figures["net.0: norms"].log and not view.figures["net.0: output"].log
+    assert view.board.figures["net.0: norms"].log and not view.board.figures["net.0: output"].log
     view.clear()
-    assert not view.figures
+    assert not view.board.figures
 
 
 def test_many_plots_scroll(qtbot):
@@ -982,7 +989,7 @@ def test_many_plots_scroll(qtbot):
     lowest = view.minimumSizeHint().height()
     figures = {f"{i}: {name}": (1.0, 2.0) for i in range(4) for name in WATCHED_FIGURES}
     view.show_training(snapshot(steps=replace(STEPS, figures=figures)))
-    assert len(view.figures) == 12
+    assert len(view.board.figures) == 12
     assert view.minimumSizeHint().height() == lowest
 
 
@@ -1001,10 +1008,10 @@ def test_the_buttons_of_a_narrow_bar_take_more_rows(view: TrainView, qapp) -> No
 def test_what_was_changed_is_marked_on_all_plots_and_told_on_the_loss(view: TrainView) -> None:
     mark = RunMark(2, "linear1 frozen")
     view.show_training(snapshot(steps=STEPS, marks=(mark,)))
-    for name, plot in view.plots.items():
+    for name, plot in view.board.plots.items():
         assert plot._marks == ((2, "linear1 frozen" if name == "loss" else ""),)
     view.show_training(snapshot(steps=StepColumns(), run="b"))
-    assert all(plot._marks == () for plot in view.plots.values())
+    assert all(plot._marks == () for plot in view.board.plots.values())
 
 
 EARLY = {"best": BestSoFar("validation loss", 2, 1.25), "stopped_early": True, "epoch_rows": ROWS}

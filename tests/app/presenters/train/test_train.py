@@ -272,7 +272,7 @@ def test_the_module_of_a_watched_plot_is_chosen_when_its_menu_opens(desk, bench,
     bench.store.take(training_snapshot(steps=steps))
     chosen = []
     bench.selection.changed.connect(chosen.append)
-    for plot in desk.view.figures.values():
+    for plot in desk.view.board.figures.values():
         plot.menu_asked.emit()
     assert chosen == [Module("body.0"), Module("")]
     assert list(bench.selection.views.values()) == ["train", "train"]

@@ -39,7 +39,7 @@ def kept(epochs: int = 4, **figures: tuple[float, ...]) -> KeptRunSnapshot:
 
 
 def overlays(view: TrainView) -> dict[str, list[Overlay]]:
-    plots = {**view.plots, **view.figures}
+    plots = {**view.board.plots, **view.board.figures}
     return {name: [o for o, _ in plot._overlays] for name, plot in plots.items()}
 
 

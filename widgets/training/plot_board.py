@@ -1,0 +1,210 @@
+"""The plots of a run in a grid: those that each run has, then those of figures with names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from engine.protocol import KeptRunSnapshot, RunSnapshot, TrainingMemory, TrainingSnapshot
+from widgets import make
+from widgets.text import format_bytes
+from widgets.training.plots.figure_plots import figure_plot, is_watched, place_of
+from widgets.training.plots.overlay import overlay_of
+from widgets.training.plots.plots import LivePlot
+from widgets.training.plots.standard_plots import MAY_BE_UNKNOWN, SCALES, standard_plots
+from widgets.training.run_words import DIVERGED
+
+FRAME_MS = 16
+"""The shortest time between two repaints of the plots: a display's frame."""
+PLOTS_PER_FRAME = 2
+"""The number of plots painted in one frame: all six would take longer than that."""
+COLUMNS = 2
+FIRST_COLOR = 3
+"""The colour of the first run that is drawn over the plots; a run's own lines have those before."""
+MAX_FIGURES = 8
+"""As many figures of the user's step get a plot."""
+
+
+def memory_text(memory: TrainingMemory) -> str:
+    """The memory that training takes, in one line; empty while it is not known."""
+    parts = (
+        ("parameters", memory.parameter_bytes),
+        ("gradients", memory.gradient_bytes),
+        ("optimizer", memory.optimizer_bytes),
+        ("buffers", memory.buffer_bytes),
+    )
+    known = (
+        f"{name} {format_bytes(size)}".replace(" ", "\N{NO-BREAK SPACE}")
+        for name, size in parts
+        if size
+    )
+    return " · ".join(known)
+
+
+class PlotBoard(QWidget):
+    """Shows the points of one run, and other runs over them. `figure_asked(name)`: the context menu
+    of the plot of this figure is about to open."""
+
+    figure_asked = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._overlaid: tuple[tuple[str, KeptRunSnapshot], ...] = ()
+        self._frame = QTimer(self, singleShot=True, interval=FRAME_MS)
+        self._frame.timeout.connect(self._paint_frame)
+        self.plots = standard_plots()
+        self.figures: dict[str, LivePlot] = {}
+        """The plots of figures that the user's code names, and of watched modules, by name."""
+        self._waiting: list[LivePlot] = []
+        self._grid = make.grid(self)
+        for name, plot in self.plots.items():
+            self._place(plot, f"plot_{name}")
+        self._grid.setRowStretch(0, 2)
+        for name in ("loss", "accuracy"):
+            self.plots[name].set_smoothing(True)
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def show_training(self, snapshot: RunSnapshot) -> None:
+        """Add the new points of the run."""
+        self._append(snapshot)
+        self._show_marks(snapshot)
+        self.plots["memory"].set_caption(memory_text(snapshot.memory))
+        error = snapshot.error
+        spoilt = error is not None and error.type == DIVERGED
+        self.plots["loss"].set_caption(error.message if error is not None and spoilt else "")
+        counted = any(len(track.raw) for track in self.plots["accuracy"].tracks.values())
+        self._show_accuracy(counted or not len(self.plots["loss"].tracks["loss"].raw))
+
+    def show_overlays(self, runs: Sequence[tuple[str, KeptRunSnapshot]]) -> None:
+        """Draw other runs over the plots, each with its title."""
+        self._overlaid = tuple(runs)
+        for name, plot in (*self.plots.items(), *self.figures.items()):
+            self._overlay(name, plot)
+
+    def _overlay(self, name: str, plot: LivePlot) -> None:
+        scale = SCALES.get(name, 1.0)
+        found = (
+            overlay_of(title, FIRST_COLOR + place, run, name, plot.series, scale)
+            for place, (title, run) in enumerate(self._overlaid)
+        )
+        plot.show_overlays([overlay for overlay in found if overlay is not None])
+
+    def clear(self) -> None:
+        """Remove the points of the run."""
+        for plot in self.plots.values():
+            plot.clear()
+            plot.set_caption("")
+        self._show_accuracy(True)
+        for plot in self.figures.values():
+            self._grid.removeWidget(plot)
+            self._waiting = [waiting for waiting in self._waiting if waiting is not plot]
+            plot.deleteLater()
+        self.figures.clear()
+
+    def _show_accuracy(self, shown: bool) -> None:
+        """Show the accuracy beside the loss; in a run that counts none, the loss has its place."""
+        self.plots["accuracy"].setVisible(shown)
+        self._grid.addWidget(self.plots["loss"], 0, 0, 1, 1 if shown else COLUMNS)
+
+    def _place(self, plot: LivePlot, name: str) -> None:
+        """Put a plot behind the others."""
+        plot.setObjectName(name)
+        plot.changed.connect(partial(self._schedule, plot))
+        row, column = divmod(self._grid.count(), COLUMNS)
+        self._grid.addWidget(plot, row, column)
+        self._grid.setRowStretch(row, 1)
+        self._grid.setColumnStretch(column, 1)
+        self._waiting.append(plot)
+
+    def _figure_plot(self, name: str) -> LivePlot | None:
+        """The plot of named figures, made at its first value; None beyond the first MAX_FIGURES
+        that the user's code names."""
+        if name not in self.figures:
+            named = sum(not is_watched(known) for known in self.figures)
+            if named >= MAX_FIGURES and not is_watched(name):
+                return None
+            plot = self.figures[name] = figure_plot(name)
+            plot.menu_asked.connect(partial(self.figure_asked.emit, name))
+            self._place(plot, f"figure_{len(self.figures)}")
+            self._overlay(name, plot)
+        return self.figures[name]
+
+    def _append_figures(self, snapshot: RunSnapshot) -> None:
+        points: list[tuple[str, str, Sequence[int], Sequence[float]]] = [
+            (*place_of(name), *_known(snapshot.steps.step, values))
+            for name, values in snapshot.steps.figures.items()
+        ]
+        for row in snapshot.epoch_rows:
+            for key, figures in (
+                ("train", row.train_figures),
+                ("validation", row.validation_figures),
+            ):
+                points += [(name, key, (row.step,), (value,)) for name, value in figures.items()]
+        for name, key, steps, values in points:
+            plot = self._figure_plot(name)
+            if plot is not None:
+                plot.append(key, steps, values)
+
+    def _show_marks(self, snapshot: RunSnapshot) -> None:
+        """Mark what was changed: on the loss in words, elsewhere as lines."""
+        for name, plot in {**self.plots, **self.figures}.items():
+            plot.show_marks([(m.step, m.text if name == "loss" else "") for m in snapshot.marks])
+
+    def _append(self, snapshot: RunSnapshot) -> None:
+        self._append_figures(snapshot)
+        columns = snapshot.steps
+        validates = isinstance(snapshot, TrainingSnapshot) and snapshot.validation_samples > 0
+        for name, plot in self.plots.items():
+            for line in plot.series:
+                if line.points:
+                    steps = [row.step for row in snapshot.epoch_rows]
+                    values = [getattr(row, line.key) for row in snapshot.epoch_rows]
+                else:
+                    values = getattr(columns, line.key)
+                    steps = columns.step if values else ()
+                if name in MAY_BE_UNKNOWN or (line.points and not validates):
+                    steps, values = _known(steps, values)
+                if values:
+                    plot.append(line.key, steps, [value * SCALES.get(name, 1) for value in values])
+
+    # -- frames ----------------------------------------------------------------------------------
+
+    def _schedule(self, plot: LivePlot) -> None:
+        if plot not in self._waiting:
+            self._waiting.append(plot)
+        if not self._frame.isActive():
+            self._frame.start()
+
+    def _paint_frame(self) -> None:
+        """Paint the plots that have waited longest, if the board is visible."""
+        if not self.isVisible():
+            return
+        for plot in self._waiting[:PLOTS_PER_FRAME]:
+            self._waiting.remove(plot)
+            plot.refresh()
+        if self._waiting:
+            self._frame.start()
+
+    def refresh(self) -> None:
+        """Paint all plots that need it now, if the board is visible."""
+        while self.isVisible() and self._waiting:
+            self._paint_frame()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._waiting:
+            self._frame.start()
+
+
+def _known(steps: Sequence[int], values: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:
+    """The points without those whose value is NaN, which is not known."""
+    if not any(map(math.isnan, values)):
+        return steps, values
+    kept = [(s, v) for s, v in zip(steps, values, strict=True) if not math.isnan(v)]
+    return [s for s, _ in kept], [v for _, v in kept]
