@@ -128,9 +128,9 @@ def _command_parser() -> argparse.ArgumentParser:
         " same weights",
     )  # fmt: skip
     train.add_argument(
-        "--nproc-per-node", metavar="N", type=_between(1, MAX_PROCESSES), default=1,
+        "--nproc-per-node", metavar="N", type=_between(1, MAX_PROCESSES),
         help="train by N processes of this machine: each has its rows of every batch, on cuda a GPU"
-        " of its own; as one process, but for dropout and BatchNorm (default: 1)",
+        " of its own; as one process, but for dropout and BatchNorm (default: project's)",
     )  # fmt: skip
     begins = train.add_mutually_exclusive_group()
     begins.add_argument(

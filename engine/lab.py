@@ -17,8 +17,9 @@ Only training goes on while other commands are answered:
 * After every step it looks at `lab.control.stop`. If that is set, it yields a last snapshot with
   state "stopped" and returns. At the end of the run it yields one with state "finished" and
   returns. If the user's model or data raises, the last snapshot has state "failed" and an `error`.
-* The run does not know of pausing. While `lab.control.pause` is set, the session does not call
-  `next()`; it shows `lab.run.snapshot("paused")`, and again after each single step.
+* The run does not know of pausing, unless other processes train it (`Run.pass_on`). While
+  `lab.control.pause` is set, the session does not call `next()`; it shows
+  `lab.run.snapshot("paused")`, and again after each single step.
 * When a new run starts, the session closes the old one between two steps (`GeneratorExit`).
 * `lab.run` stays after the end. It is a `Run`.
 
@@ -37,7 +38,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from .control import Control
 from .project.document import TrainingSetup
-from .protocol import Hold, Snapshot, TrainingSnapshot, TrainingState
+from .protocol import Command, Hold, Snapshot, TrainingSnapshot, TrainingState
 
 if TYPE_CHECKING:
     from torch import nn
@@ -79,6 +80,13 @@ class Run(Protocol):
     @property
     def is_on_way(self) -> bool:
         """Whether the run repeats steps."""
+        ...
+
+    @property
+    def pass_on(self) -> Callable[[Command], None] | None:
+        """Gives a command to step or to go on to the other processes that train the run; None if
+        this one trains it. Such a run tells itself when it pauses; the session always calls
+        `next()`."""
         ...
 
     def by_hand(self, by_phase: bool) -> AbstractContextManager[None]:

@@ -72,12 +72,10 @@ class Session:
             self._start_training(command)
             return
         try:
-            if isinstance(command, StepTrainingCommand):
-                self._step_training(by_phase=False)
-            elif isinstance(command, StepPhaseCommand):
-                self._step_training(by_phase=True)
+            if isinstance(command, StepTrainingCommand | StepPhaseCommand):
+                self._step_training(command)
             elif isinstance(command, ContinueTrainingCommand):
-                self._continue_training()
+                self._continue_training(command)
             elif isinstance(command, StepLineCommand):
                 raise LabError("No code is held.", hint="breakpoint() in it holds it there.")
             else:
@@ -133,7 +131,8 @@ class Session:
         if self._job is None:
             return False
         control = self.lab.control
-        if control.pause.is_set() and not control.stop.is_set():
+        is_elsewhere = self.lab.run is not None and self.lab.run.pass_on is not None
+        if control.pause.is_set() and not control.stop.is_set() and not is_elsewhere:
             if not self._showed_pause:
                 self._show_pause()
             return False
@@ -180,11 +179,15 @@ class Session:
             self.lab.control.pause.set()
         self._next()  # the run is built; no step is done yet
 
-    def _step_training(self, by_phase: bool) -> None:
+    def _step_training(self, command: StepTrainingCommand | StepPhaseCommand) -> None:
         """To the end of the step, or to the end of its next phase."""
         self._require_job()
         self.lab.control.pause.set()
         run = self._run()
+        if run.pass_on is not None:
+            run.pass_on(command)
+            return
+        by_phase = isinstance(command, StepPhaseCommand)
         before = run.step
         with run.by_hand(by_phase):
             while self._job is not None and (run.step == before or run.is_on_way):
@@ -195,9 +198,12 @@ class Session:
         if self._job is not None:
             self._show_pause()
 
-    def _continue_training(self) -> None:
+    def _continue_training(self, command: ContinueTrainingCommand) -> None:
         self._require_job()
         self.lab.control.pause.clear()
+        run = self._run()
+        if run.pass_on is not None:
+            run.pass_on(command)
 
     def _require_job(self) -> None:
         if self._job is None:
@@ -228,7 +234,7 @@ class Session:
     def _truthful(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot, with the state "paused" if the run is paused: a run only knows "running",
         because the session pauses it."""
-        paused = self.lab.control.pause.is_set()
+        paused = self.lab.control.pause.is_set() and self._run().pass_on is None
         if paused and isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running":
             return msgspec.structs.replace(snapshot, state="paused")
         return snapshot

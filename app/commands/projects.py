@@ -77,11 +77,16 @@ class TrainOptions:
     begin_from: BeginFrom = "weights"
     script: Path | None = None
     run: Path | None = None
-    processes: int = 1
+    processes: int | None = None
 
     def applied_to(self, setup: TrainingSetup) -> TrainingSetup:
         """The set-up with these options. Nothing holds the run: nobody would let it go on."""
-        chosen = {"epochs": self.epochs, "device": self.device, "seed": self.seed}
+        chosen = {
+            "epochs": self.epochs,
+            "device": self.device,
+            "seed": self.seed,
+            "processes": self.processes,
+        }
         return msgspec.structs.replace(
             setup,
             hold=HoldWhen(),
@@ -125,7 +130,6 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
                 subject=target.subject,
                 objective=target.objective,
                 folder=str(options.run.absolute()) if options.run else "",
-                processes=options.processes,
             )
             for snapshot in engine.ask(command):
                 show_output(snapshot)

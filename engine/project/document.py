@@ -195,6 +195,7 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     all gradients together, `clip_value` each element; 0 does not. `precision` is that of autocast.
     `order` has the phases of a step in the order in which they run, `hold` what holds a run.
     With `decay` "weights", biases and the parameters of norms have no weight decay.
+    Several `processes` of a machine, the ranks, each take their rows of every batch.
     """
 
     data: DataSetup = DataSetup()
@@ -217,6 +218,7 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     decay: Decay = "all"
     stopping: Stopping = Stopping()
     averaging: Averaging = Averaging()
+    processes: int = 1
 
 
 ADJUSTABLE = ("optimizer_params", "groups", "decay", "clip_norm", "clip_value", "stopping")

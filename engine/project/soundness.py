@@ -151,6 +151,7 @@ def _check_training(setup: TrainingSetup) -> None:
         options = _known(catalogue.schedulers(), kind, "scheduler", f"{schedule}.kind")
         _check_params(setup.schedule.params, options, kind, f"{schedule}.params")
     _check_between(setup.accumulate, 1, limits.MAX_ACCUMULATE, f"{at}.accumulate")
+    _check_between(setup.processes, 1, limits.MAX_PROCESSES, f"{at}.processes")
     for field in ("clip_norm", "clip_value"):
         _check_between(getattr(setup, field), 0, limits.MAX_CLIP, f"{at}.{field}")
     _check_between(setup.averaging.decay, 0, 1, f"{at}.averaging.decay")

@@ -26,6 +26,7 @@ from .training.commands import *  # noqa: F403
 from .training.elements import *  # noqa: F403
 from .training.landscape import *  # noqa: F403
 from .training.predictions import *  # noqa: F403
+from .training.ranks import *  # noqa: F403
 from .training.runs import *  # noqa: F403
 from .training.snapshots import *  # noqa: F403
 from .value_snapshots import *  # noqa: F403

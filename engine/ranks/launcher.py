@@ -1,6 +1,6 @@
 """`python -m engine.ranks.launcher JOB N`: start N ranks on this machine by torch's launcher.
 
-If one fails, all are ended, and `failures.json` beside the job says which failed, and of what.
+If one fails, all are ended, and a file beside the job says which failed, and of what.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import shutil
 import sys
 from pathlib import Path
 
-import msgspec
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from ..training.distributed.launch import FAILURES, RANK, RankFailure
+from ..training.distributed.launch import RANK
+from ..training.distributed.rank_files import RankFailure, write_failures
 
 LEAVING_S = 5
 """The time that ranks have to end after they were asked to."""
@@ -41,7 +41,7 @@ def main(job: str, processes: int) -> int:
             RankFailure(rank, each.exitcode, _message(each.error_file_data))
             for rank, each in sorted(error.failures.items())
         ]
-        Path(job).with_name(FAILURES).write_bytes(msgspec.json.encode(failures))
+        write_failures(Path(job).parent, failures)
         return 1
     except SignalException:  # it has ended the ranks
         return 1

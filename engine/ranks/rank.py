@@ -7,6 +7,7 @@ started the ranks. The others follow it. What a rank prints goes to `rank-N.log`
 from __future__ import annotations
 
 import os
+import queue
 import sys
 import threading
 import traceback
@@ -17,13 +18,16 @@ import msgspec
 import torch
 from torch.distributed.elastic.multiprocessing.errors import record
 
+from ..control import Control
 from ..devices import usable_cores
 from ..errors import LabError
-from ..handlers.training.ranks import follow
+from ..handlers.training.as_rank import follow
 from ..project.document import TrainingSetup
 from ..protocol import (
+    Command,
     ErrorSnapshot,
     OutputSnapshot,
+    PauseSignal,
     Snapshot,
     StopSignal,
     TrainCommand,
@@ -34,7 +38,8 @@ from ..protocol import (
 )
 from ..session import Session
 from ..training.components.devices import find_device
-from ..training.distributed.launch import LOST, Job
+from ..training.distributed.launch import BEGINS_RUN, Job
+from ..training.distributed.rank_files import LOST, log_of, sign
 from ..training.distributed.ranks import RankLost, Ranks
 
 FAILED = 1
@@ -46,7 +51,9 @@ def main(path: str) -> int:
     job_file = Path(path)
     job = msgspec.json.decode(job_file.read_bytes(), type=Job)
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    _print_to(job_file.with_name(f"rank-{rank}.log"))
+    sign(job_file.parent, rank)
+    _print_to(log_of(job_file.parent, rank))
+    print(f"Rank {rank} of {size}: process {os.getpid()}.", flush=True)
     local, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     torch.set_num_threads(max(1, usable_cores() // local_size))
     link = _Link(job if rank == 0 else None)
@@ -63,9 +70,8 @@ def main(path: str) -> int:
             follow(session.lab, command)
             return 0
         session.handle(command)
-        link.listen(session.lab.control.stop)
-        while session.advance():
-            pass
+        link.listen(session.lab.control)
+        link.drive(session)
         if link.has_failed:
             return LOST if ranks.is_lost else FAILED
         ranks.end()
@@ -93,6 +99,7 @@ class _Link:
 
     def __init__(self, job: Job | None) -> None:
         self._connection = Client(job.address, authkey=job.key) if job else None
+        self._received: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self.has_failed = False
 
     def send(self, snapshot: Snapshot) -> None:
@@ -100,25 +107,41 @@ class _Link:
             print(snapshot.text, end="", flush=True)
         elif isinstance(snapshot, ErrorSnapshot):
             print(f"{snapshot.error.type}: {snapshot.error.message}", flush=True)
-            self.has_failed = True
+            self.has_failed |= snapshot.command in BEGINS_RUN
         elif isinstance(snapshot, TrainingSnapshot):
             self.has_failed = snapshot.state == "failed"
         if self._connection is not None:
             self._connection.send_bytes(encode_snapshot_or_error(snapshot))
 
-    def listen(self, stop: threading.Event) -> None:
-        """Set `stop` when the engine says so."""
-        threading.Thread(target=self._read, args=(stop,), name="link", daemon=True).start()
+    def listen(self, control: Control) -> None:
+        """Let the engine's signals act at once; its commands wait for `drive`."""
+        threading.Thread(target=self._read, args=(control,), name="link", daemon=True).start()
 
-    def _read(self, stop: threading.Event) -> None:
+    def drive(self, session: Session) -> None:
+        """Train to the end of the run, and answer commands between two steps."""
+        is_busy = True
+        while session.lab.is_training:
+            try:
+                command = self._received.get(block=not is_busy)
+            except queue.Empty:
+                is_busy = session.advance()
+                continue
+            if command is not None:
+                session.handle(command)
+            is_busy = True
+
+    def _read(self, control: Control) -> None:
         assert self._connection is not None
         while True:
             try:
                 message = decode_message(self._connection.recv_bytes())
             except (EOFError, OSError):
                 os._exit(FAILED)  # the engine has gone
-            if isinstance(message, StopSignal):
-                stop.set()
+            if isinstance(message, Command):
+                self._received.put(message)
+            elif isinstance(message, StopSignal | PauseSignal):
+                (control.stop if isinstance(message, StopSignal) else control.pause).set()
+                self._received.put(None)
 
 
 def _print_to(path: Path) -> None:

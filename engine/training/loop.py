@@ -98,7 +98,7 @@ class TrainingLoop:
         self._modes.enter_context(modes_kept(model))
         self.model.to(self.device)  # in place, so the optimizer keeps its parameters
         if ranks is not None:
-            ranks.begin(model, setup)
+            ranks.begin(model, setup, self.adjust)
         kind = setup.averaging.kind
         try:
             self.averaged = AveragedWeights(setup.averaging, model) if kind != "none" else None
@@ -114,6 +114,11 @@ class TrainingLoop:
         if per_epoch is None:
             return None
         return self.setup.epochs * ceil(per_epoch / self.setup.accumulate)
+
+    @property
+    def is_rank(self) -> bool:
+        """Whether it trains together with others."""
+        return self._ranks is not None
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
@@ -138,10 +143,13 @@ class TrainingLoop:
         self.setup = replace(self.setup, **adjusted)
         self.marks.add_change(self.step, before, self.setup)
         self._optimization.groups.freeze(self.setup)
+        if self._ranks is not None:
+            self._ranks.give(self.setup)
 
     def hold_when(self, limits: HoldWhen) -> None:
-        """Hold the run for other reasons from the next step on."""
-        if limits != self.setup.hold:
+        """Hold the run for other reasons from the next step on. One of several ranks is not held:
+        the others would wait."""
+        if limits != self.setup.hold and self._ranks is None:
             self.setup = replace(self.setup, hold=limits)
             self.holding.set_limits(limits)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from math import inf
 from time import perf_counter
 
 import msgspec
@@ -46,6 +47,8 @@ class TrainingRun:
     not finite any more, if it did for that; `warning` is an error that did not end it. Raises
     LabError if the checkpoint does not fit the loop.
     """
+
+    pass_on = None
 
     def __init__(
         self,
@@ -236,7 +239,11 @@ class TrainingRun:
     # -- going to a step -------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Keep the state in memory. A run that has diverged, or is in a step, keeps none."""
+        """Keep the state in memory. A run that has diverged, or is in a step, keeps none; nor does
+        one of several processes, which could not go back alone."""
+        if self.loop.is_rank:
+            self._keep_due_s = inf
+            return
         started = perf_counter()
         self._flush()
         if self.failure is None and not self.is_in_step:

@@ -39,7 +39,7 @@ class FakeRun:
         self.new: list[int] = []
 
     is_in_step = is_on_way = False
-    hold = None
+    hold = pass_on = None
 
     def between_steps(self):
         return nullcontext()

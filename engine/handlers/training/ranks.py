@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
-import torch
-import torch.distributed as dist
 from msgspec.structs import replace
 from torch import nn
 
@@ -16,16 +14,19 @@ from ...errors import LabError
 from ...lab import Lab
 from ...models.check import require_runnable
 from ...project.atomic import private_folder
-from ...project.document import TrainingSetup
+from ...project.document import ADJUSTABLE, TrainingSetup
 from ...project.subject import CanvasSubject, ConsoleSubject, files_of
 from ...protocol import (
+    AdjustTrainingCommand,
     Command,
     ErrorReport,
     ErrorSnapshot,
     Hold,
+    PauseSignal,
     RunFileCommand,
     Snapshot,
     StepColumns,
+    StepPhaseCommand,
     StopSignal,
     TrainCommand,
     TrainingSnapshot,
@@ -34,27 +35,24 @@ from ...protocol import (
 from ...runs import folders
 from ...runs.record import RunProblem, load, save
 from ...training.checkpoints import checkpoint_files
-from ...training.distributed.launch import WEIGHTS, Launched
-from ...training.distributed.ranks import Ranks, RanksEnded, check_setup
-from ...training.distributed.rows import RowsObjective
-from ...training.loop import TrainingLoop
-from ...training.objectives.objective import Objective
-from ..subjects import find_subject, forget_weights, objective_of
+from ...training.distributed.launch import BEGINS_RUN, Launched
+from ...training.distributed.rank_files import RANKS, last_lines, log_of
+from ...training.distributed.ranks import check_setup
+from ..subjects import find_subject, forget_weights
 
-RANKS = "ranks"
-"""The folder in that of a run for what its ranks print."""
-FLUSHED_STEPS = 100
+LINES_OF_LOST = 5
+"""As many last lines of a rank that ended are told."""
 
 
 class RanksRun:
     """What the session and other commands see of a run that other processes train: `last` is the
-    newest that rank 0 has told, without its figures."""
+    newest that rank 0 has told, without its figures. `send` gives rank 0 a command."""
 
-    is_in_step = is_on_way = False
+    is_on_way = is_in_step = False
     hold: Hold | None = None
 
-    def __init__(self, setup: TrainingSetup) -> None:
-        self._setup = setup
+    def __init__(self, setup: TrainingSetup, send: Callable[[Command], None]) -> None:
+        self._setup, self._send = setup, send
         self.last = TrainingSnapshot(
             run="",
             state="running",
@@ -75,6 +73,14 @@ class RanksRun:
     def step(self) -> int:
         return self.last.step
 
+    def pass_on(self, command: Command) -> None:
+        if isinstance(command, StepPhaseCommand):
+            raise LabError(
+                "Several processes go on by whole steps: the others wait for all phases of one.",
+                hint="Use Step; or train in one process.",
+            )
+        self._send(command)
+
     def hear(self, snapshot: TrainingSnapshot) -> None:
         self.last = replace(snapshot, steps=StepColumns(), epoch_rows=())
 
@@ -82,49 +88,45 @@ class RanksRun:
         return replace(self.last, state=state)
 
     def by_hand(self, by_phase: bool) -> AbstractContextManager[None]:
-        raise LabError(
-            "A run of several processes cannot be stepped by hand.", hint="Train in one process."
-        )
+        return nullcontext()
 
     def adjust(self, setup: TrainingSetup) -> None:
-        if setup.optimizer_params != self._setup.optimizer_params:
-            raise LabError(
-                "A run of several processes keeps its settings.",
-                hint="Stop it and resume it with the new ones.",
-            )
+        """Let rank 0, and through it the others, take what a run can take."""
+        if any(getattr(setup, name) != getattr(self._setup, name) for name in ADJUSTABLE):
+            self._setup = setup
+            self._send(AdjustTrainingCommand(training=setup))
 
     def between_steps(self) -> AbstractContextManager[None]:
         return nullcontext()
 
 
 def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
-    """As `train`, by `command.processes` processes of this machine. Afterwards the live model has
-    the weights of the last checkpoint. Raises LabError for what they cannot do."""
+    """As `train`, by several processes of this machine. While it is paused, and afterwards, the
+    live model has the weights of the last checkpoint. Raises LabError for what they cannot do."""
     _check(command)
     if command.fresh:
         forget_weights(lab, command.subject, command.model, command.training)
     module = find_subject(lab, command.subject, command.model, command.training).module
-    run = lab.run = RanksRun(command.training)
     folder = _folder(command)
-    inner = replace(command, processes=1, fresh=False, folder=str(folder))
+    inner = replace(command, fresh=False, folder=str(folder))
     try:
         private_folder(folder)
         private_folder(folder / RANKS)
         files: list[Command] = [
             RunFileCommand(path=path) for path in files_of(command.subject, command.objective)
         ]
-        weights = module.state_dict()
-        launched = Launched(folder / RANKS, command.processes, files, inner, weights)
+        processes, weights = command.training.processes, module.state_dict()
+        launched = Launched(folder / RANKS, processes, files, inner, weights)
     except OSError as error:
         raise LabError(f"The processes could not be started: {error}.") from error
+    run = lab.run = RanksRun(command.training, launched.send)
     try:
-        yield from _heard(lab, run, launched, folder)
+        yield from _heard(lab, run, launched, folder, module)
     finally:
         launched.close()
         if not folders.is_run(folder):  # there was no step
             shutil.rmtree(folder, ignore_errors=True)
-    if run.last.checkpoint:
-        module.load_state_dict(checkpoint_files.load(run.last.checkpoint).model)
+    _take_weights(module, run.last)
 
 
 def _check(command: TrainCommand) -> None:
@@ -137,7 +139,11 @@ def _check(command: TrainCommand) -> None:
             hint="Write the model into a Python file, and choose it there as the subject.",
         )
     if command.to_step is not None or command.find_divergence:
-        raise LabError("Only a run of one process goes to a step.", hint="Set processes to 1.")
+        raise LabError(
+            "Only a run of one process goes to a step.",
+            hint="Resume goes on from its last checkpoint. With processes at 1, a run keeps states"
+            " to go back to.",
+        )
 
 
 def _folder(command: TrainCommand) -> Path:
@@ -148,12 +154,25 @@ def _folder(command: TrainCommand) -> Path:
     return folders.run_of(Path(command.checkpoint)) or runs / resume.run
 
 
-def _heard(lab: Lab, run: RanksRun, launched: Launched, folder: Path) -> Iterator[Snapshot | None]:
+def _take_weights(module: nn.Module, told: TrainingSnapshot) -> None:
+    if told.checkpoint:
+        module.load_state_dict(checkpoint_files.load(told.checkpoint).model)
+
+
+def _heard(
+    lab: Lab, run: RanksRun, launched: Launched, folder: Path, module: nn.Module
+) -> Iterator[Snapshot | None]:
     """What rank 0 tells, to the end of the run; a rank that is lost is told in words."""
-    is_stopping = False
+    is_stopping = is_pausing = False
+    yield run.snapshot("running")
     while True:
         if lab.control.stop.is_set() and not is_stopping:
-            is_stopping = launched.send(StopSignal())
+            is_stopping = True
+            launched.send(StopSignal())
+        if lab.control.pause.is_set() != is_pausing:
+            is_pausing = not is_pausing
+            if is_pausing:  # to go on is a command, which the run has passed on
+                launched.send(PauseSignal())
         try:
             snapshot = launched.next()
         except EOFError:
@@ -162,8 +181,10 @@ def _heard(lab: Lab, run: RanksRun, launched: Launched, folder: Path) -> Iterato
             run.hear(snapshot)
             if snapshot.state == "failed":
                 continue  # it may be for another rank
+            if snapshot.state == "paused" and snapshot.checkpoint_step == snapshot.step:
+                _take_weights(module, snapshot)
         yield snapshot
-        if isinstance(snapshot, ErrorSnapshot):
+        if isinstance(snapshot, ErrorSnapshot) and snapshot.command in BEGINS_RUN:
             return
     failure = launched.failure()
     if run.last.state in ("finished", "stopped"):
@@ -180,8 +201,9 @@ def _heard(lab: Lab, run: RanksRun, launched: Launched, folder: Path) -> Iterato
 
 
 def _in_words(what: str, folder: Path, rank: int) -> ErrorReport:
-    log = folder / RANKS / f"rank-{rank}.log"
-    printed = f"What it printed: {log}. " if log.exists() else ""
+    log = log_of(folder / RANKS, rank)
+    lines = last_lines(log, LINES_OF_LOST)
+    printed = "\n".join(["It printed last:", *lines, f"All of it: {log}", ""]) if lines else ""
     way_on = "Train again: the run had written no checkpoint yet."
     for path in folders.checkpoints_of(folder)[:1]:
         step = int(path.stem.removeprefix("step-"))
@@ -194,38 +216,3 @@ def _record(folder: Path, error: ErrorReport) -> None:
     """Let the run's folder tell how it ended: rank 0 may have had no time for it."""
     with suppress(RunProblem, OSError):  # it has no folder yet
         save(folder, replace(load(folder), state="failed", error=error.message))
-
-
-# -- in a rank -----------------------------------------------------------------------------------
-
-
-def begin_as_rank(
-    ranks: Ranks, module: nn.Module, objective: Objective, command: TrainCommand
-) -> RowsObjective:
-    """Give the module of this rank the weights that the run begins with; returns its objective."""
-    path = Path(command.folder) / RANKS / WEIGHTS
-    module.load_state_dict(torch.load(path, weights_only=True, map_location="cpu"))
-    return RowsObjective(objective, ranks, module, command.training.seed)
-
-
-def follow(lab: Lab, command: TrainCommand) -> None:
-    """Train in a rank that is not the first, until that one ends the run. Raises what the user's
-    code raises, LabError, and Diverged."""
-    ranks, setup = lab.ranks, command.training
-    assert ranks is not None
-    subject = find_subject(lab, command.subject, command.model, setup)
-    whole = objective_of(lab, subject, command.objective, command.model, setup)
-    objective = begin_as_rank(ranks, subject.module, whole, command)
-    loop = TrainingLoop(subject.module, setup, objective, None, command.subject, ranks)
-    if command.checkpoint:
-        loop.restore(checkpoint_files.load(command.checkpoint))
-    try:
-        for _ in loop.steps():
-            if loop.step % FLUSHED_STEPS == 0:  # figures are those of rank 0
-                loop.flush()
-                loop.metrics.drain(with_cuda=False)
-        ranks.end()
-    except RanksEnded:
-        dist.destroy_process_group()
-    finally:
-        loop.close()

@@ -36,7 +36,8 @@ from ...training.run import TrainingRun
 from ..console import output_of
 from ..holding import steps_held
 from ..subjects import find_subject, forget_weights, objective_of
-from .ranks import begin_as_rank, train_on_ranks
+from .as_rank import begin_as_rank
+from .ranks import train_on_ranks
 from .repeating import again, last_run, where_it_diverged
 from .run_script import script_writer
 
@@ -99,7 +100,7 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     LabError before the first snapshot if the model, the set-up or the checkpoint cannot be trained
     with.
     """
-    if command.processes > 1:
+    if command.training.processes > 1 and lab.ranks is None:
         yield from train_on_ranks(lab, command)
         return
     try:

@@ -28,7 +28,8 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     With `find_divergence`, the last run, which has diverged, is repeated from a state in memory up
     to the first number that is not finite, and held there before the update.
 
-    Several `processes` of this machine, the ranks, each take their rows of every batch.
+    With several `processes` in `training`, ranks of this machine train it: such a run goes to no
+    step.
     """
 
     handler = "training.train:train"
@@ -41,7 +42,6 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     runs: str = ""
     folder: str = ""
     find_divergence: bool = False
-    processes: int = 1
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import queue
 import secrets
-import signal
 import subprocess
 import sys
 import threading
 from contextlib import suppress
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import torch
@@ -21,17 +19,20 @@ from torch import Tensor
 from ...protocol import (
     AnySignal,
     Command,
+    RunFileCommand,
     Snapshot,
+    TrainCommand,
     decode_snapshot,
     encode_command,
 )
 from ...spawning import program_environment
+from .rank_files import RankFailure, clear, failures_in
 
 RANK = "engine.ranks.rank"
 LAUNCHER = "engine.ranks.launcher"
-JOB, WEIGHTS, FAILURES = "job.json", "weights.pt", "failures.json"
-LOST = 3
-"""The exit code of a rank that ended since another one had."""
+JOB, WEIGHTS = "job.json", "weights.pt"
+BEGINS_RUN = (RunFileCommand.__name__, TrainCommand.__name__)
+"""Without the answer to one of these commands there is no run."""
 LOOK_UP_S = 0.05
 LEAVING_S = 20.0
 
@@ -44,20 +45,6 @@ class Job(msgspec.Struct, frozen=True):
     key: bytes
     files: list[bytes]
     train: bytes
-
-
-class RankFailure(NamedTuple):
-    """A rank that ended with an exit code, below 0 by a signal; `message` is its error's."""
-
-    rank: int
-    exit_code: int
-    message: str
-
-    def __str__(self) -> str:
-        if self.exit_code < 0:
-            return f"Rank {self.rank} was ended by {signal.Signals(-self.exit_code).name}."
-        told = f": {self.message}" if self.message else "."
-        return f"Rank {self.rank} ended with exit code {self.exit_code}{told}"
 
 
 class Launched:
@@ -76,8 +63,7 @@ class Launched:
         weights: dict[str, Tensor],
     ) -> None:
         self._folder = folder
-        for old in (*folder.glob("rank-*.log"), folder / FAILURES):
-            old.unlink(missing_ok=True)
+        clear(folder)
         torch.save(weights, folder / WEIGHTS)
         key = secrets.token_bytes(32)
         self._listener = Listener(authkey=key)
@@ -90,11 +76,13 @@ class Launched:
             file.write(msgspec.json.encode(job))
         self._heard: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._connection: Connection | None = None
+        self._connecting = threading.Lock()
+        self._early: list[Command | AnySignal] = []
         threading.Thread(target=self._listen, name="ranks", daemon=True).start()
         with open(folder / "launcher.log", "wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", LAUNCHER, str(folder / JOB), str(processes)],
-                env=program_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
 
     def next(self) -> Snapshot | None:
@@ -108,24 +96,19 @@ class Launched:
                 raise EOFError from None
             return None
 
-    def send(self, message: Command | AnySignal) -> bool:
-        """False if rank 0 does not listen yet, or no longer."""
-        if self._connection is None:
-            return False
-        try:
+    def send(self, message: Command | AnySignal) -> None:
+        """To rank 0, as soon as it listens. One that has ended hears nothing: `next` tells."""
+        with self._connecting:
+            if self._connection is None:
+                self._early.append(message)
+                return
+        with suppress(OSError):
             self._connection.send_bytes(encode_command(message))
-        except OSError:
-            return False
-        return True
 
     def failure(self) -> RankFailure | None:
         """That of the rank for which the ranks ended; others ended since it had."""
-        path = self._folder / FAILURES
-        if not path.exists():
-            return None
-        failures = msgspec.json.decode(path.read_bytes(), type=list[RankFailure])
-        after = (LOST, -getattr(signal, "SIGTERM", 15))
-        return min(failures, key=lambda each: each.exit_code in after, default=None)
+        failures = failures_in(self._folder)
+        return max(failures, key=lambda each: each.is_first, default=None)
 
     def close(self) -> None:
         """End what still runs."""
@@ -139,11 +122,20 @@ class Launched:
         if self._connection is not None:
             self._connection.close()  # ends rank 0, should it still live
         self._listener.close()
-        for name in (JOB, WEIGHTS, FAILURES):
+        for name in (JOB, WEIGHTS):
             (self._folder / name).unlink(missing_ok=True)
 
     def _listen(self) -> None:
         with suppress(OSError, EOFError):  # it was closed, or rank 0 has ended
-            self._connection = connection = self._listener.accept()
+            connection = self._listener.accept()
+            with self._connecting:
+                for message in self._early:
+                    connection.send_bytes(encode_command(message))
+                self._connection = connection
             while True:
                 self._heard.put(connection.recv_bytes())
+
+
+def _environment() -> dict[str, str]:
+    """That of ranks. torch would warn each that all parameters are used, which is no fault."""
+    return {"TORCH_CPP_LOG_LEVEL": "ERROR", **program_environment()}

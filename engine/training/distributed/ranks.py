@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from math import isfinite
 
+import msgspec
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ from ..objectives.objective import FIGURE_MEANS, Outcome
 
 PATIENCE = timedelta(days=7)
 """A rank may wait as long for another: for a run that is paused, or one slow batch."""
-_GO, _END = 1, 2
+_GO, _END, _ADJUST = 1, 2, 3
 
 
 class RanksEnded(Exception):
@@ -50,7 +51,7 @@ class Ranks:
     each has the whole model, and computes the gradients of its rows of every batch.
 
     `rank` of `size`, from 0; `device` is this rank's own. Before ranks exchange anything, all wait
-    in `agree` for the word of rank 0: there it may pause, or end the run for all.
+    in `agree` for the word of rank 0: there it may pause, end the run for all, or give settings.
     `is_last`: the next `forward` is of the last batch whose gradients the step adds up.
     """
 
@@ -59,6 +60,7 @@ class Ranks:
         self.is_lost = False
         self.is_last = True
         self._step: DistributedDataParallel | None = None
+        self._adjust: Callable[[TrainingSetup], None] | None = None
 
     @staticmethod
     def join(rank: int, size: int, device: torch.device) -> Ranks:
@@ -70,10 +72,14 @@ class Ranks:
         dist.init_process_group(backend, rank=rank, world_size=size, timeout=PATIENCE)
         return Ranks(rank, size, device)
 
-    def begin(self, model: nn.Module, setup: TrainingSetup) -> None:
-        """Train this model from now on: every rank begins with the weights of rank 0. Raises
-        LabError for what several processes cannot do."""
+    def begin(
+        self, model: nn.Module, setup: TrainingSetup, adjust: Callable[[TrainingSetup], None]
+    ) -> None:
+        """Train this model from now on: every rank begins with the weights of rank 0. `adjust`
+        takes the settings that rank 0 gives on the way. Raises LabError for what several processes
+        cannot do."""
         check_setup(setup)
+        self._adjust = adjust
         if self.device.type == "cuda" and any(getattr(m, "sparse", False) for m in model.modules()):
             raise LabError(
                 "NCCL cannot add up the sparse gradients of an embedding.",
@@ -94,21 +100,45 @@ class Ranks:
 
     def agree(self) -> None:
         """Wait until rank 0 gets here too. Raises RanksEnded if it has ended the run, RankLost."""
-        if self._word(_GO) == _END:
-            raise RanksEnded
+        if self.rank == 0:
+            self._say(_GO)
+            return
+        while (word := self._hear()) != _GO:
+            if word == _END:
+                raise RanksEnded
+
+    def give(self, setup: TrainingSetup) -> None:
+        """In rank 0, between two steps: let the others take settings."""
+        if self.rank == 0:
+            self._say(_ADJUST, msgspec.json.encode(setup))
 
     def end(self) -> None:
         """In rank 0: end the run for all. In another: wait for that."""
-        while self._word(_END) != _END:
-            pass
+        if self.rank == 0:
+            self._say(_END)
+        else:
+            while self._hear() != _END:
+                pass
         dist.destroy_process_group()
 
-    def _word(self, word: int) -> int:
-        """What rank 0 says; `word` counts there only."""
-        said = torch.tensor(word)
+    def _say(self, word: int, told: bytes = b"") -> None:
+        with self._exchanging():
+            dist.broadcast(torch.tensor([word, len(told)]), 0)
+            if told:
+                dist.broadcast(torch.frombuffer(bytearray(told), dtype=torch.uint8), 0)
+
+    def _hear(self) -> int:
+        """The next word of rank 0; settings are taken."""
+        said = torch.zeros(2, dtype=torch.int64)
         with self._exchanging():
             dist.broadcast(said, 0)
-        return int(said)
+            word, size = said.tolist()
+            told = torch.zeros(size, dtype=torch.uint8)
+            if size:
+                dist.broadcast(told, 0)
+        if word == _ADJUST and self._adjust is not None:
+            self._adjust(msgspec.json.decode(told.numpy().tobytes(), type=TrainingSetup))
+        return word
 
     # -- a step ----------------------------------------------------------------------------------
 

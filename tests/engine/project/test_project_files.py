@@ -201,7 +201,8 @@ def test_a_small_project_word_for_word():
       "swa_lr": 0.0,
       "anneal_epochs": 10,
       "anneal_strategy": "cos"
-    }
+    },
+    "processes": 1
   },
   "cells": [],
   "subject": {"type": "canvas"},
