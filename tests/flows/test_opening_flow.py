@@ -37,10 +37,10 @@ def test_the_failed_run_of_the_project_before_has_gone(program, bench):
     setup(program, epochs=1, optimizer="optim.SGD", optimizer_params={"lr": 1e30})
     view.bar.train_requested.emit()
     bench.link.drain()
-    assert view.bar._result.text().startswith("Failed") and view.bar.fresh
+    assert view.bar._result.text().startswith("Failed") and view.bar.weights.fresh
     open_template(program, "lenet")
     bench.link.drain()
-    assert view.bar._result.text() == "" and not view.bar.fresh
+    assert view.bar._result.text() == "" and not view.bar.weights.fresh
     assert view._pages.currentIndex() == 0
     assert bench.newest(TrainingSnapshot) is None
     assert all(len(t.raw) == 0 for plot in view.board.plots.values() for t in plot.tracks.values())

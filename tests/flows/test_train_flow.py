@@ -350,20 +350,20 @@ def test_resume_without_a_checkpoint_of_this_model_says_so(mlp):
 
 def test_after_a_diverged_run_train_begins_from_fresh_weights(mlp):
     bar = view(mlp).bar
-    assert not bar.fresh and bar.weights.isVisible() and bar.weights.isEnabled()
+    assert not bar.weights.fresh and bar.weights.box.isVisible() and bar.weights.box.isEnabled()
     good = mlp.bench.project.training
     absurd = replace(good, optimizer="optim.SGD", optimizer_params={"lr": 1e30})
     view(mlp).form.setup_edited.emit(absurd, "Set lr to 1e30")
     bar.train_requested.emit()
     mlp.bench.link.drain()
     assert run_of(mlp).state == "failed"
-    assert bar.fresh and "with fresh weights" in bar._result.text()
+    assert bar.weights.fresh and "with fresh weights" in bar._result.text()
     view(mlp).form.setup_edited.emit(good, "Set lr")
     bar.train_requested.emit()
     mlp.bench.link.drain()
     assert run_of(mlp).state == "finished"
     assert bar._last.validation_accuracy > 0.5
-    assert not bar.fresh and "Next: export" in bar._result.text()
+    assert not bar.weights.fresh and "Next: export" in bar._result.text()
 
 
 def test_a_learning_rate_typed_while_paused_is_that_of_the_next_step(mlp):

@@ -17,14 +17,13 @@ from widgets import make
 from widgets.flow_layout import FlowLayout
 from widgets.theme import GRID
 from widgets.training.run_words import (
-    DIVERGED,
-    at_chance,
     best_text,
     checkpoint_text,
     cut_off_text,
     progress_text,
     result_text,
 )
+from widgets.training.start_weights import StartWeights
 
 MAX_STEP = 2**31 - 1
 """The largest number that the field of a step takes."""
@@ -59,22 +58,13 @@ class RunBar(QFrame):
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
         self._problem = self._offer = self._other = ""
-        self._cut_off = self._spoilt = self._has_best = False
+        self._cut_off = self._has_best = False
         self._shown_step = -1
         self.setProperty("role", "card")
         self.setObjectName("run_bar")
 
         self.train = make.button("train_button", "Train", "mdi6.play", self._train, primary=True)
-        self.weights = make.combo(
-            "run_weights",
-            "Weights with which Train begins",
-            "The weights with which Train begins",
-            (
-                ("present weights", False, "Go on with the weights as they are now"),
-                ("fresh weights", True, "Initialise all weights from the seed first"),
-            ),
-        )
-        self.weights.activated.connect(self._keep_choice)
+        self.weights = StartWeights()
         self.pause = make.button("pause_button", "Pause", "mdi6.pause", self.pause_requested)
         self.pause.setToolTip("Pause after the current step")
         self.step = make.button("step_button", "Step", "mdi6.skip-next", self.step_requested)
@@ -135,7 +125,7 @@ class RunBar(QFrame):
         )
         buttons = (
             self.train,
-            self.weights,
+            self.weights.box,
             self.pause,
             self.own_backward,
             self.back,
@@ -225,18 +215,6 @@ class RunBar(QFrame):
             tip = f"Load the weights of {best_text(best) if best else 'the best epoch'}"
         self.best.setToolTip(tip)
 
-    @property
-    def fresh(self) -> bool:
-        """Whether Train initialises the weights first."""
-        return bool(self.weights.currentData())
-
-    def choose_fresh(self, fresh: bool) -> None:
-        """Choose whether Train initialises the weights first."""
-        self.weights.setCurrentIndex(self.weights.findData(fresh))
-
-    def _keep_choice(self) -> None:
-        self._spoilt = False
-
     # -- showing ---------------------------------------------------------------------------------
 
     def show_engine_state(self, state: EngineState) -> None:
@@ -254,7 +232,7 @@ class RunBar(QFrame):
         if before is None or (before.run, before.step) != (snapshot.run, snapshot.step):
             self._has_best = False
         if self._snapshot is None or snapshot.state != self._snapshot.state:
-            self._choose_weights(snapshot, last)
+            self.weights.show_run(snapshot, last)
         self._snapshot, self._last, self._best = snapshot, last, best
         self._problem = ""
         self._cut_off = False
@@ -277,25 +255,12 @@ class RunBar(QFrame):
             self._other = text
             self._show()
 
-    def _choose_weights(self, snapshot: RunSnapshot, last: EpochRow | None) -> None:
-        """After a run that spoilt the weights, choose fresh ones; after another run, take this
-        back, unless the user has made the choice."""
-        if not isinstance(snapshot, TrainingSnapshot) or snapshot.state in ("running", "paused"):
-            return
-        diverged = snapshot.error is not None and snapshot.error.type == DIVERGED
-        if diverged or (snapshot.state == "finished" and at_chance(snapshot, last)):
-            self._spoilt = self._spoilt or not self.fresh
-            self.choose_fresh(True)
-        elif self._spoilt:
-            self._spoilt = False
-            self.choose_fresh(False)
-
     def clear(self) -> None:
         """Return to the state before the first run."""
         self._snapshot = self._last = self._best = None
         self._problem = self._offer = self._other = ""
-        self._cut_off = self._spoilt = False
-        self.choose_fresh(False)
+        self._cut_off = False
+        self.weights.clear()
         self._show()
 
     def show_problem(self, text: str) -> None:
@@ -315,8 +280,8 @@ class RunBar(QFrame):
         self.train.setEnabled(ready and (paused or not going))
         self.train.setToolTip(self._train_tip(paused))
         self.check.setEnabled(ready and not going)
-        self.weights.setEnabled(not going)
-        self.weights.setVisible(not (going and isinstance(snapshot, LoopSnapshot)))
+        self.weights.box.setEnabled(not going)
+        self.weights.box.setVisible(not (going and isinstance(snapshot, LoopSnapshot)))
         self.pause.setEnabled(ready and state == "running" and not held)
         self.step.setEnabled(ready and (held or state != "running"))
         self._show_steps(ready and not held and state not in ("none", "running"))

@@ -115,7 +115,7 @@ class TrainPresenter(QObject):
                 training=project.training,
                 paused=paused,
                 checkpoint=checkpoint,
-                fresh=self.view.bar.fresh and not checkpoint,
+                fresh=self.view.bar.weights.fresh and not checkpoint,
                 to_step=to_step,
                 find_divergence=find_divergence,
                 runs=files.runs_folder(self._bench.files.path),

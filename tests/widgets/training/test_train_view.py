@@ -311,7 +311,7 @@ def test_an_end_at_chance_level_is_said_and_offers_no_export(view: TrainView) ->
     result = said(view, "train_result")
     assert "Always guessing the most frequent class reaches 10.0 %" in result
     assert "fresh weights" in result and "export" not in result
-    assert view.bar.fresh
+    assert view.bar.weights.fresh
 
 
 @pytest.mark.parametrize(("accuracy", "chance"), [(0.13, True), (0.1301, False), (0.09, True)])
@@ -325,21 +325,21 @@ def test_chance_level_ends_two_standard_deviations_above_guessing(accuracy, chan
 
 def test_weights_are_chosen_beside_train_and_not_during_a_run(view: TrainView) -> None:
     box = combo(view, "run_weights")
-    view.bar.choose_fresh(True)
-    assert view.bar.fresh and box.currentText() == "fresh weights"
+    view.bar.weights.choose_fresh(True)
+    assert view.bar.weights.fresh and box.currentText() == "fresh weights"
     view.show_training(snapshot("running"))
     assert not box.isEnabled()
     view.show_training(snapshot("stopped"))
-    assert box.isEnabled() and view.bar.fresh  # the user's choice stays
+    assert box.isEnabled() and view.bar.weights.fresh  # the user's choice stays
 
 
 def test_fresh_weights_after_a_spoilt_run_are_for_one_run(view: TrainView) -> None:
     diverged = ErrorReport(type="Diverged", message="The loss became nan.")
     view.show_training(snapshot("failed", error=diverged))
-    assert view.bar.fresh
+    assert view.bar.weights.fresh
     view.show_training(snapshot("running", run="b"))
     view.show_training(snapshot("finished", run="b"))
-    assert not view.bar.fresh
+    assert not view.bar.weights.fresh
 
 
 def test_a_failure_says_what_and_what_to_try(view: TrainView) -> None:
@@ -922,13 +922,13 @@ def test_a_loop_has_the_buttons_that_apply_to_it(view: TrainView) -> None:
 def test_a_loop_leaves_the_choice_of_weights_and_the_form_as_they_are(view: TrainView) -> None:
     error = ErrorReport(type="Diverged", message="The loss became nan at step 3.")
     view.show_training(snapshot("failed", error=error))
-    assert view.bar.fresh
+    assert view.bar.weights.fresh
     view.show_training(loop())
     assert said(view, "setup_note") == (
         "The loop in cell 3 has its own data, loss and optimizer: nothing here applies to it."
     )
     view.show_training(loop("finished"))
-    assert view.bar.fresh
+    assert view.bar.weights.fresh
 
 
 def test_figures_that_are_not_known_are_no_points(view: TrainView) -> None:
@@ -996,7 +996,9 @@ def test_many_plots_scroll(qtbot):
 def test_the_buttons_of_a_narrow_bar_take_more_rows(view: TrainView, qapp) -> None:
     view.show_training(snapshot("stopped", checkpoint="c.pt"))
     bar = view.bar
-    shown = [w for w in (bar.train, bar.weights, bar.step, bar.resume, bar.export) if w.isVisible()]
+    shown = [
+        w for w in (bar.train, bar.weights.box, bar.step, bar.resume, bar.export) if w.isVisible()
+    ]
     assert bar.minimumSizeHint().width() < sum(w.minimumSizeHint().width() for w in shown)
     for width, rows in ((1000, 1), (460, 2)):
         bar.setFixedWidth(width)

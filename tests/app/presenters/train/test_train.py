@@ -104,7 +104,7 @@ def test_a_run_that_does_not_run_goes_to_a_step(desk, bench, link, training_snap
     desk.presenter.back()
     assert link.sent == []
     bench.store.take(training_snapshot(state="failed", step=5))
-    desk.view.bar.choose_fresh(True)
+    desk.view.bar.weights.choose_fresh(True)
     desk.presenter.back()
     desk.view.bar.step_asked.emit(2)
     assert [(c.to_step, c.training) for c in link.sent] == [
