@@ -148,6 +148,11 @@ def _command_parser() -> argparse.ArgumentParser:
         "place", metavar="DIR", type=Path,
         help="folder of runs (NAME.runs), of one run, or a project (NAME.tlab)",
     )  # fmt: skip
+    runs.add_argument(
+        "--tensorboard", metavar="OUT", type=Path,
+        help="also write the runs as TensorBoard's event files, each into a folder in OUT:"
+        " `tensorboard --logdir OUT` shows them",
+    )  # fmt: skip
     _add_json(runs)
 
     export = command("export", _export, "The file is loaded back and compared with its source.")
@@ -302,7 +307,7 @@ def _train(options: argparse.Namespace) -> None:
 def _runs(options: argparse.Namespace) -> None:
     from app.commands.runs import list_runs
 
-    list_runs(options.place, options.json)
+    list_runs(options.place, options.json, options.tensorboard)
 
 
 def _export(options: argparse.Namespace) -> None:

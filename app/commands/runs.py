@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from app.commands.event_files import write_event_files
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.report import write_report
 from app.commands.target import Target
@@ -50,19 +51,23 @@ def target_of_run(folder: Path, data: str | None, validation: str | None) -> Tar
     return Target(str(folder), folder, project, project.subject, project.objective)
 
 
-def list_runs(place: Path, json_out: str | None) -> None:
-    """Print the runs of a folder, or of a project; also of a single run. Raises CommandFailure."""
+def list_runs(place: Path, json_out: str | None, events: Path | None = None) -> None:
+    """Print the runs of a folder, or of a project; also of a single run. With `events`, also write
+    them there as TensorBoard's event files. Raises CommandFailure."""
     folder = Path(files.runs_folder(place)) if place.suffix == files.SUFFIX else place
     if not folder.is_dir():
         raise CommandFailure(f"{folder}: there is no such folder.", BAD_ARGUMENTS)
     rows = rows_in(folder)
+    written = {} if events is None else {"event_files": write_event_files(rows, events)}
     if json_out is not None:
-        write_report({"runs": [_report(row) for row in rows]}, json_out)
+        write_report({"runs": [_report(row) for row in rows], **written}, json_out)
     elif not rows:
         print(f"{folder}: there are no runs.")
     else:
         for row in rows:
             print(_words(row))
+        for folder in written.get("event_files", ()):
+            print(f"wrote {folder}")
 
 
 def _report(row: RunRow) -> dict:

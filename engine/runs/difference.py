@@ -14,7 +14,7 @@ from ..protocol import SettingRow
 
 def differences(first: Project, second: Project) -> list[SettingRow]:
     """By the path of each setting; where blocks stand does not count."""
-    one, other = (dict(_settings(project)) for project in (first, second))
+    one, other = (dict(settings_of(project)) for project in (first, second))
     names = dict.fromkeys([*one, *other])
     return [
         SettingRow(name, one.get(name, ""), other.get(name, ""))
@@ -23,7 +23,8 @@ def differences(first: Project, second: Project) -> list[SettingRow]:
     ]
 
 
-def _settings(project: Project) -> Iterator[tuple[str, str]]:
+def settings_of(project: Project) -> Iterator[tuple[str, str]]:
+    """Each setting by its path, and its value in words."""
     for part in ("subject", "objective", "training"):
         yield from _flat(part, msgspec.to_builtins(getattr(project, part)))
     names = {block.id: block.name for block in project.model.blocks}

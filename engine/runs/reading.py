@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing, contextmanager
 from math import nan
 from os import W_OK, access
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ..protocol import EpochRow, StepColumns
 from .metrics import (
@@ -22,6 +23,7 @@ from .metrics import (
     EPOCH_COLUMNS,
     SCHEMA,
     STEP_COLUMNS,
+    WALL,
     chosen,
     problems_told,
     require_version,
@@ -49,7 +51,11 @@ def _opened(path: Path, as_copy: bool) -> Iterator[tuple[sqlite3.Connection, int
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             connection = opened.enter_context(closing(sqlite3.connect(":memory:")))
             connection.executescript(SCHEMA)  # the file has no tables yet
-        yield connection, require_version(connection, path)
+        version = require_version(connection, path)
+        try:
+            yield connection, version
+        except (TypeError, ValueError, OverflowError) as error:  # a column holds something else
+            raise RunProblem(f"{path} is damaged: {error}.") from error
 
 
 def _copied(path: Path, folder: Path) -> Path:
@@ -77,6 +83,45 @@ def _head(journal: Path) -> bytes:
         return b""
 
 
+class StepFigures(NamedTuple):
+    """One step: its columns, and the figures that the user's step names. `wall_s` is when it was
+    told, None if that is not known."""
+
+    step: int
+    wall_s: float | None
+    columns: dict[str, float]
+    figures: dict[str, float]
+
+
+def each_step(path: Path, as_copy: bool = False) -> Iterator[StepFigures]:
+    """All steps, without the figures that they do not have. Raises RunProblem."""
+    with _opened(path, as_copy) as (connection, version):
+        named = connection.execute("SELECT step, name, value FROM step_figures ORDER BY step, name")
+        waiting = named.fetchone()
+        wall = WALL if version > 1 else "NULL"
+        names = ", ".join(STEP_COLUMNS)
+        for told, *row in connection.execute(f"SELECT {wall}, {names} FROM steps ORDER BY step"):
+            columns = dict(zip(STEP_COLUMNS, row, strict=True))
+            step = columns.pop("step")
+            figures: dict[str, float] = {}
+            while waiting is not None and waiting[0] <= step:
+                if waiting[0] == step:
+                    figures[_text(waiting[1])] = _number(waiting[2])
+                waiting = named.fetchone()
+            found = {name: _number(value) for name, value in columns.items() if value is not None}
+            yield StepFigures(step, None if told is None else _number(told), found, figures)
+
+
+def each_epoch(path: Path, as_copy: bool = False) -> Iterator[tuple[EpochRow, float | None]]:
+    """All epochs, each with the time at which its last step was told. Raises RunProblem."""
+    with _opened(path, as_copy) as (connection, version):
+        wall = WALL if version > 1 else "NULL"
+        query = f"SELECT {wall} FROM steps WHERE step <= ? ORDER BY step DESC LIMIT 1"
+        for row in _epochs(connection, None):
+            (told,) = connection.execute(query, (row.step,)).fetchone() or (None,)
+            yield row, None if told is None else _number(told)
+
+
 def figure_count(path: Path, as_copy: bool = False) -> int:
     """How many named figures the steps have. Raises RunProblem."""
     with _opened(path, as_copy) as (connection, _):
@@ -97,7 +142,7 @@ def read(path: Path, limit: int, as_copy: bool = False) -> tuple[StepColumns, tu
         for step, name, value in connection.execute(
             f"SELECT step, name, value FROM step_figures WHERE step IN ({wanted})"
         ):
-            figures.setdefault(name, {})[step] = value
+            figures.setdefault(_text(name), {})[step] = _number(value)
         return _columns(found, figures), _epochs(connection, limit)
 
 
@@ -107,31 +152,30 @@ def _columns(rows: list[tuple], figures: dict[str, dict[int, float]]) -> StepCol
     by_name: dict[str, tuple] = {}
     for name, values in zip(STEP_COLUMNS, zip(*rows, strict=True), strict=True):
         if name in COUNTS:  # there is no figure of CUDA's memory on another device
-            by_name[name] = () if None in values else values
+            by_name[name] = () if None in values else tuple(map(_count, values))
         else:
-            by_name[name] = tuple(nan if value is None else value for value in values)
+            by_name[name] = tuple(map(_number, values))
     named = {
         name: tuple(values.get(row[0], nan) for row in rows) for name, values in figures.items()
     }
     return StepColumns(**by_name, figures=named)
 
 
-def _epochs(connection: sqlite3.Connection, limit: int) -> tuple[EpochRow, ...]:
+def _epochs(connection: sqlite3.Connection, limit: int | None) -> tuple[EpochRow, ...]:
     last, count = connection.execute("SELECT max(epoch), count(*) FROM epochs").fetchone()
-    # A table that other programs may have filled has any epochs, or none.
-    apart = max(1, -(-count // max(1, limit)))
+    apart = 1 if limit is None else max(1, -(-count // limit))
     wanted = f"(({last or 0}) - epoch) % {apart} = 0"
     figures: dict[tuple[int, str], dict[str, float]] = {}
     for epoch, part, name, value in connection.execute(
         f"SELECT epoch, part, name, value FROM epoch_figures WHERE {wanted}"
     ):
-        figures.setdefault((epoch, part), {})[name] = nan if value is None else value
+        figures.setdefault((epoch, part), {})[_text(name)] = _number(value)
     names = ", ".join(EPOCH_COLUMNS)
     return tuple(
         EpochRow(
             epoch,
-            step,
-            *(nan if number is None else number for number in numbers),
+            _count(step),
+            *map(_number, numbers),
             train_figures=figures.get((epoch, "train"), {}),
             validation_figures=figures.get((epoch, "validation"), {}),
         )
@@ -148,4 +192,25 @@ def last_figures(path: Path, as_copy: bool = False) -> tuple[int, float, EpochRo
         row = connection.execute("SELECT step, loss FROM steps ORDER BY step DESC LIMIT 1")
         step, loss = row.fetchone() or (0, nan)
         epochs = _epochs(connection, 1)
-        return step, nan if loss is None else loss, epochs[-1] if epochs else None
+        return step, _number(loss), epochs[-1] if epochs else None
+
+
+def _number(value: Any) -> float:
+    """SQLite keeps anything in any column. Raises TypeError."""
+    if value is None:
+        return nan
+    if not isinstance(value, int | float):
+        raise TypeError(f"it has {str(value)[:40]!r} where a number is expected")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"it has {str(value)[:40]!r} where a whole number is expected")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"it has {str(value)[:40]!r} where a name is expected")
+    return value

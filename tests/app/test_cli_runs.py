@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from app import cli
 from engine.project import files
@@ -177,3 +178,23 @@ def test_runs_needs_neither_torch_nor_qt(finished: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_runs_are_written_as_event_files(finished: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "events"
+    told = report(capsys, "runs", finished.parent, "--tensorboard", out)
+    assert told["event_files"] == [str(out / "first")]
+    theirs = EventAccumulator(str(out / "first"))
+    theirs.Reload()
+    with closing(sqlite3.connect(finished / "metrics.sqlite")) as connection:
+        ours = connection.execute("SELECT step, loss, wall_s FROM steps ORDER BY step").fetchall()
+    assert [(e.step, e.value, e.wall_time) for e in theirs.Scalars("step/loss")] == [
+        (step, pytest.approx(loss, rel=1e-6), wall_s) for step, loss, wall_s in ours
+    ]
+    assert theirs.Scalars("epoch/validation_loss")[-1].value == pytest.approx(
+        told["runs"][0]["epoch"]["validation_loss"], rel=1e-6
+    )
+    assert run("runs", finished.parent, "--tensorboard", out) == 1
+    assert "has something already" in capsys.readouterr().err
+    assert run("runs", finished, "--tensorboard", tmp_path / "more") == 0
+    assert f"wrote {tmp_path / 'more' / 'first'}" in capsys.readouterr().out

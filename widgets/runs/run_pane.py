@@ -20,16 +20,17 @@ _EMPTY = (
     "No runs yet. Each run of Train is kept here with its settings, its curves and its checkpoints."
 )
 _EMPTY_FOLDER = (
-    "There are no runs in this folder. Choose the folder of a run (it has run.json), or the folder"
-    " of several (NAME.runs)."
+    "There are no runs in this folder. Choose the folder of a run (it has run.json), the folder of"
+    " several (NAME.runs), or one with TensorBoard's event files."
 )
 
 
 class RunPane(QWidget):
     """`open_requested(folder)`, `resume_requested(folder)`, `delete_requested(folders)`,
     `restore_requested()`, `compare_requested(first, second)`; `folder_requested()`: show the runs
-    of another folder, `home_requested()`: those of the project again; `came_in_sight()`: it is
-    shown. The notes and ticks are those of `table`."""
+    of another folder, `home_requested()`: those of the project again; `events_requested(folders)`:
+    write runs as event files, `stop_requested()`: stop that; `came_in_sight()`: it is shown. The
+    notes and ticks are those of `table`."""
 
     open_requested = Signal(str)
     resume_requested = Signal(str)
@@ -38,6 +39,8 @@ class RunPane(QWidget):
     compare_requested = Signal(str, str)
     folder_requested = Signal()
     home_requested = Signal()
+    events_requested = Signal(tuple)
+    stop_requested = Signal()
     came_in_sight = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -98,7 +101,8 @@ class RunPane(QWidget):
             "mdi6.folder-search-outline",
             self.folder_requested,
             tip="Show the runs of another folder, or one run: also while another program or another"
-            " machine writes them. Tick a run to draw its curves; they go on as it does.",
+            " machine writes them, and TensorBoard's event files. Tick a run to draw its curves;"
+            " they go on as it does.",
         )
         self.home = make.button(
             "runs_home",
@@ -107,6 +111,23 @@ class RunPane(QWidget):
             self.home_requested,
             tip="Show the runs of this project again.",
         )
+        self.events = make.button(
+            "runs_events",
+            "TensorBoard…",
+            "mdi6.chart-line",
+            lambda: self.events_requested.emit(self.table.chosen),
+            tip="Write the selected runs as event files of TensorBoard: each figure with its steps"
+            " and times, and the settings as text.",
+            accessible="Write the selected runs as TensorBoard's event files",
+        )
+        self.stop = make.button(
+            "runs_stop",
+            "Stop writing",
+            "mdi6.stop",
+            self.stop_requested,
+            tip="Stop writing event files. Those that are complete stay.",
+        )
+        self.stop.hide()
         self.table = RunTable()
         self.table.itemSelectionChanged.connect(self._show_buttons)
         self.table.opened.connect(self.open_requested)
@@ -123,7 +144,7 @@ class RunPane(QWidget):
         head = FlowLayout(GRID, even=False)
         for part in (
             *(self.search, self.open, self.resume, self.compare, self.delete, self.undo),
-            *(self.folder, self.home),
+            *(self.folder, self.home, self.events, self.stop),
         ):
             head.addWidget(part)
         self.lists = make.splitter(self.table, self.difference, sizes=(720, 400), shares=(2, 1))
@@ -142,9 +163,10 @@ class RunPane(QWidget):
         self.undo.setVisible(snapshot.deleted > 0)
         count = snapshot.deleted
         self.undo.setText(f"Undo delete ({count})" if count > 1 else "Undo delete")
-        left = snapshot.left_out
-        make.tell(self.told, f"{left:,} older runs are not listed." if left else "")
-        make.set_role(self.told, "muted")
+        if not self.stop.isVisibleTo(self):
+            left = snapshot.left_out
+            words = f"{left:,} older runs are not listed." if left else ""
+            self.show_told(" ".join(filter(None, (words, snapshot.problem))))
         self._show_rows()
 
     def show_place(self, folder: str) -> None:
@@ -170,6 +192,16 @@ class RunPane(QWidget):
         make.tell(self.told, text)
         make.set_role(self.told, "error" if text else "")
 
+    def show_told(self, text: str) -> None:
+        make.tell(self.told, text)
+        make.set_role(self.told, "muted")
+
+    def show_writing(self, text: str) -> None:
+        """Say how far event files are written; they can be stopped until the text is empty."""
+        self.stop.setVisible(bool(text))
+        self.show_told(text)
+        self._show_buttons()
+
     def show_difference(self, found: RunDifferenceSnapshot) -> None:
         """List the settings that differ."""
         names = {row.folder: name_of(row) for row in self.runs}
@@ -180,9 +212,7 @@ class RunPane(QWidget):
                 item.setText(head)
         self.difference.show_rows([(row.name, row.first, row.second) for row in found.rows])
         self.difference.setVisible(bool(found.rows))
-        words = "" if found.rows else "These two runs have the same settings."
-        make.tell(self.told, words)
-        make.set_role(self.told, "muted")
+        self.show_told("" if found.rows else "These two runs have the same settings.")
 
     def clear(self) -> None:
         """Another project is shown."""
@@ -208,14 +238,20 @@ class RunPane(QWidget):
         chosen = self.table.chosen
         rows = {row.folder: row for row in self.table.rows}
         one = rows[chosen[0]] if len(chosen) == 1 else None
-        idle = one is not None and one.state != "running"
+        idle = one is not None and one.state not in ("running", "event files")
         self.open.setEnabled(idle)
         self.resume.setEnabled(
             idle and one is not None and bool(one.checkpoint) and one.state != "finished"
         )
         self.compare.setEnabled(len(chosen) == 2)
         self.delete.setEnabled(
-            bool(chosen) and all(rows[folder].state != "running" for folder in chosen)
+            bool(chosen)
+            and all(rows[folder].state not in ("running", "event files") for folder in chosen)
+        )
+        self.events.setEnabled(
+            bool(chosen)
+            and not self.stop.isVisibleTo(self)
+            and all(rows[folder].state not in ("damaged", "event files") for folder in chosen)
         )
 
     # -- what the user wants ---------------------------------------------------------------------

@@ -76,7 +76,7 @@ class RunTable(ReadTable):
             at = self.rowCount() - 1
             for column in range(self.columnCount()):
                 item = self.cell(at, column)
-                if column != NOTE:
+                if column != NOTE or row.state == "event files":
                     item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
                 if column in _NUMBERS:
                     item.setTextAlignment(

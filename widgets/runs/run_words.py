@@ -10,7 +10,9 @@ from widgets.text import format_duration, format_number, format_percent
 
 
 def name_of(row: RunRow) -> str:
-    """When the run began; the folder's name of one that cannot be read."""
+    """When the run began; the folder's name of one that cannot be read, or is not of ours."""
+    if row.state == "event files":
+        return row.title
     if row.state == "damaged":
         return row.folder.replace("\\", "/").rpartition("/")[2]
     return f"{datetime.fromtimestamp(row.began_s):%d %b %H:%M:%S}"
@@ -23,7 +25,7 @@ def texts(row: RunRow, read_s: float) -> tuple[str, ...]:
     loss = epoch.train_loss if epoch is not None else row.loss
     return (
         name_of(row),
-        row.title,
+        "" if row.state == "event files" else row.title,
         _state(row, read_s),
         f"{row.step:,}",
         _number(loss),

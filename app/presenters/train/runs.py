@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.presenters.questions import Questions, in_words
 from app.presenters.train.curves import Curves
+from app.presenters.train.event_files import EventFilesPresenter
 from app.presenters.train.train import TrainPresenter
 from app.workbench import Workbench
 from engine.project import files
@@ -43,6 +44,7 @@ class RunsPresenter(QObject):
         self._bench, self._train, self._pane = bench, train, train.view.runs
         self._questions = Questions(bench, self)
         self._curves = Curves(bench, train.view, self)
+        EventFilesPresenter(bench, self._pane, self)
         self._unsaved: list[str] = []
         """The folders of the runs of this document while it has no file."""
         self._place = ""
@@ -108,7 +110,8 @@ class RunsPresenter(QObject):
     def list(self) -> None:
         """Read the list, if it is seen."""
         if self._pane.isVisible() and self._bench.link.state == "ready":
-            self._questions.ask(ListRunsCommand(runs=self._folder), self._show, self._fail)
+            command = ListRunsCommand(runs=self._folder, events=bool(self._place))
+            self._questions.ask(command, self._show, self._fail)
 
     def _show(self, found: Snapshot) -> None:
         if isinstance(found, RunsSnapshot):

@@ -11,7 +11,10 @@ from pathlib import Path
 import msgspec
 
 from ...errors import LabError
+from ...events.reading import figures_of, has_events, read_events
+from ...events.rows import event_rows
 from ...lab import Lab
+from ...project.document import Project
 from ...protocol import (
     CompareRunsCommand,
     DeleteRunsCommand,
@@ -41,12 +44,15 @@ MAX_VALUE_CHARS = 500
 
 
 def list_runs(lab: Lab, command: ListRunsCommand) -> Iterator[RunsSnapshot]:
-    yield _listed(command.runs)
+    yield _listed(command.runs, command.events)
 
 
 def read_run(lab: Lab, command: ReadRunCommand) -> Iterator[KeptRunSnapshot]:
     """Raises LabError if the run cannot be read."""
     folder = Path(command.folder)
+    if not folders.is_run(folder) and has_events(folder):
+        yield _read_events(folder)
+        return
     with _told():
         record = load(folder)
         as_copy = is_out_of_reach(record)
@@ -57,6 +63,14 @@ def read_run(lab: Lab, command: ReadRunCommand) -> Iterator[KeptRunSnapshot]:
     yield KeptRunSnapshot(
         folder=command.folder, steps=steps, epoch_rows=epochs, project=record.project
     )
+
+
+def _read_events(folder: Path) -> KeptRunSnapshot:
+    with _told():
+        run = read_events(folder)
+        limit = max(100, min(MAX_STEPS, MAX_NUMBERS // (len(run.scalars) + 8)))
+        steps, epochs = figures_of(run, limit)
+    return KeptRunSnapshot(folder=str(folder), steps=steps, epoch_rows=epochs, project=Project())
 
 
 def compare_runs(lab: Lab, command: CompareRunsCommand) -> Iterator[RunDifferenceSnapshot]:
@@ -123,11 +137,16 @@ def move_runs(lab: Lab, command: MoveRunsCommand) -> Iterator[MovedRunsSnapshot]
     yield MovedRunsSnapshot(moved=tuple(moved))
 
 
-def _listed(runs: str) -> RunsSnapshot:
+def _listed(runs: str, events: bool = False) -> RunsSnapshot:
     folder = Path(runs) if runs else folders.data_runs()
     with _told():
         read_s = time.time()
-        rows = rows_in(folder)
+        rows, problem = rows_in(folder), ""
+        if events:
+            try:
+                rows += event_rows(folder)
+            except LabError as error:
+                problem = f"{error} {error.hint}"
         told: list[RunRow] = []
         size = 0
         for row in rows:
@@ -141,6 +160,7 @@ def _listed(runs: str) -> RunsSnapshot:
             runs=tuple(told),
             left_out=len(rows) - len(told),
             deleted=len(folders.deleted_in(folder)),
+            problem=problem,
         )
 
 

@@ -11,7 +11,9 @@ from ..commands import Command
 from ..snapshots import Snapshot
 from .snapshots import EpochRow, StepColumns
 
-KeptState = Literal["running", "finished", "stopped", "failed", "cut off", "silent", "damaged"]
+KeptState = Literal[
+    "running", "finished", "stopped", "failed", "cut off", "silent", "damaged", "event files"
+]
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
@@ -19,6 +21,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
 
     A run that is "cut off" has lost its process, one that is "silent" is of another machine and has
     given no sign of life for a while, one that is "damaged" cannot be read; `problem` says why.
+    "event files" are TensorBoard's, of any program: they have figures, and nothing to go on from.
     `elsewhere` names the process that writes it, if that is another one. `told_s` is when its last
     figures were written, `sign_s` when its last sign of life came. `title` is its subject. Times
     are seconds since 1970, 0 if not known. `step` of `loss` and `epoch` are the last ones that were
@@ -48,13 +51,14 @@ class RunRow(Struct, frozen=True, kw_only=True):
 
 class ListRunsCommand(Command, frozen=True, kw_only=True):
     """List the runs in a folder ("": the data folder), or the one whose folder it is ->
-    RunsSnapshot."""
+    RunsSnapshot. With `events` also what event files of TensorBoard are in the folder."""
 
     handler = "training.runs:list_runs"
     newest_only = True
     while_running = True
     apart = True
     runs: str = ""
+    events: bool = False
 
 
 class ReadRunCommand(Command, frozen=True, kw_only=True):
@@ -110,13 +114,14 @@ class MoveRunsCommand(Command, frozen=True, kw_only=True):
 
 class RunsSnapshot(Snapshot, frozen=True, kw_only=True):
     """The runs in a folder, the newest first, as they were at the time `read_s`; `left_out` older
-    ones are not told. `deleted` ones can be restored."""
+    ones are not told. `deleted` ones can be restored. `problem` says what could not be listed."""
 
     folder: str
     read_s: float = 0.0
     runs: tuple[RunRow, ...] = ()
     left_out: int = 0
     deleted: int = 0
+    problem: str = ""
 
 
 class KeptRunSnapshot(Snapshot, frozen=True, kw_only=True):
@@ -150,3 +155,22 @@ class MovedRunsSnapshot(Snapshot, frozen=True, kw_only=True):
     """The folders of runs, before and now."""
 
     moved: tuple[tuple[str, str], ...]
+
+
+class WriteEventsCommand(Command, frozen=True, kw_only=True):
+    """Write runs as event files of TensorBoard, each into a folder of its own in `path` ->
+    EventsSnapshot, now and then, and at the end."""
+
+    handler = "training.events:write_events"
+    folders: tuple[str, ...]
+    path: str
+
+
+class EventsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """So many runs have been written, `steps` of the one in hand; at the end `written` has the
+    folders."""
+
+    path: str
+    runs: int
+    steps: int = 0
+    written: tuple[str, ...] = ()

@@ -313,3 +313,37 @@ def test_ticked_runs_are_drawn_over_the_plots(lab):
     assert len(drawn()) == 1 and third.run != second.run
     lab.bench.files.new(templates.load_template("mlp"))
     assert drawn() == []
+
+
+def test_a_run_goes_to_tensorboard_and_comes_back_as_curves(lab, answers, tmp_path, monkeypatch):
+    run = trained(lab)
+    pane = pane_of(lab)
+    assert not pane.events.isEnabled()
+    pane.table.selectRow(0)
+    out = tmp_path / "events"
+    monkeypatch.setattr(answers, "open_folder", lambda *_: str(out), raising=False)
+    pane.events.click()
+    assert not pane.stop.isHidden() and not pane.events.isEnabled()
+    lab.bench.link.drain()
+    assert pane.stop.isHidden() and pane.told.text().startswith(f"Written into {out}: {run.run}.")
+    pane.folder.click()
+    lab.bench.link.drain()
+    (row,) = pane.table.rows
+    assert (row.state, row.title, row.step) == ("event files", run.run, run.step)
+    plot = lab.workspaces.train.view.plots["loss"]
+    own = plot.tracks["loss"].raw
+    pane.table.cell(0, RUN).setCheckState(Qt.CheckState.Checked)
+    lab.bench.link.drain()
+    ((_, drawn),) = plot._overlays
+    assert drawn.raw.x.tolist() == own.x.tolist()
+    assert drawn.raw.y.tolist() == pytest.approx(own.y.tolist(), rel=1e-6)
+    pane.table.selectRow(0)
+    buttons = pane.open, pane.resume, pane.delete, pane.events
+    assert not any(button.isEnabled() for button in buttons)
+    pane.home.click()
+    lab.bench.link.drain()
+    assert names(lab) == [run.run]
+    pane.table.selectRow(0)
+    pane.events.click()
+    lab.bench.link.drain()
+    assert "has something already" in pane.told.text() and pane.stop.isHidden()

@@ -1,0 +1,47 @@
+"""Event files in a list of runs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from ..protocol import RunRow
+from ..runs.record import RunProblem
+from .reading import EventRun, event_folders, figures_of, read_events
+
+
+def event_rows(place: Path) -> list[RunRow]:
+    """A row for each folder with event files, as far as it can be read. Raises LabError without
+    TensorBoard."""
+    return [_row(folder, place) for folder in event_folders(place)]
+
+
+def _row(folder: Path, place: Path) -> RunRow:
+    title = folder.relative_to(place).as_posix() if folder != place else folder.name
+    try:
+        run = read_events(folder)
+    except RunProblem as problem:
+        return RunRow(folder=str(folder), title=title, state="damaged", problem=str(problem))
+    times = [wall_s for points in run.scalars.values() for wall_s, _ in points.values()]
+    known = [wall_s for wall_s in times if 0 < wall_s < _LATEST_S]
+    steps, epochs = figures_of(run, 1)
+    return RunRow(
+        folder=str(folder),
+        id=title,
+        title=title,
+        state="event files",
+        began_s=min(known, default=0.0),
+        ended_s=max(known, default=0.0),
+        step=_last_step(run),
+        loss=None if not steps.loss or math.isnan(steps.loss[-1]) else steps.loss[-1],
+        epoch=epochs[-1] if epochs else None,
+        problem=run.left_out,
+    )
+
+
+_LATEST_S = 1e11
+"""A time that a date can have; what a damaged file says is left out."""
+
+
+def _last_step(run: EventRun) -> int:
+    return max((step for points in run.scalars.values() for step in points), default=0)
