@@ -276,10 +276,12 @@ def _tour(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace) -> None:
+    from app.commands.as_rank import follow, own_rank, processes_here
     from app.commands.projects import TrainOptions, train
     from app.commands.runs import require_new, target_of_run
     from app.commands.target import target_of
 
+    rank = own_rank()
     chosen = TrainOptions(
         options.epochs,
         options.device,
@@ -288,10 +290,10 @@ def _train(options: argparse.Namespace) -> None:
         options.begin_from or "weights",
         options.script,
         options.run_folder,
-        options.nproc_per_node,
+        options.nproc_per_node if rank is None else processes_here(options.nproc_per_node),
     )
     is_resumed = options.begin_from == "checkpoint"
-    if options.run_folder is not None and not is_resumed:
+    if options.run_folder is not None and not (is_resumed or rank):
         require_new(options.run_folder)
     if options.subject is not None:
         target = target_of(options.subject, options.data, options.validation)
@@ -301,7 +303,10 @@ def _train(options: argparse.Namespace) -> None:
         raise CommandFailure(
             "train: which SUBJECT? Only --run DIR --resume has one.", BAD_ARGUMENTS
         )
-    train(target, chosen, options.json)
+    if rank:
+        follow(target, chosen)
+    else:
+        train(target, chosen, options.json)
 
 
 def _runs(options: argparse.Namespace) -> None:

@@ -15,14 +15,10 @@ from multiprocessing.connection import Client
 from pathlib import Path
 
 import msgspec
-import torch
 from torch.distributed.elastic.multiprocessing.errors import record
 
 from ..control import Control
-from ..devices import usable_cores
-from ..errors import LabError
 from ..handlers.training.as_rank import follow
-from ..project.document import TrainingSetup
 from ..protocol import (
     Command,
     ErrorSnapshot,
@@ -37,10 +33,10 @@ from ..protocol import (
     encode_snapshot_or_error,
 )
 from ..session import Session
-from ..training.components.devices import find_device
 from ..training.distributed.launch import BEGINS_RUN, Job
 from ..training.distributed.rank_files import LOST, log_of, sign
-from ..training.distributed.ranks import RankLost, Ranks
+from ..training.distributed.ranks import RankLost
+from ..training.distributed.torchrun import join, own_place
 
 FAILED = 1
 
@@ -50,13 +46,12 @@ def main(path: str) -> int:
     """Train; returns the exit code. What a rank raises is told by torch's launcher."""
     job_file = Path(path)
     job = msgspec.json.decode(job_file.read_bytes(), type=Job)
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    sign(job_file.parent, rank)
-    _print_to(log_of(job_file.parent, rank))
-    print(f"Rank {rank} of {size}: process {os.getpid()}.", flush=True)
-    local, local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    torch.set_num_threads(max(1, usable_cores() // local_size))
-    link = _Link(job if rank == 0 else None)
+    place = own_place()
+    assert place is not None
+    sign(job_file.parent, place.rank)
+    _print_to(log_of(job_file.parent, place.rank))
+    print(f"Rank {place.rank} of {place.size}: process {os.getpid()}.", flush=True)
+    link = _Link(job if place.rank == 0 else None)
     session = Session(link.send)
     for command in map(decode_command, job.files):
         session.handle(command)
@@ -65,8 +60,8 @@ def main(path: str) -> int:
     command = decode_command(job.train)
     assert isinstance(command, TrainCommand)
     try:
-        ranks = session.lab.ranks = Ranks.join(rank, size, _device(command.training, local))
-        if rank:
+        ranks = session.lab.ranks = join(place, command.training)
+        if place.rank:
             follow(session.lab, command)
             return 0
         session.handle(command)
@@ -79,18 +74,6 @@ def main(path: str) -> int:
     except RankLost:
         print("Another rank has ended.", flush=True)
         return LOST
-
-
-def _device(setup: TrainingSetup, local_rank: int) -> torch.device:
-    """The CPU, or the local rank's own GPU. Raises LabError if there is none."""
-    kind = setup.device.split(":")[0]
-    if kind == "cuda":
-        return find_device(f"cuda:{local_rank}")
-    if kind != "cpu":
-        raise LabError(
-            f"Several processes cannot train on {setup.device}.", hint="Choose cpu or cuda."
-        )
-    return find_device("cpu")
 
 
 class _Link:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
+import msgspec
 import torch
 import torch.distributed as dist
 from torch import nn
 
+from ...errors import LabError
 from ...lab import Lab
+from ...project.subject import title
 from ...protocol import TrainCommand
 from ...training.checkpoints import checkpoint_files
+from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.distributed.launch import WEIGHTS
 from ...training.distributed.rank_files import RANKS
 from ...training.distributed.ranks import Ranks, RanksEnded
@@ -25,10 +30,33 @@ FLUSHED_STEPS = 100
 def begin_as_rank(
     ranks: Ranks, module: nn.Module, objective: Objective, command: TrainCommand
 ) -> RowsObjective:
-    """Give the module of this rank the weights that the run begins with; returns its objective."""
+    """Give rank 0's module the weights that the run begins with, if the engine that has started it
+    gave any; the others get them from it. Returns the objective of this rank. Raises LabError if
+    rank 0 trains something else."""
     path = Path(command.folder) / RANKS / WEIGHTS
-    module.load_state_dict(torch.load(path, weights_only=True, map_location="cpu"))
+    if ranks.rank == 0 and command.folder and path.exists():
+        module.load_state_dict(torch.load(path, weights_only=True, map_location="cpu"))
+    own = digest_of(command, module)
+    if ranks.from_first(own) != own:
+        raise LabError(
+            f"Rank {ranks.rank} has another model, set-up or data than rank 0.",
+            hint="Start all ranks with the same project file and the same options.",
+        )
     return RowsObjective(objective, ranks, module, command.training.seed)
+
+
+def digest_of(command: TrainCommand, module: nn.Module) -> bytes:
+    """Of what all ranks must have alike. Files may lie elsewhere on another machine."""
+    setup = msgspec.structs.replace(command.training, device="", processes=1)
+    shapes = [(name, list(tensor.shape)) for name, tensor in module.state_dict().items()]
+    parts = (command.model, setup, title(command.subject), shapes)
+    return hashlib.sha256(msgspec.json.encode(parts)).digest()
+
+
+def begin_together(ranks: Ranks, resume: Checkpoint | None) -> Checkpoint | None:
+    """The checkpoint from which rank 0 goes on, in each rank; only rank 0 need have it."""
+    told = ranks.from_first(b"" if resume is None else checkpoint_files.dumps(resume))
+    return checkpoint_files.loads(told) if told else None
 
 
 def follow(lab: Lab, command: TrainCommand) -> None:
@@ -40,9 +68,10 @@ def follow(lab: Lab, command: TrainCommand) -> None:
     whole = objective_of(lab, subject, command.objective, command.model, setup)
     objective = begin_as_rank(ranks, subject.module, whole, command)
     loop = TrainingLoop(subject.module, setup, objective, None, command.subject, ranks)
-    if command.checkpoint:
-        loop.restore(checkpoint_files.load(command.checkpoint))
     try:
+        resume = begin_together(ranks, None)
+        if resume is not None:
+            loop.restore(resume)
         for _ in loop.steps():
             if loop.step % FLUSHED_STEPS == 0:  # figures are those of rank 0
                 loop.flush()

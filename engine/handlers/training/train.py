@@ -31,12 +31,13 @@ from ...subjects.subject import CodeModel
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.checkpoints.checkpoint_match import check_match, is_same_subject
+from ...training.distributed.torchrun import Place, join, own_place
 from ...training.loop import TrainingLoop
 from ...training.run import TrainingRun
 from ..console import output_of
 from ..holding import steps_held
 from ..subjects import find_subject, forget_weights, objective_of
-from .as_rank import begin_as_rank
+from .as_rank import begin_as_rank, begin_together, follow
 from .ranks import train_on_ranks
 from .repeating import again, last_run, where_it_diverged
 from .run_script import script_writer
@@ -100,14 +101,26 @@ def train(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     LabError before the first snapshot if the model, the set-up or the checkpoint cannot be trained
     with.
     """
-    if command.training.processes > 1 and lab.ranks is None:
+    place = own_place() if lab.ranks is None else None
+    if lab.ranks is None and place is None and command.training.processes > 1:
         yield from train_on_ranks(lab, command)
         return
     try:
-        yield from _trained(lab, command)
+        yield from _trained(lab, command) if place is None else _by_torchrun(lab, command, place)
     finally:
         if isinstance(lab.run, TrainingRun):
             lab.run.files.writer.close()
+
+
+def _by_torchrun(lab: Lab, command: TrainCommand, place: Place) -> Iterator[Snapshot | None]:
+    """As one of the ranks that torchrun has started. Only rank 0 tells anything."""
+    ranks = lab.ranks = join(place, command.training)
+    if place.rank:
+        follow(lab, command)
+        return
+    yield from _trained(lab, command)
+    if isinstance(lab.run, TrainingRun) and lab.run.failure is None:
+        ranks.end()  # else this process ends, and the others with it
 
 
 def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
@@ -130,6 +143,8 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         loop = TrainingLoop(
             subject.module, command.training, objective, watch, command.subject, ranks
         )
+        if ranks is not None:
+            begin_together(ranks, resume)
         run = TrainingRun(loop, resume, command.checkpoint, writer)
         if code and resume is None:
             writer.also = script_writer(command.model, command.training, code, subject.module)

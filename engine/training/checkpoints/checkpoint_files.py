@@ -22,20 +22,31 @@ __all__ = ["Checkpoint", "load", "save"]
 KEPT_CHECKPOINTS = 3
 
 
+def dumps(checkpoint: Checkpoint) -> bytes:
+    """The content of its file."""
+    buffer = io.BytesIO()
+    torch.save(encode(checkpoint), buffer)
+    return buffer.getvalue()
+
+
+def loads(data: bytes) -> Checkpoint:
+    """The inverse of `dumps`, for what this program has made itself."""
+    return decode(torch.load(io.BytesIO(data), map_location="cpu", weights_only=True))
+
+
 def save(checkpoint: Checkpoint, run_folder: Path | None = None) -> Path:
     """Write the checkpoint into the folder of its run, by default one in the data folder, and
     return its path. Old checkpoints of the run are removed.
 
     Raises LabError if the file cannot be written.
     """
-    buffer = io.BytesIO()
-    torch.save(encode(checkpoint), buffer)
+    data = dumps(checkpoint)
     run_folder = run_folder or folders.data_runs() / checkpoint.run
     folder = run_folder / folders.CHECKPOINTS
     path = folder / f"step-{checkpoint.step:08}.pt"
     try:
         folders.make(run_folder)
-        write_atomically(path, buffer.getvalue(), private=True)
+        write_atomically(path, data, private=True)
         # By time, not by step: a run resumed from an early checkpoint writes smaller steps later.
         written = sorted(folder.glob("step-*.pt"), key=lambda file: file.stat().st_mtime_ns)
         for old in written[:-KEPT_CHECKPOINTS]:

@@ -110,7 +110,20 @@ class Ranks:
     def give(self, setup: TrainingSetup) -> None:
         """In rank 0, between two steps: let the others take settings."""
         if self.rank == 0:
-            self._say(_ADJUST, msgspec.json.encode(setup))
+            self._say(_ADJUST)
+            self.from_first(msgspec.json.encode(setup))
+
+    def from_first(self, told: bytes) -> bytes:
+        """What rank 0 gives here; what another one gives does not count."""
+        size = torch.tensor(len(told))
+        with self._exchanging():
+            dist.broadcast(size, 0)
+            data = torch.zeros(int(size), dtype=torch.uint8)
+            if self.rank == 0 and told:
+                data = torch.frombuffer(bytearray(told), dtype=torch.uint8)
+            if len(data):
+                dist.broadcast(data, 0)
+        return data.numpy().tobytes()
 
     def end(self) -> None:
         """In rank 0: end the run for all. In another: wait for that."""
@@ -121,23 +134,18 @@ class Ranks:
                 pass
         dist.destroy_process_group()
 
-    def _say(self, word: int, told: bytes = b"") -> None:
+    def _say(self, word: int) -> int:
+        """The word of rank 0; `word` counts there only."""
+        said = torch.tensor(word)
         with self._exchanging():
-            dist.broadcast(torch.tensor([word, len(told)]), 0)
-            if told:
-                dist.broadcast(torch.frombuffer(bytearray(told), dtype=torch.uint8), 0)
+            dist.broadcast(said, 0)
+        return int(said)
 
     def _hear(self) -> int:
         """The next word of rank 0; settings are taken."""
-        said = torch.zeros(2, dtype=torch.int64)
-        with self._exchanging():
-            dist.broadcast(said, 0)
-            word, size = said.tolist()
-            told = torch.zeros(size, dtype=torch.uint8)
-            if size:
-                dist.broadcast(told, 0)
+        word = self._say(0)
         if word == _ADJUST and self._adjust is not None:
-            self._adjust(msgspec.json.decode(told.numpy().tobytes(), type=TrainingSetup))
+            self._adjust(msgspec.json.decode(self.from_first(b""), type=TrainingSetup))
         return word
 
     # -- a step ----------------------------------------------------------------------------------
