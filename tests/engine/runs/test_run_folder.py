@@ -172,6 +172,20 @@ def test_figures_that_cannot_be_written_do_not_end_a_run(tmp_path: Path) -> None
     assert "could not be written" in writer.problem
 
 
+def test_a_long_run_keeps_its_ends_and_extremes(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("engine.runs.metrics.MAX_ROWS", 20)
+    writer = run(tmp_path, steps(1, 20))
+    writer.rest()
+    path = writer.folder / "metrics.sqlite"
+    assert len(reading.read(path, 100)[0].step) == 20  # as many as may be
+    writer.work()
+    writer.add(steps(21, 21), ())
+    writer.rest()
+    kept = reading.read(path, 100)[0].step
+    assert (kept[0], kept[-1]) == (1, 21) and 4 < len(kept) <= 10
+    writer.close()
+
+
 def test_a_disk_that_is_too_slow_takes_no_memory(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("engine.runs.writer.MAX_WAITING", 2)
     writer = RunWriter.new(tmp_path, PROJECT)

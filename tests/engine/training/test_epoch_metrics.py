@@ -118,14 +118,15 @@ def test_a_metric_is_reset_for_each_epoch_and_validation_counts_for_itself() -> 
     assert not loop.metrics.history[0].figures  # it has no value for one step
 
 
-def test_a_run_resumed_within_an_epoch_counts_on() -> None:
+@pytest.mark.parametrize("done", [3, 6], ids=["in the middle", "before its end is told"])
+def test_a_run_resumed_within_an_epoch_counts_on(done: int) -> None:
     model = regression()
     whole = TrainingLoop(model, SETUP, objective(model, STEP, largest=Largest()))
     list(whole.steps())
     model = regression()
     first = TrainingLoop(model, SETUP, objective(model, STEP, largest=Largest()))
     steps = first.steps()
-    for _ in range(3):
+    for _ in range(done):
         next(steps)
     path = checkpoint_files.save(first.checkpoint("run"))
     model = regression()

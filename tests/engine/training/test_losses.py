@@ -10,7 +10,7 @@ from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.project import catalogue
 from engine.project.document import DataSetup, TrainingSetup, replace
-from engine.training.components.losses import class_scores, make_loss
+from engine.training.components.losses import check_numbers, class_scores, make_loss
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import CatalogueObjective
 
@@ -121,6 +121,22 @@ def test_a_loss_that_cannot_compare_with_the_numbers_is_told_before(kind: str, w
     with pytest.raises(LabError, match=words) as refused:
         CatalogueObjective(nn.Linear(10, 1), setup)
     assert "mean squared error" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "least", "most"),
+    [
+        ("nn.BCEWithLogitsLoss", 0.0, 1.0),
+        ("nn.SoftMarginLoss", -1.0, 1.0),
+        ("nn.PoissonNLLLoss", 0.0, 9.0),
+    ],
+)
+def test_the_ends_of_what_a_loss_compares_with_are_in(kind: str, least: float, most: float) -> None:
+    check_numbers(kind, torch.tensor([least, most]))
+    for beyond in (least - 1e-3, most + 1e-3):
+        if kind != "nn.PoissonNLLLoss" or beyond < least:
+            with pytest.raises(LabError, match="takes numbers"):
+                check_numbers(kind, torch.tensor([least, most, beyond]))
 
 
 @pytest.mark.parametrize("kind", ["nn.MSELoss", "nn.L1Loss", "nn.SmoothL1Loss", "nn.HuberLoss"])

@@ -128,6 +128,21 @@ def test_backward_names_the_node_and_the_call_of_it() -> None:
     assert all(p.grad is None for p in net.parameters())
 
 
+def test_a_graph_of_many_ways_is_walked_once() -> None:
+    weight = nn.Parameter(torch.zeros(2))
+
+    def outcome() -> Outcome:
+        y = weight.sqrt()
+        for _ in range(60):  # 2**60 ways from the loss to the root
+            y = y + y
+        return Outcome((y * 0).sum(), 1)
+
+    holder = nn.Module()
+    holder.weight = weight
+    origin = origin_of_gradient(holder, outcome)
+    assert origin is not None and "SqrtBackward0 of `Tensor.sqrt`" in origin.text
+
+
 def test_a_module_of_torch_is_named_by_its_path() -> None:
     net = nn.Sequential(nn.Linear(2, 2), nn.Softplus(), nn.LogSoftmax(1))
     with torch.no_grad():
