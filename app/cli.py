@@ -22,7 +22,8 @@ COMMANDS = {
     "train": "train a project or a module of your code, and write its weights",
     "runs": "list runs with their settings and last figures",
     "export": "write the weights of a project or of your code, or a project's Python",
-    "inspect": "print the modules, parameters and buffers of a project or of your code",
+    "inspect": "print what a file, a project or your code holds: tensors, modules, graph",
+    "diff": "compare two files of tensors key by key",
     "exec": "run a Python file in the engine and report on its tensors",
     "doctor": "say what this machine has and lacks",
 }
@@ -170,11 +171,28 @@ def _command_parser() -> argparse.ArgumentParser:
 
     inspect = command(
         "inspect", _inspect,
-        "With data one step runs, and each module's input and output shapes are told.",
+        "A FILE is only read, nothing of it runs: .pt, .pth, .safetensors, .pt2, TorchScript,"
+        " .onnx, .npy, .npz, and folders of Hugging Face, of torch.distributed.checkpoint and of"
+        " runs. Its JSON has kind, file, bytes, metadata, tensors (key, shape, dtype, bytes,"
+        " offset), values and totals; of a program also inputs, outputs, modules and nodes. Of a"
+        " project or a module of your code, modules, parameters and buffers are told; with data"
+        " one step runs, and each module's input and output shapes are told. Exits with 1 for a"
+        " file that cannot be read or that asks for more, with 2 for one that is not there.",
     )  # fmt: skip
-    _add_subject(inspect)
+    _add_subject(inspect, file=True)
     _add_data(inspect)
     _add_json(inspect)
+
+    diff = command(
+        "diff", _diff,
+        "Each key is equal, different (with the largest absolute and relative difference), of"
+        " another shape or dtype, or only in a or b. JSON has a, b, equal, keys (key, verdict, a,"
+        " b, max_absolute, max_relative) and totals. Exits with 0 whether they differ or not, with"
+        " 1 for a file that cannot be read, with 2 for one that is not there.",
+    )  # fmt: skip
+    diff.add_argument("first", metavar="A", type=Path, help="file or folder that inspect reads")
+    diff.add_argument("second", metavar="B", type=Path, help="the one to compare it with")
+    _add_json(diff)
 
     exec_ = command(
         "exec", _exec,
@@ -212,11 +230,12 @@ def version() -> str:
         return tomllib.loads(project.read_text())["project"]["version"]
 
 
-def _add_subject(parser: argparse.ArgumentParser, optional: str = "") -> None:
+def _add_subject(parser: argparse.ArgumentParser, optional: str = "", file: bool = False) -> None:
+    also = "file or folder of tensors or of a program, " if file else ""
     parser.add_argument(
-        "subject", metavar="SUBJECT", nargs="?" if optional else None,
-        help="project file (.tlab), an nn.Module of code (net.py:Net(10)), or a file of a whole"
-        f" model (.pt2, .pt){optional}",
+        "subject", metavar="FILE" if file else "SUBJECT", nargs="?" if optional else None,
+        help=f"{also}project file (.tlab), an nn.Module of code (net.py:Net(10)), or a file of a"
+        f" whole model (.pt2, .pt){optional}",
     )  # fmt: skip
 
 
@@ -325,9 +344,19 @@ def _export(options: argparse.Namespace) -> None:
 
 def _inspect(options: argparse.Namespace) -> None:
     from app.commands.inspect import inspect
-    from app.commands.target import target_of
+    from app.commands.inspect_file import inspect_file
+    from app.commands.target import is_file_to_read, target_of
 
-    inspect(target_of(options.subject, options.data, options.validation), options.json)
+    if is_file_to_read(options.subject, options.data):
+        inspect_file(Path(options.subject), options.json)
+    else:
+        inspect(target_of(options.subject, options.data, options.validation), options.json)
+
+
+def _diff(options: argparse.Namespace) -> None:
+    from app.commands.inspect_file import diff
+
+    diff(options.first, options.second, options.json)
 
 
 def _exec(options: argparse.Namespace) -> None:

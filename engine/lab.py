@@ -43,6 +43,7 @@ from .protocol import Command, Hold, Snapshot, TrainingSnapshot, TrainingState
 if TYPE_CHECKING:
     from torch import nn
 
+    from .artifacts.state import ArtifactState
     from .autograd.backward.state import BackwardState
     from .autograd.derivatives.state import DerivativeState
     from .autograd.trace.state import TraceState
@@ -192,6 +193,12 @@ class Lab:
         from .tensors.values.state import ValuesState
 
         return ValuesState()
+
+    @cached_property
+    def artifacts(self) -> ArtifactState:
+        from .artifacts.state import ArtifactState
+
+        return ArtifactState()
 
     def close(self) -> None:
         """End the backward pass, if there is one."""

@@ -3,6 +3,7 @@ file that holds a model (`.pt`, `.pt2`)."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from app.commands.conversation import Conversation, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from engine.project import files
 from engine.project.document import Project
+from engine.project.other_files import is_readable
 from engine.project.subject import (
     MODEL,
     CanvasSubject,
@@ -66,6 +68,14 @@ def target_of(text: str, data: str | None = None, validation: str | None = None)
     subject = FileSubject(str(path.absolute()), expression)
     objective = Objective(_absolute(data or ""), _absolute(validation or ""))
     return Target(text, path, Project(name=path.stem), subject, objective)
+
+
+def is_file_to_read(text: str, data: str | None) -> bool:
+    """Whether an argument of inspect is a file that is only read: no project and no code. A file of
+    a whole model that is given data is run, as code is."""
+    if data or split_reference(text) is not None:
+        return False
+    return os.path.isdir(text) or is_readable(text)
 
 
 def load_project(path: Path) -> Project:

@@ -32,7 +32,7 @@ from ..tensors.values.window import Cut, cut_tensor, read_window, why_unreadable
 
 
 def read_values(lab: Lab, command: ReadValuesCommand) -> Iterator[Snapshot]:
-    t = lab.console.namespace.tensor(command.expression)
+    t = _tensor(lab, command)
     cut = cut_tensor(t, command.slice, command.expression)
     shown, step = window_picture(cut) if command.picture else (None, (1, 1))
     yield ValuesSnapshot(
@@ -55,14 +55,14 @@ def read_values(lab: Lab, command: ReadValuesCommand) -> Iterator[Snapshot]:
         picture=shown,
         picture_step=step,
         version=_version(t),
-        edit=_edit(t, cut),
+        edit="" if command.file else _edit(t, cut),
         note=cut.note or why_unreadable(cut),
     )
 
 
 def statistics(lab: Lab, command: StatisticsCommand) -> Iterator[Snapshot]:
-    t = lab.console.namespace.tensor(command.expression)
-    key = (command.expression, command.slice, _version(t))
+    t = _tensor(lab, command)
+    key = (command.file, command.expression, command.slice, _version(t))
     counting = lab.values.statistics
     if command.restart or counting is None or not counting.answers(key, t):
         counting = lab.values.statistics = _start_counting(t, command, key)
@@ -89,8 +89,8 @@ def statistics(lab: Lab, command: StatisticsCommand) -> Iterator[Snapshot]:
 
 
 def lines(lab: Lab, command: LinesCommand) -> Iterator[Snapshot]:
-    t = lab.console.namespace.tensor(command.expression)
-    key = (command.expression, command.slice, command.lines, _version(t))
+    t = _tensor(lab, command)
+    key = (command.file, command.expression, command.slice, command.lines, _version(t))
     tracing = lab.values.lines
     if command.restart or tracing is None or not tracing.answers(key, t):
         cut = cut_tensor(t, command.slice, command.expression)
@@ -119,7 +119,7 @@ def lines(lab: Lab, command: LinesCommand) -> Iterator[Snapshot]:
 
 
 def bits(lab: Lab, command: BitsCommand) -> Iterator[Snapshot]:
-    t = lab.console.namespace.tensor(command.expression)
+    t = _tensor(lab, command)
     cut = cut_tensor(t, ", ".join(map(str, command.index)), command.expression)
     if cut.shape:
         raise LabError(
@@ -149,6 +149,15 @@ def bits(lab: Lab, command: BitsCommand) -> Iterator[Snapshot]:
         parts=bits_of(stored),
         note=note,
     )
+
+
+def _tensor(
+    lab: Lab, command: ReadValuesCommand | StatisticsCommand | LinesCommand | BitsCommand
+) -> Tensor:
+    """The tensor of the console, or of a file. Raises LabError."""
+    if command.file:
+        return lab.artifacts.tensor(command.file, command.expression)
+    return lab.console.namespace.tensor(command.expression)
 
 
 def _start_counting(

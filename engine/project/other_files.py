@@ -47,6 +47,15 @@ _SUFFIXES: dict[str, Kind] = {
     ".tsv": "table",
 }
 HEAD_BYTES = 1024
+READ_SUFFIXES = (
+    ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".pt2", ".onnx", ".npy", ".npz", ".index.json",
+)  # fmt: skip
+"""Files whose tensors and graph are shown without running anything of them."""
+
+
+def is_readable(name: str) -> bool:
+    """Whether a file is of a kind whose tensors and graph can be shown, by its name."""
+    return name.lower().endswith(READ_SUFFIXES)
 
 
 def kind_of(name: str, head: bytes) -> Kind | None:

@@ -4,6 +4,7 @@ Not here: the document that some messages carry (`project`), and anything of tor
 """
 
 from .advice_snapshots import *  # noqa: F403
+from .artifacts.messages import *  # noqa: F403
 from .autograd_commands import *  # noqa: F403
 from .autograd_snapshots import *  # noqa: F403
 from .commands import *  # noqa: F403

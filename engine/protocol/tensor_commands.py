@@ -70,12 +70,14 @@ class ReadValuesCommand(Command, frozen=True, kw_only=True):
 
     `slice` is the text between the brackets, or all of `x[0, :, ::2]`; empty for the whole tensor.
     The window is one of the table that `ValuesSnapshot` describes, of at most 4,000 cells. With
-    `picture`, the answer also has a picture.
+    `picture`, the answer also has a picture. With `file`, here and in the other commands about
+    values, `expression` is the key of a tensor in that file.
     """
 
     handler = "values:read_values"
     while_running = True
     expression: str
+    file: str = ""
     slice: str = ""
     row_start: int = 0
     row_count: int = 0
@@ -95,6 +97,7 @@ class StatisticsCommand(Command, frozen=True, kw_only=True):
     handler = "values:statistics"
     while_running = True
     expression: str
+    file: str = ""
     slice: str = ""
     restart: bool = False
 
@@ -107,6 +110,7 @@ class LinesCommand(Command, frozen=True, kw_only=True):
     handler = "values:lines"
     while_running = True
     expression: str
+    file: str = ""
     slice: str = ""
     lines: int = 6
     restart: bool = False
@@ -118,6 +122,7 @@ class BitsCommand(Command, frozen=True, kw_only=True):
     handler = "values:bits"
     while_running = True
     expression: str
+    file: str = ""
     index: tuple[int, ...]
 
 

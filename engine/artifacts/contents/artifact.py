@@ -1,0 +1,126 @@
+"""What a file holds: tensors and values by key, metadata, and the graph of a program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Protocol
+
+from torch import Tensor
+
+from ...errors import LabError
+from ...protocol import ProgramGraph
+
+MAX_TEXT_CHARS = 2_000
+MAX_KEY_CHARS = 1_000
+MAX_ENTRIES = 500_000
+MAX_METADATA = 500
+
+
+class Place(Protocol):
+    """Where the numbers of a tensor are."""
+
+    def read(self, shape: tuple[int, ...]) -> Tensor:
+        """The tensor; a large one is mapped from the file. Raises LabError if it cannot be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A tensor or another value of the file. `place` is None for a tensor whose numbers cannot be
+    read: `note` says why. `offset` is where its numbers begin in `file`, the part of a folder that
+    has them ("" in a single file). `shares` is an earlier key with the same memory. `text` is a
+    value in words, `value` the tensor's name in the program of the file."""
+
+    key: str
+    kind: Literal["tensor", "value"] = "tensor"
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    size_bytes: int = 0
+    place: Place | None = None
+    offset: int | None = None
+    file: str = ""
+    shares: str = ""
+    role: str = ""
+    text: str = ""
+    note: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """`kind` is a short word for programs, `title` says in words what the file is. `parts` are the
+    files that it consists of, if there is more than one."""
+
+    path: Path
+    kind: str
+    title: str
+    entries: tuple[Entry, ...] = ()
+    metadata: dict[str, str] = field(default_factory=dict)
+    graph: ProgramGraph | None = None
+    note: str = ""
+    parts: tuple[Path, ...] = ()
+
+    @cached_property
+    def _by_key(self) -> dict[str, Entry]:
+        return {entry.key: entry for entry in self.entries}
+
+    @cached_property
+    def size_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.files)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return self.parts or (self.path,)
+
+    @property
+    def tensors(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.kind == "tensor"]
+
+    def tensor(self, key: str) -> Tensor:
+        """The tensor of a key. Raises LabError."""
+        entry = self._by_key.get(key)
+        if entry is None or entry.kind != "tensor":
+            raise LabError(f"{self.path.name} has no tensor {key}.", hint="Open the file again.")
+        if entry.place is None:
+            raise LabError(f"{key} of {self.path.name} has no numbers to read: {entry.note}.")
+        return entry.place.read(entry.shape)
+
+
+def with_own_keys(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The entries with keys in plain characters, each once. Raises LabError for too many."""
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        if len(found) >= MAX_ENTRIES:
+            raise LabError(f"The file has more than {MAX_ENTRIES:,} entries, too many to list.")
+        key = plain(entry.key, MAX_KEY_CHARS)
+        number = 2
+        while key in found:
+            key, number = f"{plain(entry.key, MAX_KEY_CHARS)} #{number}", number + 1
+        found[key] = entry if key == entry.key else replace(entry, key=key)
+    return tuple(found.values())
+
+
+def plain(text: str, limit: int = MAX_TEXT_CHARS) -> str:
+    """The text as it can be printed: other characters are escaped, and what is too long is cut."""
+    text = text if len(text) <= limit else f"{text[: limit - 1]}…"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def damaged(name: str, why: str) -> LabError:
+    """The error for a file whose bytes are not what its format says."""
+    return LabError(
+        f"{plain(name, 200)} cannot be read: {why}.",
+        hint="It may be damaged or cut off: copy or download it again.",
+    )
+
+
+def signature(paths: Iterable[Path]) -> tuple[tuple[int, int], ...]:
+    """Changes when one of the files is written again. Raises OSError."""
+    found = [os.stat(path) for path in paths]
+    return tuple((each.st_size, each.st_mtime_ns) for each in found)

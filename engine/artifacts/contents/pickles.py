@@ -1,0 +1,388 @@
+"""Reads a pickle as a description: which objects it would make, from which arguments. Nothing that
+a pickle names is imported or called; what is more than weights is refused by its name."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from io import BytesIO
+from types import NoneType
+from typing import Any
+
+import torch
+from torch._weights_only_unpickler import _get_allowed_globals
+
+from ...errors import LabError
+
+MAX_PICKLE_BYTES = 64 * 2**20
+MAX_OPERATIONS = 3_000_000
+"""A tensor takes about 40."""
+MAX_REFUSED = 5
+
+
+@dataclass(frozen=True)
+class Global:
+    """A class, function or constant that a pickle names. `value` is torch's dtype, or the dtype of
+    a class of storages."""
+
+    name: str
+    value: Any = None
+
+
+@dataclass(eq=False)
+class Made:
+    """An object of a class that has no other description here."""
+
+    name: str
+    state: Any = None
+
+
+@dataclass(frozen=True)
+class StorageOf:
+    """A storage in the file: its key, and how many elements of which dtype it has."""
+
+    key: str
+    dtype: torch.dtype
+    count: int
+
+
+@dataclass(frozen=True)
+class TensorOf:
+    """A tensor of a storage. Without a storage it has no numbers that can be read: `note` says
+    why; `inner` are the tensors that it is made of."""
+
+    storage: StorageOf | None
+    dtype: torch.dtype
+    shape: Any
+    start: Any = 0
+    stride: Any = None
+    is_parameter: bool = False
+    note: str = ""
+    inner: Mapping[str, TensorOf] = field(default_factory=dict)
+
+
+class NotAPickle(Exception):
+    """The bytes are no pickle, or damaged."""
+
+
+class MoreThanWeights(Exception):
+    """The pickle asks for globals that are more than weights: `names`."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = names
+
+
+def refusal(name: str, found: MoreThanWeights) -> LabError:
+    """Why a file was refused, and what to do."""
+    names = ", ".join(found.names[:MAX_REFUSED])
+    more = len(found.names) - MAX_REFUSED
+    return LabError(
+        f"{name} was refused: its pickle asks for {names}{f' and {more} more' if more > 0 else ''},"
+        " which is more than weights and could run any code. Nothing of it was run.",
+        hint="Ask its author for a state_dict (torch.save(model.state_dict(), path)) or a"
+        " .safetensors file.",
+    )
+
+
+def read_pickle(data: bytes, classes: Callable[[str], bool] = lambda name: False) -> Any:
+    """The description of the one pickle in `data`. `classes` tells which other classes may be
+    described as Made. Raises MoreThanWeights and NotAPickle."""
+    return read_first(BytesIO(data), classes)
+
+
+def read_first(file: Any, classes: Callable[[str], bool] = lambda name: False) -> Any:
+    """The description of the next pickle in a binary file."""
+    reader = _Reader(file, classes)
+    try:
+        value = reader.load()
+    except (LabError, MoreThanWeights):
+        raise
+    except Exception as error:  # damaged bytes fail in many ways
+        if reader.refused:
+            raise MoreThanWeights(list(reader.refused)) from None
+        raise NotAPickle(str(error)) from error
+    if reader.refused:
+        raise MoreThanWeights(list(reader.refused))
+    return value
+
+
+@lru_cache(maxsize=1)
+def _torch_allows() -> dict[str, Any]:
+    return _get_allowed_globals()
+
+
+class _Counted(dict):
+    """The table of what each operation does, which counts how many were looked up."""
+
+    left = MAX_OPERATIONS
+
+    def __getitem__(self, code: int) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise LabError(f"The pickle has more than {MAX_OPERATIONS:,} operations.")
+        return super().__getitem__(code)
+
+
+class _Reader(pickle._Unpickler):
+    """Python's own machine, in which each operation that would call something makes a description
+    instead."""
+
+    stack: list[Any]
+    append: Callable[[Any], None]
+    pop_mark: Callable[[], list[Any]]
+    readline: Callable[[], bytes]
+
+    def __init__(self, file: Any, classes: Callable[[str], bool]) -> None:
+        super().__init__(file, encoding="utf-8")
+        self.refused: dict[str, None] = {}
+        self._classes = classes
+        self.dispatch = _Counted(_OPERATIONS)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def find_class(self, module: str, name: str) -> Any:
+        module = "builtins" if module == "__builtin__" else module
+        full = f"{module}.{name}"
+        if self._classes(full):
+            return Global(full)
+        allowed = _torch_allows().get(full)
+        if allowed is None:
+            self.refused.setdefault(ascii(full)[1:-1][:200])
+            return Global(full)
+        dtype = allowed if isinstance(allowed, torch.dtype) else getattr(allowed, "dtype", None)
+        if full == "torch.storage.UntypedStorage":
+            dtype = torch.uint8
+        return Global(full, dtype if isinstance(dtype, torch.dtype) else None)
+
+    def persistent_load(self, pid: Any) -> Any:
+        if not (isinstance(pid, tuple) and len(pid) >= 5 and pid[0] == "storage"):
+            raise NotAPickle("a persistent id that is not a storage")
+        kind, key, count = pid[1], pid[2], pid[4]
+        if not (isinstance(kind, Global) and isinstance(kind.value, torch.dtype)):
+            raise NotAPickle("a storage of no dtype")
+        if type(count) is not int or not 0 <= count < 2**60 or not isinstance(key, str):
+            raise NotAPickle("a storage of no size")
+        if len(pid) > 5 and isinstance(pid[5], tuple):  # a view of another storage, before 0.4
+            raise NotAPickle("a storage that is a view of another")
+        return StorageOf(key, kind.value, count)
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def call(self) -> None:
+        args = self.stack.pop()
+        self.stack[-1] = self._called(self.stack[-1], args)
+
+    def _called(self, function: Any, args: Any) -> Any:
+        if not isinstance(function, Global) or not isinstance(args, tuple):
+            raise NotAPickle("a call of what is not a function")
+        if function.name in self.refused:
+            return Made(function.name)
+        if function.name == "torch._tensor._rebuild_from_type_v2":
+            return self._called(args[0], args[2])
+        make = _CALLS.get(function.name)
+        if make is not None:
+            return make(*args)
+        if self._classes(function.name):
+            return Made(function.name, args)
+        raise NotAPickle(f"a call of {function.name}")
+
+    def make(self) -> None:
+        args = self.stack.pop()
+        kind = self.stack.pop()
+        if not isinstance(kind, Global) or not isinstance(args, tuple):
+            raise NotAPickle("an object of no class")
+        if self._classes(kind.name) or kind.name in self.refused:
+            self.stack.append(Made(kind.name, args or None))
+        else:
+            self.stack.append(self._called(kind, args))
+
+    def make_with_names(self) -> None:
+        self.stack.pop()
+        self.make()
+
+    def build(self) -> None:
+        state = self.stack.pop()
+        made = self.stack[-1]
+        if isinstance(made, Made):
+            made.state = state
+
+    def set_item(self) -> None:
+        value = self.stack.pop()
+        key = self.stack.pop()
+        self._put([key, value])
+
+    def set_items(self) -> None:
+        self._put(self.pop_mark())
+
+    def _put(self, items: list[Any]) -> None:
+        into = self.stack[-1]
+        if isinstance(into, Made):  # of a class that is refused
+            return
+        if not isinstance(into, dict):
+            raise NotAPickle("items for what is not a dict")
+        into.update(_pairs(items))
+
+    def dict_of(self) -> None:
+        self.append(_pairs(self.pop_mark()))
+
+    def append_all(self) -> None:
+        self._extend(self.pop_mark())
+
+    def append_one(self) -> None:
+        self._extend([self.stack.pop()])
+
+    def _extend(self, items: list[Any]) -> None:
+        into = self.stack[-1]
+        if isinstance(into, Made):
+            return
+        if not isinstance(into, list):
+            raise NotAPickle("items for what is not a list")
+        into += items
+
+    def empty_set(self) -> None:
+        self.append([])
+
+    def frozen_set(self) -> None:
+        self.append(self.pop_mark())
+
+    def instance(self) -> None:
+        module = self.readline()[:-1].decode("ascii")
+        name = self.readline()[:-1].decode("ascii")
+        self.find_class(module, name)
+        self.pop_mark()
+        self.append(Made(f"{module}.{name}"))
+
+    def object_of(self) -> None:
+        args = self.pop_mark()
+        kind = args.pop(0)
+        self.append(Made(kind.name if isinstance(kind, Global) else "?"))
+
+    def extension(self) -> None:
+        raise NotAPickle("a class by its number")
+
+
+def _tensor(storage: Any, start: Any, size: Any, stride: Any, *_: Any) -> TensorOf:
+    if not isinstance(storage, StorageOf):
+        raise NotAPickle("a tensor of no storage")
+    return TensorOf(storage, storage.dtype, size, start, stride)
+
+
+def _typed_tensor(
+    storage: Any, start: Any, size: Any, stride: Any, _grad: Any, _hooks: Any, dtype: Any, *_: Any
+) -> TensorOf:
+    return replace(_tensor(storage, start, size, stride), dtype=_dtype(dtype))
+
+
+def _parameter(data: Any = None, *_: Any) -> Any:
+    return replace(data, is_parameter=True) if isinstance(data, TensorOf) else Made("Parameter")
+
+
+def _quantized(storage: Any, start: Any, size: Any, stride: Any, *_: Any) -> TensorOf:
+    whole = _tensor(storage, start, size, stride)
+    return replace(whole, storage=None, note="it is quantized")
+
+
+def _sparse(layout: Any, data: Any) -> TensorOf:
+    name = str(layout.name if isinstance(layout, Global) else layout).removeprefix("torch.")
+    names = {
+        "sparse_coo": ("indices", "values"),
+        "sparse_csr": ("crow_indices", "col_indices", "values"),
+        "sparse_csc": ("ccol_indices", "row_indices", "values"),
+        "sparse_bsr": ("crow_indices", "col_indices", "values"),
+        "sparse_bsc": ("ccol_indices", "row_indices", "values"),
+    }[name]
+    inner = {n: t for n, t in zip(names, data, strict=False) if isinstance(t, TensorOf)}
+    note = f"layout {name}: its numbers are those of its parts"
+    return TensorOf(None, inner["values"].dtype, data[len(names)], note=note, inner=inner)
+
+
+def _meta(dtype: Any, size: Any, *_: Any) -> TensorOf:
+    return TensorOf(None, _dtype(dtype), size, note="it is on the meta device")
+
+
+def _nested(buffer: Any, *_: Any) -> TensorOf:
+    return replace(buffer, note="nested: these are the numbers of all its parts, flat")
+
+
+def _subclass(_class: Any, dtype: Any, size: Any, *_: Any) -> TensorOf:
+    return TensorOf(None, _dtype(dtype), size, note="it is of a subclass of Tensor")
+
+
+def _dtype(value: Any) -> torch.dtype:
+    if not isinstance(value, Global) or not isinstance(value.value, torch.dtype):
+        raise NotAPickle("a dtype is expected")
+    return value.value
+
+
+def _dict(items: Any = (), *_: Any) -> dict:
+    return items if isinstance(items, dict) else _pairs([each for pair in items for each in pair])
+
+
+def _pairs(items: list[Any]) -> dict:
+    """Keys and values by turns as a dict. The hash of nested tuples could exhaust the stack."""
+    keys = [key if isinstance(key, _KEYS) else Made("a key") for key in items[::2]]
+    return dict(zip(keys, items[1::2], strict=True))
+
+
+def _encoded(text: Any, *_: Any) -> bytes:
+    return text.encode("latin1")
+
+
+def _sized(data: Any = b"", *_: Any) -> Any:
+    if isinstance(data, int):  # bytearray(n) is a request for n bytes
+        raise NotAPickle("an array of bytes by its length")
+    return data
+
+
+def _complex(real: float, imaginary: float = 0.0) -> complex:
+    return complex(float(real), float(imaginary))
+
+
+_KEYS = (str, bytes, int, float, NoneType, Made)
+_UTILS = "torch._utils._rebuild_"
+_CALLS: dict[str, Callable[..., Any]] = {
+    f"{_UTILS}tensor": _tensor,
+    f"{_UTILS}tensor_v2": _tensor,
+    f"{_UTILS}tensor_v3": _typed_tensor,
+    f"{_UTILS}parameter": _parameter,
+    f"{_UTILS}parameter_with_state": _parameter,
+    f"{_UTILS}qtensor": _quantized,
+    f"{_UTILS}sparse_tensor": _sparse,
+    f"{_UTILS}meta_tensor_no_storage": _meta,
+    f"{_UTILS}nested_tensor": _nested,
+    f"{_UTILS}wrapper_subclass": _subclass,
+    f"{_UTILS}device_tensor_from_cpu_tensor": lambda data, *_: data,
+    "torch.nn.parameter.Parameter": _parameter,
+    "collections.OrderedDict": _dict,
+    "collections.Counter": _dict,
+    "torch.Size": lambda sizes=(): tuple(sizes),
+    "torch.device": lambda *names: Global(":".join(map(str, names))),
+    "torch.serialization._get_layout": lambda name: Global(str(name)),
+    "_codecs.encode": _encoded,
+    "builtins.bytearray": _sized,
+    "builtins.set": lambda items=(): list(items),
+    "builtins.complex": _complex,
+}
+"""What torch's own safe loader calls, by name, and what is made of the arguments here."""
+
+_OPERATIONS: dict[int, Callable[[Any], None]] = {
+    **pickle._Unpickler.dispatch,
+    pickle.REDUCE[0]: _Reader.call,
+    pickle.NEWOBJ[0]: _Reader.make,
+    pickle.NEWOBJ_EX[0]: _Reader.make_with_names,
+    pickle.BUILD[0]: _Reader.build,
+    pickle.SETITEM[0]: _Reader.set_item,
+    pickle.SETITEMS[0]: _Reader.set_items,
+    pickle.DICT[0]: _Reader.dict_of,
+    pickle.APPEND[0]: _Reader.append_one,
+    pickle.APPENDS[0]: _Reader.append_all,
+    pickle.ADDITEMS[0]: _Reader.append_all,
+    pickle.EMPTY_SET[0]: _Reader.empty_set,
+    pickle.FROZENSET[0]: _Reader.frozen_set,
+    pickle.INST[0]: _Reader.instance,
+    pickle.OBJ[0]: _Reader.object_of,
+    pickle.EXT1[0]: _Reader.extension,
+    pickle.EXT2[0]: _Reader.extension,
+    pickle.EXT4[0]: _Reader.extension,
+}

@@ -1,0 +1,329 @@
+"""ONNX models: the graph, its weights and metadata, read from the protocol buffer itself."""
+
+from __future__ import annotations
+
+import ast
+import mmap
+import re
+import struct
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from ...errors import LabError
+from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue
+from ...tensors.readable import dtype_name
+from ..contents.artifact import MAX_METADATA, Artifact, Entry, plain, with_own_keys
+from ..contents.file_bytes import FileBytes, checked_shape
+from .protobuf import Field, fields, float32, integers
+from .typed_numbers import TypedNumbers, numbers_of
+
+# Numbers of fields in onnx.proto3.
+_MODEL = {1: "ir_version", 2: "producer_name", 3: "producer_version", 4: "domain",
+          5: "model_version", 6: "doc_string"}  # fmt: skip
+_MODEL_GRAPH, _OPSET, _MODEL_METADATA, _FUNCTION = 7, 8, 14, 25
+_DTYPES = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
+    9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64",
+    15: "complex128", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
+    19: "float8_e5m2", 20: "float8_e5m2fnuz", 24: "float8_e8m0fnu",
+}  # fmt: skip
+_OTHERS = {8: "string", 21: "uint4", 22: "int4", 23: "float4_e2m1", 25: "uint2", 26: "int2"}
+_MAX_ATTRIBUTES = 60
+
+
+@dataclass
+class _Graph:
+    """What has been read so far."""
+
+    path: Path
+    entries: list[Entry] = field(default_factory=list)
+    nodes: list[ProgramNode] = field(default_factory=list)
+    inputs: list[ProgramValue] = field(default_factory=list)
+    outputs: list[ProgramValue] = field(default_factory=list)
+    values: dict[str, ProgramValue] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, Path] = field(default_factory=dict)
+    name: str = ""
+
+
+def open_onnx(path: Path) -> Artifact:
+    """The index of the model. Raises LabError."""
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            raise _damaged(path, "it is empty")
+        # Not closed here: an error on its way still has views of it.
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        return _model(path, memoryview(mapped))
+    except (ValueError, struct.error, IndexError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _model(path: Path, whole: memoryview) -> Artifact:
+    metadata: dict[str, str] = {}
+    graph: _Graph | None = None
+    opsets = []
+    functions = 0
+    for each in fields(whole):
+        if each.number in _MODEL:
+            is_number = isinstance(each.value, int)
+            told = str(each.integer) if is_number else plain(each.text)
+            if told and told != "0":
+                metadata[_MODEL[each.number]] = told
+        elif each.number == _MODEL_GRAPH:
+            graph = _graph(path, each)
+        elif each.number == _OPSET:
+            opsets.append(_opset(each))
+        elif each.number == _MODEL_METADATA and len(metadata) < MAX_METADATA:
+            key, value = _pair(each)
+            metadata[plain(key, 200)] = plain(value)
+        elif each.number == _FUNCTION:
+            functions += 1
+    if graph is None or "ir_version" not in metadata:
+        raise ValueError("it has no graph, as an ONNX model must")
+    metadata["opset"] = ", ".join(opsets) or "none"
+    weights = {entry.key for entry in graph.entries}
+    found = ProgramGraph(
+        inputs=tuple(value for value in graph.inputs if value.name not in weights),
+        outputs=tuple(graph.outputs),
+        nodes=tuple(_with_shapes(node, graph.values) for node in graph.nodes),
+        modules=tuple(ProgramModule(*each) for each in graph.modules.items()),
+        note=f"{functions} functions of the model are shown as one node each" * bool(functions),
+    )
+    title = f"ONNX model {plain(graph.name, 100)}".strip()
+    parts = (path, *graph.parts.values())
+    entries = with_own_keys(replace(entry, value=entry.key) for entry in graph.entries)
+    return Artifact(path, "onnx", title, entries, metadata, found, parts=parts)
+
+
+def _graph(path: Path, message: Field) -> _Graph:
+    graph = _Graph(path)
+    for each in fields(message.data, message.offset):
+        if each.number == 1:
+            graph.nodes.append(_node(each, graph.modules))
+        elif each.number == 2:
+            graph.name = each.text
+        elif each.number == 5:
+            graph.entries.append(_tensor(path, each, graph.parts))
+        elif each.number == 11:
+            graph.inputs.append(_value(each))
+        elif each.number == 12:
+            graph.outputs.append(_value(each))
+        elif each.number == 13:
+            value = _value(each)
+            graph.values[value.name] = value
+    graph.values |= {value.name: value for value in (*graph.inputs, *graph.outputs)}
+    return graph
+
+
+def _node(message: Field, modules: dict[str, str]) -> ProgramNode:
+    inputs, outputs, attributes = [], [], []
+    name = op = domain = ""
+    told: dict[str, str] = {}
+    for each in fields(message.data, message.offset):
+        match each.number:
+            case 1:
+                inputs.append(plain(each.text, 500))
+            case 2:
+                outputs.append(ProgramValue(plain(each.text, 500)))
+            case 3:
+                name = plain(each.text, 500)
+            case 4:
+                op = plain(each.text, 200)
+            case 5 if len(attributes) < _MAX_ATTRIBUTES:
+                attributes.append(_attribute(each))
+            case 7:
+                domain = plain(each.text, 200)
+            case 9:
+                key, value = _pair(each)
+                told[key] = value
+    op = f"{domain}::{op}" if domain and domain != "ai.onnx" else op
+    module = _module(told, name, modules)
+    return ProgramNode(name, op, module, tuple(inputs), tuple(outputs), tuple(attributes))
+
+
+def _module(told: dict[str, str], name: str, modules: dict[str, str]) -> str:
+    """The path of the module that a node came from: as torch's exporter says it, or as the names
+    that its older one gave to nodes (`/body/body.0/Gemm`)."""
+    scopes = _names(told.get("pkg.torch.onnx.name_scopes", ""))
+    classes = _names(told.get("pkg.torch.onnx.class_hierarchy", ""))
+    if len(scopes) > 1 and len(scopes) == len(classes):
+        for scope, kind in zip(scopes[:-1], classes[:-1], strict=True):
+            modules.setdefault(plain(scope, 500), plain(kind.rpartition(".")[2], 200))
+        return plain(scopes[-2], 500)
+    if re.fullmatch(r"(/[\w.]+)+", name):
+        return name.split("/")[-2] if name.count("/") > 1 else ""
+    return ""
+
+
+def _names(text: str) -> list[str]:
+    try:
+        found = ast.literal_eval(text) if 0 < len(text) < 10_000 else []
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return []
+    is_list = isinstance(found, list) and all(isinstance(each, str) for each in found)
+    return found if is_list else []
+
+
+def _attribute(message: Field) -> tuple[str, str]:
+    name, texts = "", []
+    for each in fields(message.data, message.offset):
+        match each.number:
+            case 1:
+                name = plain(each.text, 200)
+            case 2:
+                texts.append(f"{float32(each):g}")
+            case 3:
+                texts.append(str(each.integer))
+            case 4 | 9:
+                texts.append(f"“{plain(each.text, 200)}”")
+            case 5:
+                texts.append("a tensor")
+            case 6 | 11:
+                texts.append("a graph")
+            case 7:
+                data = each.data
+                texts += [f"{value:g}" for (value,) in struct.iter_unpack("<f", data[:400])]
+            case 8:
+                texts += map(str, integers(each)[:100])
+    return name, plain(", ".join(texts[:100]), 500)
+
+
+def _tensor(path: Path, message: Field, parts: dict[str, Path]) -> Entry:
+    name, kind, dims, location = "", 0, [], 0
+    raw: Field | None = None
+    typed: list[Field] = []
+    external: dict[str, str] = {}
+    for each in fields(message.data, message.offset):
+        match each.number:
+            case 1:
+                dims += integers(each)
+            case 2:
+                kind = each.integer
+            case 8:
+                name = each.text
+            case 9:
+                raw = each
+            case 13:
+                key, value = _pair(each)
+                external[key] = value
+            case 14:
+                location = each.integer
+            case 4 | 5 | 7 | 10 | 11:
+                typed.append(each)
+    key = plain(name, 500)
+    shape = checked_shape(key, dims)
+    if kind not in _DTYPES:
+        other = _OTHERS.get(kind, f"type {kind}")
+        return Entry(key, "tensor", shape, other, note=f"torch has no dtype for {other}")
+    dtype: torch.dtype = getattr(torch, _DTYPES[kind])
+    count = 1
+    for size in shape:
+        count *= size
+    size_bytes = count * dtype.itemsize
+    told = dtype_name(dtype)
+    if location == 1:
+        place = _external(path, key, external, size_bytes, dtype, parts)
+        return Entry(key, "tensor", shape, told, size_bytes, place, place.offset, place.file.name)
+    if raw is not None:
+        if len(raw.data) != size_bytes:
+            raise ValueError(f"the bytes of {key} are not those of its shape")
+        place = FileBytes(path, raw.offset, size_bytes, dtype)
+        return Entry(key, "tensor", shape, told, size_bytes, place, raw.offset)
+    numbers = TypedNumbers(dtype, numbers_of(typed))
+    if len(numbers.values) != count * (2 if dtype.is_complex else 1):
+        raise ValueError(f"the numbers of {key} are not those of its shape")
+    return Entry(key, "tensor", shape, told, size_bytes, numbers, message.offset)
+
+
+def _external(
+    path: Path, key: str, told: dict[str, str], size: int, dtype: torch.dtype,
+    parts: dict[str, Path],
+) -> FileBytes:  # fmt: skip
+    """The bytes of a tensor in a file beside the model."""
+    name = told.get("location", "")
+    if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
+        raise LabError(
+            f"{path.name} was refused: the numbers of {key} should be in {plain(name, 80)},"
+            " outside of its own folder.",
+            hint="Files with the numbers of a model lie beside it.",
+        )
+    file = path.parent / name
+    if not file.is_file():
+        raise LabError(
+            f"{path.name} needs {plain(name, 80)}, which has its numbers and is not there.",
+            hint="Copy both files into one folder.",
+        )
+    offset, length = int(told.get("offset", "0")), int(told.get("length", str(size)))
+    if offset < 0 or length != size or offset + size > file.stat().st_size:
+        raise ValueError(f"the numbers of {key} do not lie in {plain(name, 80)}")
+    parts[name] = file
+    return FileBytes(file, offset, size, dtype)
+
+
+def _value(message: Field) -> ProgramValue:
+    name, shape, dtype = "", None, ""
+    for each in fields(message.data, message.offset):
+        if each.number == 1:
+            name = plain(each.text, 500)
+        elif each.number == 2:
+            for kind in fields(each.data, each.offset):
+                if kind.number in (1, 8):
+                    shape, dtype = _tensor_type(kind)
+                else:
+                    dtype = {4: "sequence", 5: "map", 9: "optional"}.get(kind.number, dtype)
+    return ProgramValue(name, shape, dtype)
+
+
+def _tensor_type(message: Field) -> tuple[tuple[int | str, ...] | None, str]:
+    shape: list[int | str] | None = None
+    dtype = ""
+    for each in fields(message.data, message.offset):
+        if each.number == 1:
+            kind = each.integer
+            dtype = _DTYPES.get(kind) or _OTHERS.get(kind, f"type {kind}")
+        elif each.number == 2:
+            shape = []
+            for dim in fields(each.data, each.offset):
+                size: int | str = "?"
+                for told in fields(dim.data, dim.offset):
+                    if told.number == 1:
+                        size = told.integer
+                    elif told.number == 2:
+                        size = plain(told.text, 100)
+                shape.append(size)
+    return None if shape is None else tuple(shape), dtype
+
+
+def _with_shapes(node: ProgramNode, values: dict[str, ProgramValue]) -> ProgramNode:
+    outputs = tuple(values.get(value.name, value) for value in node.outputs)
+    return ProgramNode(node.name, node.op, node.module, node.inputs, outputs, node.attributes)
+
+
+def _opset(message: Field) -> str:
+    domain, version = "", 0
+    for each in fields(message.data, message.offset):
+        if each.number == 1:
+            domain = plain(each.text, 100)
+        elif each.number == 2:
+            version = each.integer
+    return f"{domain} {version}".strip()
+
+
+def _pair(message: Field) -> tuple[str, str]:
+    key = value = ""
+    for each in fields(message.data, message.offset):
+        if each.number == 1:
+            key = each.text
+        elif each.number == 2:
+            value = each.text
+    return key, value
+
+
+def _damaged(path: Path, why: str) -> LabError:
+    return LabError(
+        f"{path.name} cannot be read as an ONNX model: {plain(why, 200)}.",
+        hint="It may be damaged or cut off: copy or download it again.",
+    )

@@ -1,0 +1,2 @@
+"""Answers about files that hold tensors or programs.
+Not here: their numbers (`handlers/values.py`), and loading weights (`handlers/exporting.py`)."""

@@ -1,0 +1,162 @@
+"""Answers with the index of a file, and with how two files differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+import msgspec
+from msgspec.structs import replace
+
+from ...artifacts.comparing import compare
+from ...artifacts.contents.artifact import Artifact, Entry
+from ...artifacts.opening import open_artifact
+from ...errors import sendable
+from ...lab import Lab
+from ...protocol import (
+    MAX_SNAPSHOT_BYTES,
+    ArtifactDifference,
+    ArtifactDifferenceSnapshot,
+    ArtifactEntry,
+    ArtifactSnapshot,
+    ArtifactTotals,
+    CompareArtifactsCommand,
+    OpenArtifactCommand,
+    ProgramGraph,
+    ProgramModule,
+    ProgramNode,
+    Snapshot,
+)
+
+_PART_BYTES = MAX_SNAPSHOT_BYTES // 2
+_METADATA_CHARS = 50_000
+_MAX_ENDS = 200
+"""As many inputs and outputs of a program are told."""
+_TELL_EVERY_S = 0.2
+_Row = ArtifactEntry | ProgramModule | ProgramNode
+
+
+def open_file(lab: Lab, command: OpenArtifactCommand) -> Iterator[Snapshot]:
+    """Raises LabError for a file that cannot be read, or that wants more than to be read."""
+    artifact = lab.artifacts.open(command.path)
+    graph = artifact.graph
+    rows: list[_Row] = [_entry(entry) for entry in artifact.entries]
+    if graph is not None:
+        rows += [*graph.modules, *graph.nodes]
+    whole = ArtifactSnapshot(
+        path=command.path,
+        kind=artifact.kind,
+        title=artifact.title,
+        size_bytes=artifact.size_bytes,
+        metadata=_metadata(artifact),
+        totals=_totals(artifact),
+        graph=None if graph is None else replace(_frame(graph), modules=(), nodes=()),
+        note=artifact.note,
+    )
+    left = len(rows)
+    for part in _parts(rows):
+        left -= len(part)
+        yield _with_rows(whole, part, left)
+
+
+def compare_files(lab: Lab, command: CompareArtifactsCommand) -> Iterator[Snapshot | None]:
+    """Raises LabError for a file that cannot be read."""
+    first, second = (open_artifact(Path(path)) for path in (command.path, command.other))
+    total = len({entry.key for artifact in (first, second) for entry in artifact.entries})
+    whole = ArtifactDifferenceSnapshot(path=command.path, other=command.other, total=total)
+    rows: list[ArtifactDifference] = []
+    told_at = perf_counter()
+    for row in compare(first, second):
+        if row is not None:
+            rows.append(row)
+        yield None  # a stop may end it here
+        if perf_counter() > told_at + _TELL_EVERY_S:
+            told_at = perf_counter()
+            yield replace(whole, done=len(rows), left=total)
+    left = len(rows)
+    for part in _parts(rows):
+        left -= len(part)
+        yield replace(whole, rows=tuple(part), done=total, left=left)
+
+
+def _parts(rows: list) -> Iterator[list]:
+    """The rows in parts that can be sent; one empty part if there is none."""
+    part, size = [], 0
+    for row in rows:
+        row_bytes = len(msgspec.msgpack.encode(row))
+        if row_bytes > _PART_BYTES // 2 and isinstance(row, ProgramNode):
+            row, row_bytes = _slim(row), _PART_BYTES // 2
+        if part and size + row_bytes > _PART_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += row_bytes
+    yield part
+
+
+def _slim(node: ProgramNode) -> ProgramNode:
+    """A node of more values than can be told: the first of them."""
+    outputs = tuple(replace(value, shape=None) for value in node.outputs[:20])
+    told = (("inputs", f"{len(node.inputs):,}, of which the first are told"),)
+    return replace(
+        node, inputs=node.inputs[:50], outputs=outputs, attributes=told + node.attributes[:5]
+    )
+
+
+def _frame(graph: ProgramGraph) -> ProgramGraph:
+    return replace(graph, inputs=graph.inputs[:_MAX_ENDS], outputs=graph.outputs[:_MAX_ENDS])
+
+
+def _with_rows(whole: ArtifactSnapshot, rows: list[_Row], left: int) -> ArtifactSnapshot:
+    graph = whole.graph
+    if graph is not None:
+        graph = replace(
+            graph,
+            modules=tuple(row for row in rows if isinstance(row, ProgramModule)),
+            nodes=tuple(row for row in rows if isinstance(row, ProgramNode)),
+        )
+    entries = tuple(row for row in rows if isinstance(row, ArtifactEntry))
+    return replace(whole, entries=entries, graph=graph, left=left)
+
+
+def _entry(entry: Entry) -> ArtifactEntry:
+    return ArtifactEntry(
+        entry.key,
+        entry.kind,
+        entry.shape,
+        entry.dtype,
+        entry.size_bytes,
+        entry.offset,
+        entry.file,
+        entry.shares,
+        entry.role,
+        sendable(entry.text),
+        entry.note,
+        entry.place is not None,
+        entry.value,
+    )
+
+
+def _metadata(artifact: Artifact) -> tuple[tuple[str, str], ...]:
+    told, left = [], _METADATA_CHARS
+    for name, text in artifact.metadata.items():
+        left -= len(name) + len(text)
+        if left < 0:
+            told.append(("…", f"{len(artifact.metadata) - len(told):,} more"))
+            break
+        told.append((sendable(name), sendable(text)))
+    return tuple(told)
+
+
+def _totals(artifact: Artifact) -> ArtifactTotals:
+    tensors = artifact.tensors
+    own = [entry for entry in tensors if not entry.shares]
+    return ArtifactTotals(
+        tensors=len(tensors),
+        elements=sum(math.prod(entry.shape) for entry in own),
+        tensor_bytes=sum(entry.size_bytes for entry in own),
+        values=len(artifact.entries) - len(tensors),
+        nodes=len(artifact.graph.nodes) if artifact.graph else 0,
+    )

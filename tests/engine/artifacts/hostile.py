@@ -1,0 +1,301 @@
+"""Files that are broken or want to do harm, of all formats: as in `hostile_pickles`."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import safetensors.torch
+import torch
+from onnx import TensorProto, helper
+
+from tests.engine.artifacts.hostile_pickles import (
+    PICKLES,
+    TENSORS,
+    Write,
+    archive,
+    changed,
+    evil,
+    good,
+    tensor_pickle,
+    written,
+)
+
+# -- archives --------------------------------------------------------------------------------------
+
+
+def zeros_bomb() -> bytes:
+    """64 MiB of zeros as data.pkl, in 64 KiB."""
+    return archive({"archive/data.pkl": bytes(80 * 2**20)}, zipfile.ZIP_DEFLATED)
+
+
+def lying_size(data: bytes) -> bytes:
+    """The list of records says that the first has another size."""
+    at = data.index(b"PK\x01\x02")
+    return changed(data, at + 24, struct.pack("<I", 10**9))
+
+
+def bomb_npz() -> bytes:
+    """A compressed array whose header says that it has a terabyte."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": (2**38,)}
+    )
+    return archive({"x.npy": header.getvalue() + bytes(1000)}, zipfile.ZIP_DEFLATED)
+
+
+OTHER = archive({"readme.txt": b"hello"})
+ARCHIVES: dict[str, Write] = {
+    "a zip cut in the middle": written("cut.pt", good()[: len(good()) // 2]),
+    "a zip without its end": written("end.pt", good()[:-10]),
+    "a zip of only its beginning": written("begin.pt", good()[:100]),
+    "a zip bomb": written("bomb.pt", zeros_bomb()),
+    "a size that is not true": written("size.pt", lying_size(good())),
+    "a record that leads out": written("out.pt", archive({"a/../../x": b"", "a/data.pkl": b""})),
+    "a record with an absolute name": written("abs.pt", archive({"/etc/x": b"", "data.pkl": b""})),
+    "a record of a drive": written("drive.pt", archive({"C:\\x": b"", "data.pkl": b""})),
+    "numbers that are compressed": written(
+        "deflated.pt",
+        archive(
+            {"archive/data.pkl": tensor_pickle((100,), (1,), 0, 100), "archive/data/0": bytes(400)},
+            zipfile.ZIP_DEFLATED,
+        ),
+    ),
+    "a zip of other things": written("other.pt", OTHER),
+    "a zip that lists more than it has": written(
+        "directory.pt", changed(OTHER, len(OTHER) - 10, struct.pack("<I", 2**31))
+    ),
+    "a record that is not where it should be": written(
+        "moved.pt", changed(good(), good().index(b"PK\x01\x02") + 42, struct.pack("<I", 7))
+    ),
+    "an array of a terabyte in a zip": written("bomb.npz", bomb_npz()),
+    "an npz with a script": written("script.npz", archive({"x.npy": b"", "run.py": b""})),
+}
+
+# -- arrays and safetensors ------------------------------------------------------------------------
+
+
+def npy(array: np.ndarray, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, **options)
+    return buffer.getvalue()
+
+
+def objects(folder: Path) -> Path:
+    return written("objects.npy", npy(np.array([evil(folder)], object), allow_pickle=True))(folder)
+
+
+def npy_header(text: str) -> bytes:
+    data = text.encode().ljust(118) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(data)) + data
+
+
+ARRAYS: dict[str, Write] = {
+    "an array of objects": objects,
+    "an npz of objects": lambda folder: written(
+        "objects.npz", archive({"x.npy": objects(folder).read_bytes()})
+    )(folder),
+    "an npy cut off": written("cut.npy", npy(np.ones(1000))[:500]),
+    "an npy header that calls": written("calls.npy", npy_header("__import__('os').getcwd()")),
+    "an npy header nested deeply": written("deep.npy", npy_header("(" * 100)),
+    "an npy of a negative size": written(
+        "negative.npy", npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}")
+    ),
+    "an npy of an exabyte": written(
+        "huge.npy", npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1<<60,)}")
+    ),
+    "an npy of a version to come": written("version.npy", b"\x93NUMPY\x09\x00" + bytes(100)),
+    "an npy that is no array": written("text.npy", b"hello there"),
+}
+
+
+def header(told: Any, data: bytes = b"", length: int | None = None) -> bytes:
+    text = told if isinstance(told, bytes) else json.dumps(told).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def one(**fields: Any) -> dict[str, Any]:
+    return {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8], **fields}}
+
+
+SAFETENSORS: dict[str, Write] = {
+    f"{name}, safetensors": written(f"{name.replace(' ', '_')}.safetensors", data)
+    for name, data in {
+        "a huge header": header({}, length=2**62),
+        "a header longer than the file": header(one(), length=10_000),
+        "a header without JSON": header(b"{hello}"),
+        "a header nested deeply": header(b'{"a":' * 100_000),
+        "a header that is a list": header(b"{  }x")[:-1] + b"]",
+        "a name twice": header(b'{"a":1,"a":2}'),
+        "no bytes": header(one()),
+        "bytes left over": header(one(), bytes(100)),
+        "offsets that overlap": header({**one(), "b": one()["a"]}, bytes(8)),
+        "offsets backwards": header(one(data_offsets=[8, 0]), bytes(8)),
+        "offsets of words": header(one(data_offsets=["0", "8"]), bytes(8)),
+        "a shape that does not fit": header(one(shape=[3]), bytes(8)),
+        "a shape that overflows": header(one(shape=[2**40, 2**40]), bytes(8)),
+        "a shape below zero": header(one(shape=[-2]), bytes(8)),
+        "a cut file": safetensors.torch.save({"a": torch.ones(100)})[:-7],
+        "seven bytes": bytes(7),
+    }.items()
+}
+
+# -- folders and indices ---------------------------------------------------------------------------
+
+
+def index(weight_map: Any, **files: bytes) -> Write:
+    def write(folder: Path) -> Path:
+        for name, data in files.items():
+            (folder / name.replace("__", ".")).write_bytes(data)
+        path = folder / "model.safetensors.index.json"
+        path.write_text(json.dumps({"weight_map": weight_map}))
+        return path
+
+    return write
+
+
+def dcp_of(make: Callable[[Path], Any]) -> Write:
+    def write(folder: Path) -> Path:
+        inner = folder / "dcp"
+        inner.mkdir(exist_ok=True)
+        (inner / ".metadata").write_bytes(pickle.dumps(make(folder)))
+        return inner
+
+    return write
+
+
+def dcp_index(path: str, offset: int = 0, length: int = 100) -> Any:
+    from torch.distributed.checkpoint.filesystem import _StorageInfo
+    from torch.distributed.checkpoint.metadata import (
+        ChunkStorageMetadata,
+        Metadata,
+        MetadataIndex,
+        TensorProperties,
+        TensorStorageMetadata,
+    )
+
+    size = torch.Size([2])
+    chunk = ChunkStorageMetadata(torch.Size([0]), size)
+    tensor = TensorStorageMetadata(TensorProperties(torch.float32), size, [chunk])
+    place = _StorageInfo(path, offset, length)
+    return Metadata({"a": tensor}, storage_data={MetadataIndex("a", torch.Size([0])): place})
+
+
+FOLDERS: dict[str, Write] = {
+    "an index that leads out": index({"a": "../../secret.safetensors"}),
+    "an index with an absolute path": index({"a": "/etc/passwd"}),
+    "an index of a file that is missing": index({"a": "gone.safetensors"}),
+    "an index of a tensor that is missing": index(
+        {"b": "x.safetensors"}, x__safetensors=safetensors.torch.save({"a": torch.ones(1)})
+    ),
+    "an index without files": index("hello"),
+    "an index of numbers": index({"a": 3}),
+    "a DCP index that runs code": dcp_of(evil),
+    "a DCP index that leads out": dcp_of(lambda _: dcp_index("../../secret")),
+    "a DCP index of a missing file": dcp_of(lambda _: dcp_index("__0_0.distcp")),
+    "a DCP index of nothing": dcp_of(lambda _: {}),
+    "an empty folder": lambda folder: folder,
+}
+
+# -- programs --------------------------------------------------------------------------------------
+
+
+def model(*tensors: onnx.TensorProto) -> bytes:
+    return helper.make_model(helper.make_graph([], "g", [], [], list(tensors))).SerializeToString()
+
+
+def external(**told: str) -> bytes:
+    tensor = TensorProto(name="w", data_type=1, dims=[2], data_location=1)
+    for key, value in told.items():
+        tensor.external_data.add(key=key, value=value)
+    return model(tensor)
+
+
+def program(**records: bytes) -> bytes:
+    named = {name.replace("__", "/"): data for name, data in records.items()}
+    return archive({"p/archive_format": b"pt2", **named})
+
+
+def script(code: bytes, data: bytes = b"\x80\x02c__torch__\nM\n)\x81}b.") -> bytes:
+    return archive(
+        {
+            "s/data.pkl": data,
+            "s/constants.pkl": b"\x80\x02).",
+            "s/code/__torch__.py": code,
+            "s/version": b"3\n",
+        }
+    )
+
+
+FORWARD = b"class M(Module):\n  def forward(self: M, x: Tensor) -> Tensor:\n"
+DOUBLING = b"".join(b"    a%d = (a%d, a%d)\n" % (i + 1, i, i) for i in range(60))
+
+PROGRAMS: dict[str, Write] = {
+    "an ONNX that is empty": written("empty.onnx", b""),
+    "an ONNX of other bytes": written("bytes.onnx", b"\x08\x07hello there"),
+    "an ONNX cut off": written(
+        "cut.onnx", model(helper.make_tensor("w", 1, [100], [0.0] * 100))[:-50]
+    ),
+    "an ONNX without a graph": written("graph.onnx", b"\x08\x07"),
+    "an ONNX number without end": written("varint.onnx", b"\x08" + b"\xff" * 30),
+    "an ONNX field of an exabyte": written("field.onnx", b"\x3a\xff\xff\xff\xff\xff\xff\xff\x7f"),
+    "an ONNX shape below zero": written(
+        "negative.onnx", model(TensorProto(name="w", data_type=1, dims=[-1], raw_data=b"1234"))
+    ),
+    "an ONNX shape that does not fit": written(
+        "fit.onnx", model(TensorProto(name="w", data_type=1, dims=[9], raw_data=b"1234"))
+    ),
+    "an ONNX that reads elsewhere": written("out.onnx", external(location="../../etc/passwd")),
+    "an ONNX whose numbers are missing": written("gone.onnx", external(location="gone.bin")),
+    "an ONNX that reads beyond": written(
+        "beyond.onnx", external(location="beyond.onnx", offset="99999")
+    ),
+    "a pt2 without a program": written("none.pt2", program()),
+    "a pt2 without JSON": written("json.pt2", program(p__models__model__json=b"{")),
+    "a pt2 nested deeply": written(
+        "deep.pt2", archive({"p/archive_format": b"", "p/models/model.json": b"[" * 200_000})
+    ),
+    "a pt2 of another form": written(
+        "form.pt2", archive({"p/archive_format": b"", "p/models/model.json": b'{"a": 1}'})
+    ),
+    "a script of a class that is not its own": written(
+        "class.pt", script(FORWARD + b"    return x\n", b"\x80\x02cos\nsystem\n)\x81}b.")
+    ),
+    "a script that calls os.system": lambda folder: written(
+        "calls.pt", script(b"", pickle.dumps(evil(folder), 2))
+    )(folder),
+}
+"""Programs with code that cannot be followed are opened without a graph: see QUIET."""
+
+QUIET: dict[str, Write] = {
+    "a script that is no code": written("text.pt", script(b"hello there")),
+    "a script nested deeply": written("deep.pt", script(b"(" * 100_000)),
+    "a script that doubles its values": written(
+        "double.pt", script(FORWARD + b"    a0 = x\n" + DOUBLING + b"    return a60\n")
+    ),
+    "a script that calls itself": written(
+        "itself.pt", script(FORWARD + b"    return (self).forward(x, )\n")
+    ),
+    "a script without forward": written("none.pt", script(b"class M(Module):\n  pass\n")),
+}
+"""These hold a module without harm: they are opened, with a note in the place of the graph."""
+
+OTHERS: dict[str, Write] = {
+    "a file that is not there": lambda folder: folder / "nothing.pt",
+    "an empty file": written("empty.pt", b""),
+    "a text": written("text.pth", b"hello there, this is not a model"),
+    "a picture": written("picture.pt", b"\x89PNG\r\n\x1a\n" + bytes(100)),
+    "random bytes": written("random.bin", bytes(range(256)) * 40),
+}
+
+HOSTILE = {
+    **PICKLES, **TENSORS, **ARCHIVES, **ARRAYS, **SAFETENSORS, **FOLDERS, **PROGRAMS, **OTHERS,
+}  # fmt: skip

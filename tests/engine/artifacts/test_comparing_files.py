@@ -1,0 +1,87 @@
+"""How two files differ, against torch."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+from engine.artifacts.comparing import compare
+from engine.artifacts.opening import open_artifact
+from engine.protocol import (
+    ArtifactDifference,
+    ArtifactDifferenceSnapshot,
+    CompareArtifactsCommand,
+    Snapshot,
+)
+from engine.session import Session
+from engine.tensors.values import statistics
+
+
+def differences(first: Path, second: Path) -> dict[str, ArtifactDifference]:
+    rows = compare(open_artifact(first), open_artifact(second))
+    return {row.key: row for row in rows if row is not None}
+
+
+def test_every_way_in_which_a_key_can_differ(tmp_path: Path) -> None:
+    x = torch.tensor([[1.0, -2.0], [math.nan, 4.0]])
+    y = torch.tensor([[1.5, -2.0], [math.nan, 2.0]])
+    a, b = tmp_path / "a.pt", tmp_path / "b.pt"
+    shared = {"same": x, "empty": torch.empty(0, 2), "n": 3}
+    torch.save(
+        {**shared, "w": x, "s": torch.ones(2), "d": torch.ones(2), "i": torch.tensor([2**60]),
+         "inf": torch.tensor([math.inf, 0.0]), "a": x, "m": torch.empty(2, device="meta"), "e": 1},
+        a,
+    )  # fmt: skip
+    torch.save(
+        {**shared, "w": y, "s": torch.ones(3), "d": torch.ones(2).double(),
+         "i": torch.tensor([2**60 + 1]), "inf": torch.tensor([math.inf, math.nan]), "b": x,
+         "m": torch.empty(2, device="meta"), "e": 2},
+        b,
+    )  # fmt: skip
+    found = differences(a, b)
+    assert {key: row.verdict for key, row in found.items()} == {
+        "same": "equal", "empty": "equal", "n": "equal", "w": "different", "s": "shape",
+        "d": "dtype", "i": "different", "inf": "different", "a": "only first", "b": "only second",
+        "m": "unread", "e": "different",
+    }  # fmt: skip
+    apart = (x - y).abs()
+    assert found["w"].absolute == apart.nan_to_num(0).max() == 2.0
+    assert found["w"].relative == (apart / y.abs()).nan_to_num(0).max() == 1.0
+    assert (found["d"].absolute, found["d"].relative) == (0.0, 0.0)
+    assert found["i"].absolute == 1.0, "float64 does not tell 2**60 from 2**60 + 1"
+    assert found["inf"].absolute == math.inf
+    assert (found["s"].first, found["s"].second) == ("(2,) float32", "(3,) float32")
+    assert (found["e"].first, found["e"].second) == ("1", "2")
+
+
+def test_large_tensors_are_compared_in_pieces(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("engine.artifacts.comparing.CHUNK", 7)
+    assert statistics.CHUNK != 7
+    torch.manual_seed(0)
+    x = torch.randn(5, 3, 11)
+    y = x + 0.01 * torch.randn(5, 3, 11)
+    torch.save({"w": x}, tmp_path / "a.pt")
+    safetensors.torch.save_file({"w": y}, tmp_path / "b.safetensors")
+    row = differences(tmp_path / "a.pt", tmp_path / "b.safetensors")["w"]
+    apart = (x.double() - y.double()).abs()
+    assert row.absolute == float(apart.max())
+    assert row.relative == float((apart / y.double().abs()).max())
+
+
+@pytest.mark.parametrize("count", [0, 5000])
+def test_a_comparison_of_many_keys_comes_in_parts(count: int, tmp_path: Path) -> None:
+    torch.save({f"layers.{n}.some.long.name.weight": n for n in range(count)}, tmp_path / "a.pt")
+    answers: list[Snapshot] = []
+    session = Session(answers.append)
+    path = str(tmp_path / "a.pt")
+    session.handle(CompareArtifactsCommand(id=1, path=path, other=path))
+    session.close()
+    parts = [each for each in answers if isinstance(each, ArtifactDifferenceSnapshot)]
+    rows = [row for part in parts for row in part.rows]
+    assert len(rows) == count and all(row.verdict == "equal" for row in rows)
+    assert parts[-1].left == 0 and parts[-1].done == count
+    assert len(parts) > 1 or not count

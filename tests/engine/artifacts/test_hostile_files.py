@@ -1,0 +1,113 @@
+"""Broken and hostile files: each gets a message, none runs anything, and the engine goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from engine.artifacts.opening import open_artifact
+from engine.errors import LabError
+from engine.protocol import (
+    ArtifactSnapshot,
+    ErrorSnapshot,
+    OpenArtifactCommand,
+    ReadValuesCommand,
+    Snapshot,
+)
+from engine.session import Session
+from tests.engine.artifacts.hostile import HOSTILE, QUIET
+from tests.engine.artifacts.hostile_pickles import CANARY, HARMLESS, PICKLES
+
+
+@pytest.fixture(scope="module")
+def engine():
+    answers: list[Snapshot] = []
+    session = Session(answers.append)
+    yield session, answers
+    session.close()
+
+
+@pytest.fixture(autouse=True)
+def in_its_own_folder(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(HOSTILE) >= 60
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_it_is_refused_in_words_and_the_engine_goes_on(name: str, engine, tmp_path: Path) -> None:
+    session, answers = engine
+    path = HOSTILE[name](tmp_path)
+    answers.clear()
+    session.handle(OpenArtifactCommand(id=1, path=str(path)))
+    (error,) = [each for each in answers if isinstance(each, ErrorSnapshot)]
+    assert error.error.type == "LabError", error.error.message
+    assert error.error.message and error.error.message.isprintable()
+    assert "Error" not in error.error.message, "a message of Python's was passed on"
+    assert not any(isinstance(each, ArtifactSnapshot) for each in answers)
+    assert not list(tmp_path.rglob(CANARY))
+    assert not Path(CANARY).exists()
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_a_program_that_cannot_be_followed_is_opened_without_its_graph(
+    name: str, tmp_path: Path
+) -> None:
+    graph = open_artifact(QUIET[name](tmp_path)).graph
+    assert graph is not None and not graph.nodes and graph.note
+
+
+def test_the_canary_sings_when_such_a_file_is_loaded(tmp_path: Path) -> None:
+    """Guards the test above: plain pickle.load runs what these files hold."""
+    import pickle
+
+    path = PICKLES["os.system as a bare pickle"](tmp_path)
+    pickle.loads(path.read_bytes())
+    assert (tmp_path / CANARY).exists()
+
+
+def test_it_tells_what_the_pickle_asked_for(tmp_path: Path) -> None:
+    path = PICKLES["os.system in a zip"](tmp_path)
+    with pytest.raises(LabError, match=rf"asks for {os.system.__module__}\.system"):
+        open_artifact(path)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_would_exhaust_python_is_opened(name: str, tmp_path: Path) -> None:
+    artifact = open_artifact(HARMLESS[name](tmp_path))
+    assert artifact.entries and not artifact.tensors
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pt")
+    with pytest.raises(LabError, match=r"pipe\.pt"):
+        open_artifact(tmp_path / "pipe.pt")
+
+
+def test_names_of_a_file_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    name = "\x1b[31mred"
+    told = {name: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
+    text = json.dumps(told).encode()
+    path = tmp_path / "red.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(4))
+    assert [entry.key for entry in open_artifact(path).entries] == ["\\x1b[31mred"]
+
+
+def test_a_file_that_shrinks_while_it_is_open_is_told(engine, tmp_path: Path) -> None:
+    import torch
+
+    session, answers = engine
+    path = tmp_path / "state.pt"
+    torch.save({"a": torch.ones(1000)}, path)
+    artifact = open_artifact(path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(LabError, match="shorter than when it was opened"):
+        artifact.tensor("a")
+    answers.clear()
+    session.handle(ReadValuesCommand(id=2, expression="a", file=str(path)))
+    assert any(isinstance(each, ErrorSnapshot) for each in answers)

@@ -1,0 +1,180 @@
+"""Programs of ONNX, torch.export and TorchScript, against what their own libraries load."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+import onnx.numpy_helper
+import pytest
+import torch
+from onnx import TensorProto, helper
+
+from engine.artifacts.contents.artifact import Artifact
+from engine.artifacts.opening import open_artifact
+from engine.protocol import ProgramGraph, ProgramNode
+from engine.tensors.compare import same_bits
+from tests.engine.artifacts.networks import Choosing, net
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    """One folder with the network in each format."""
+    folder = tmp_path_factory.mktemp("programs")
+    model, x = net(), torch.ones(2, 4)
+    batch = {"x": {0: torch.export.Dim("batch")}}
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(
+            torch.export.export(model, (x,), dynamic_shapes=batch), folder / "net.pt2"
+        )
+        torch.jit.save(torch.jit.script(model), folder / "script.pt")
+        torch.jit.save(torch.jit.trace(model, x), folder / "trace.pt")
+        torch.jit.save(torch.jit.script(Choosing()), folder / "choosing.pt")
+        torch.onnx.export(
+            model, (x,), folder / "net.onnx", dynamo=True, external_data=False, verbose=False,
+            dynamic_shapes=batch,
+        )  # fmt: skip
+    return folder
+
+
+def program(artifact: Artifact) -> ProgramGraph:
+    assert artifact.graph is not None
+    return artifact.graph
+
+
+def by_op(graph: ProgramGraph, op: str) -> list[ProgramNode]:
+    return [node for node in graph.nodes if node.op == op]
+
+
+def test_a_program_of_torch_export(files: Path) -> None:
+    artifact = open_artifact(files / "net.pt2")
+    exported = torch.export.load(files / "net.pt2")
+    state = {**exported.state_dict, **exported.constants}
+    assert {entry.key for entry in artifact.tensors} == set(state)
+    assert all(same_bits(artifact.tensor(key), value.detach()) for key, value in state.items())
+    parameters = {e.key for e in artifact.entries if e.role == "parameter"}
+    assert parameters == {name for name, _ in net().named_parameters()}
+    graph = program(artifact)
+    own = [node for node in exported.graph.nodes if node.op == "call_function"]
+    assert [node.name for node in graph.nodes] == [node.name for node in own]
+    assert [node.inputs for node in graph.nodes] == [
+        tuple(each.name for each in node.all_input_nodes) for node in own
+    ]
+    for mine, theirs in zip(graph.nodes, own, strict=True):
+        shape = tuple(str(size) for size in theirs.meta["val"].shape)
+        assert tuple(map(str, mine.outputs[0].shape or ())) == shape
+    (relu,) = by_op(graph, "aten.relu")
+    assert relu.module == "body.2"
+    assert {m.path: m.type for m in graph.modules}["body"] == "Sequential"
+    values = {entry.key: entry.value for entry in artifact.entries}
+    assert values["head.weight"] == "p_head_weight"
+    assert [value.name for value in graph.inputs] == ["x"]
+
+
+def test_an_onnx_model(files: Path) -> None:
+    artifact = open_artifact(files / "net.onnx")
+    model = onnx.load(files / "net.onnx")
+    assert_same_weights(artifact, model)
+    graph = program(artifact)
+    assert [n.op for n in graph.nodes] == [n.op_type for n in model.graph.node]
+    assert [list(n.inputs) for n in graph.nodes] == [list(n.input) for n in model.graph.node]
+    assert artifact.metadata["opset"] == str(model.opset_import[0].version)
+    assert graph.inputs[0].shape == ("batch", 4) and graph.outputs[0].shape == ("batch", 2)
+    (relu,) = by_op(graph, "Relu")
+    assert relu.module == "body.2" and relu.outputs[0].shape == ("batch", 8)
+    assert {m.path: m.type for m in graph.modules}["body.2"] == "ReLU"
+
+
+def assert_same_weights(artifact: Artifact, model: onnx.ModelProto) -> None:
+    assert {e.key for e in artifact.tensors} == {t.name for t in model.graph.initializer}
+    for tensor in model.graph.initializer:
+        expected = torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy())
+        assert torch.equal(artifact.tensor(tensor.name), expected), tensor.name
+
+
+TYPED = [
+    (TensorProto.FLOAT, [1.5, -2.0]),
+    (TensorProto.DOUBLE, [1e300, 2.0]),
+    (TensorProto.INT32, [-3, 4]),
+    (TensorProto.INT64, [-(2**60), 7]),
+    (TensorProto.INT8, [-128, 127]),
+    (TensorProto.UINT8, [0, 255]),
+    (TensorProto.UINT64, [2**63 + 1, 5]),
+    (TensorProto.BOOL, [1, 0]),
+    (TensorProto.FLOAT16, [1.5, -0.25]),
+    (TensorProto.COMPLEX64, [1 + 2j, -3j]),
+]
+
+
+@pytest.mark.parametrize("raw", [True, False], ids=["raw", "typed"])
+def test_every_way_in_which_onnx_stores_numbers(raw: bool, tmp_path: Path) -> None:
+    tensors = []
+    for kind, values in TYPED:
+        name = TensorProto.DataType.Name(kind)
+        tensor = helper.make_tensor(name, kind, [2], values)
+        if raw:
+            tensor = onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor), name)
+        tensors.append(tensor)
+    graph = helper.make_graph([], "weights", [], [], tensors)
+    model = helper.make_model(graph)
+    path = tmp_path / "weights.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert_same_weights(open_artifact(path), model)
+
+
+def test_onnx_numbers_in_a_file_beside_it(tmp_path: Path) -> None:
+    tensor = onnx.numpy_helper.from_array(torch.arange(600.0).view(2, 300).numpy(), "w")
+    model = helper.make_model(helper.make_graph([], "beside", [], [], [tensor]))
+    onnx.save(
+        model, tmp_path / "net.onnx", save_as_external_data=True, location="net.data",
+        size_threshold=0,
+    )  # fmt: skip
+    artifact = open_artifact(tmp_path / "net.onnx")
+    assert torch.equal(artifact.tensor("w"), torch.arange(600.0).view(2, 300))
+    assert artifact.entries[0].file == "net.data"
+    assert artifact.size_bytes == sum(p.stat().st_size for p in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["script.pt", "trace.pt"])
+def test_a_torchscript_program(files: Path, name: str) -> None:
+    artifact = open_artifact(files / name)
+    state = net().state_dict()
+    assert {e.key for e in artifact.tensors if not e.key.startswith("CONSTANTS")} == set(state)
+    assert all(same_bits(artifact.tensor(key), value) for key, value in state.items())
+    roles = {entry.key: entry.role for entry in artifact.entries}
+    assert roles["head.bias"] == "parameter" and roles["body.1.running_var"] == "buffer"
+    graph = program(artifact)
+    assert [(n.op, n.module) for n in graph.nodes][:4] == [
+        ("linear", "body.0"), ("batch_norm", "body.1"), ("relu", "body.2"), ("linear", "head"),
+    ]  # fmt: skip
+    assert graph.nodes[0].inputs == ("x", "body.0.weight", "body.0.bias")
+    assert {m.path: m.type for m in graph.modules}["body.1"] == "BatchNorm1d"
+    assert graph.outputs[0].name == graph.nodes[-1].outputs[0].name
+    assert not graph.note
+    made = {value.name for node in graph.nodes for value in node.outputs}
+    known = made | {"x"} | {entry.value for entry in artifact.entries}
+    assert all(name in known for node in graph.nodes for name in node.inputs)
+
+
+def test_what_depends_on_the_data_shows_both_sides(files: Path) -> None:
+    graph = program(open_artifact(files / "choosing.pt"))
+    ops = {node.op for node in graph.nodes}
+    assert {"linear", "relu", "tanh", "if"} <= ops
+    assert graph.note.startswith("What a loop repeats is shown once")
+
+
+def test_nothing_of_a_program_is_loaded(files: Path, monkeypatch) -> None:
+    """The readers call none of torch's loaders."""
+
+    def refuse(*_: object, **__: object) -> Iterator[None]:
+        raise AssertionError("a loader of torch was called")
+
+    for module, name in ((torch, "load"), (torch.jit, "load"), (torch.export, "load")):
+        monkeypatch.setattr(module, name, refuse)
+    for path in files.iterdir():
+        assert open_artifact(path).tensors
