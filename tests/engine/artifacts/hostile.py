@@ -213,7 +213,7 @@ def model(*tensors: onnx.TensorProto) -> bytes:
 
 
 def external(**told: str) -> bytes:
-    tensor = TensorProto(name="w", data_type=1, dims=[2], data_location=1)
+    tensor = TensorProto(name="w", data_type=1, dims=[2], data_location=TensorProto.EXTERNAL)
     for key, value in told.items():
         tensor.external_data.add(key=key, value=value)
     return model(tensor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -134,7 +135,9 @@ def test_safetensors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f8", ">i2", "<c8", ">c16", "|b1", "<u4", "<f2"])
-def test_an_array_of_numpy_in_any_order(dtype: str, order: str, tmp_path: Path) -> None:
+def test_an_array_of_numpy_in_any_order(
+    dtype: str, order: Literal["C", "F"], tmp_path: Path
+) -> None:
     x = np.asarray(np.arange(24).reshape(2, 3, 4) % 5, dtype=dtype, order=order)
     path = tmp_path / "x.npy"
     np.save(path, x)
