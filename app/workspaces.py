@@ -271,6 +271,7 @@ class Workspaces(QObject):
         from app.presenters.train.objective import ObjectivePresenter
         from app.presenters.train.parameters import ParametersPresenter
         from app.presenters.train.predictions import PredictionsPresenter
+        from app.presenters.train.ranks import RanksPresenter
         from app.presenters.train.rates import RatesPresenter
         from app.presenters.train.runs import RunsPresenter
         from app.presenters.train.train import TrainPresenter
@@ -288,6 +289,7 @@ class Workspaces(QObject):
         ElementPresenter(self._bench, view.parameters.element, self)
         PredictionsPresenter(self._bench, view, self)
         LandscapePresenter(self._bench, view, self)
+        RanksPresenter(self._bench, view, self)
         RunsPresenter(self._bench, presenter, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
         self._connect_switch(view.bar.own_backward)

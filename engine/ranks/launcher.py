@@ -53,7 +53,7 @@ def main(job: str, processes: int) -> int:
 def _message(data: dict) -> str:
     """What the rank has said of its own error; "" if it could say nothing."""
     message = data.get("message", "")
-    return message.get("message", "") if isinstance(message, dict) else str(message)
+    return message.get("message", "") if isinstance(message, dict) else ""
 
 
 if __name__ == "__main__":

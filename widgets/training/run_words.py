@@ -13,6 +13,8 @@ DIVERGED = "Diverged"
 
 def progress_text(snapshot: RunSnapshot, best: EpochRow | None) -> str:
     """The progress of the run in one line."""
+    if isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running" and not snapshot.run:
+        return "The processes of the run are starting: torch loads in each."
     parts = [snapshot.title] if isinstance(snapshot, LoopSnapshot) else []
     if snapshot.epochs:
         parts.append(f"epoch {snapshot.epoch:,} of {snapshot.epochs:,}")

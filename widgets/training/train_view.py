@@ -24,6 +24,7 @@ from widgets.training.checks.check_pane import CheckPane
 from widgets.training.landscape.landscape_pane import LandscapePane
 from widgets.training.parameter_pane import ParameterPane
 from widgets.training.plot_board import PlotBoard
+from widgets.training.ranks.rank_pane import RankPane
 from widgets.training.run_bar import EngineState, RunBar
 from widgets.training.settings.setup_form import SetupForm
 from widgets.training.steps.hold_note import HoldNote
@@ -70,6 +71,7 @@ class TrainView(QWidget):
         self.bar.predictions_toggled.connect(self.predictions.setVisible)
         self.checks = CheckPane()
         self.landscape = LandscapePane()
+        self.ranks = RankPane()
         self.tabs = make.tabs(
             "train_tabs",
             (
@@ -79,6 +81,7 @@ class TrainView(QWidget):
                     "Landscape",
                     "The loss around the weights, along random directions",
                 ),
+                (self.ranks, "Ranks", "The processes of the run, and what each has printed"),
             ),
             "Pictures of the run",
         )

@@ -51,7 +51,7 @@ class RanksRun:
     is_on_way = is_in_step = False
     hold: Hold | None = None
 
-    def __init__(self, setup: TrainingSetup, send: Callable[[Command], None]) -> None:
+    def __init__(self, setup: TrainingSetup, folder: Path, send: Callable[[Command], None]) -> None:
         self._setup, self._send = setup, send
         self.last = TrainingSnapshot(
             run="",
@@ -63,6 +63,7 @@ class RanksRun:
             device=setup.device,
             steps_per_second=0.0,
             steps=StepColumns(),
+            folder=str(folder),
         )
 
     @property
@@ -119,7 +120,7 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
         launched = Launched(folder / RANKS, processes, files, inner, weights)
     except OSError as error:
         raise LabError(f"The processes could not be started: {error}.") from error
-    run = lab.run = RanksRun(command.training, launched.send)
+    run = lab.run = RanksRun(command.training, folder, launched.send)
     try:
         yield from _heard(lab, run, launched, folder, module)
     finally:

@@ -26,7 +26,7 @@ class RankRow(Struct, frozen=True):
 
 class ReadRanksCommand(Command, frozen=True, kw_only=True):
     """Read who trains or trained the run of a folder, and the end of what the rank `rank` printed
-    -> RanksSnapshot."""
+    -> RanksSnapshot. Without a folder there are none."""
 
     handler = "training.ranks_read:read_ranks"
     newest_only = True

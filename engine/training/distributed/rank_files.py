@@ -37,6 +37,8 @@ class RankFailure(NamedTuple):
     def end(self) -> str:
         if self.exit_code < 0:
             return f"was ended by {signal.Signals(-self.exit_code).name}."
+        if self.exit_code == LOST:
+            return "ended since another one had."
         told = f": {self.message}" if self.message else "."
         return f"ended with exit code {self.exit_code}{told}"
 

@@ -1054,3 +1054,8 @@ def test_averaged_weights_are_offered_after_a_run_that_has_some(view: TrainView)
     assert asked == ["averaged"]
     view.show_training(snapshot("finished"))
     assert not view.bar.averaged.isVisible()
+
+
+def test_processes_that_start_are_told():
+    starting = snapshot("running", run="", step=0, total_steps=0)
+    assert "processes of the run are starting" in progress_text(starting, None)

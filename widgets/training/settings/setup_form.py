@@ -20,6 +20,7 @@ from widgets.training.settings.choices import Choice, set_text, show_choice, wit
 from widgets.training.settings.data_form import DataForm
 from widgets.training.settings.fold import fold
 from widgets.training.settings.objective_form import ObjectiveForm
+from widgets.training.settings.ranks_form import RanksForm
 from widgets.training.settings.step_form import StepForm
 from widgets.training.settings.watch_form import WatchForm
 
@@ -114,6 +115,8 @@ class SetupForm(QScrollArea):
         self._device = self._choice("setup_device", "Device that computes")
         device_label.setBuddy(self._device)
         self._device_words = self._words("setup_device_words")
+        self.ranks = RanksForm()
+        self._layout.addWidget(self.ranks)
         self._note = self._words("setup_note")
         self._layout.addStretch(1)
         make.scroll(body, self)
@@ -160,6 +163,7 @@ class SetupForm(QScrollArea):
         self._run_form.value_edited.connect(self._edit_run)
         self._step_form.setup_edited.connect(self.setup_edited)
         self._watch_form.setup_edited.connect(self.setup_edited)
+        self.ranks.setup_edited.connect(self.setup_edited)
 
     # -- showing ---------------------------------------------------------------------------------
 
@@ -191,6 +195,7 @@ class SetupForm(QScrollArea):
         self._show_optimizer_words()
         self._step_form.show_setup(setup)
         self._watch_form.show_setup(setup)
+        self.ranks.show_setup(setup)
         self._run_form.show_params(
             _RUN, {"batch_size": setup.batch_size, "epochs": setup.epochs, "seed": setup.seed}
         )

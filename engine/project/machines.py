@@ -1,0 +1,48 @@
+"""The command that trains a project on several machines, by torchrun."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from .document import Project
+from .subject import MODEL, CanvasSubject, ConsoleSubject
+
+HOST = "HOST:29400"
+"""Stands for the address of one of the machines, with a free port."""
+
+
+class NoCommand(ValueError):
+    """A project cannot be trained from the command line as it is. The message says what to do."""
+
+
+def train_arguments(project: Project, path: str) -> tuple[str, ...]:
+    """Those of `tensorlab train` for a project that is saved in `path`. Raises NoCommand."""
+    subject = project.subject
+    if isinstance(subject, ConsoleSubject):
+        raise NoCommand(
+            "Other machines do not have the objects of the console: write the model into a Python"
+            " file."
+        )
+    if isinstance(subject, CanvasSubject):
+        if not path:
+            raise NoCommand("Save the project first: the command names its file.")
+        return (path,)
+    if project.objective.step:
+        raise NoCommand(
+            "Write the step into the Python file, as step(batch): the command takes it."
+        )
+    of_file = (
+        subject.path if subject.expression == MODEL else f"{subject.path}:{subject.expression}"
+    )
+    options = {"--data": project.objective.data, "--validation": project.objective.validation}
+    return (of_file, *(part for option in options.items() if option[1] for part in option))
+
+
+def torchrun_line(arguments: Sequence[str], machines: int, processes: int) -> str:
+    """The command to give on each of the machines."""
+    torchrun = [
+        *("torchrun", "--nnodes", str(machines), "--nproc-per-node", str(processes)),
+        *("--rdzv-backend", "c10d", "--rdzv-endpoint", HOST, "-m", "--"),
+    ]
+    return shlex.join([*torchrun, "tensorlab", "train", *arguments])

@@ -1,0 +1,42 @@
+"""The command for several machines, of each kind of subject."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.project.document import Project
+from engine.project.machines import NoCommand, train_arguments
+from engine.project.subject import ConsoleSubject, FileSubject, Objective
+
+CODE = FileSubject("/home/me/net.py", "Net(10)")
+
+
+@pytest.mark.parametrize(
+    ("project", "path", "arguments"),
+    [
+        (Project(), "/a/net.tlab", ("/a/net.tlab",)),
+        (
+            Project(subject=CODE, objective=Objective("loader", "held_out")),
+            "",
+            ("/home/me/net.py:Net(10)", "--data", "loader", "--validation", "held_out"),
+        ),
+        (Project(subject=FileSubject("/a/net.pt2", "model")), "", ("/a/net.pt2",)),
+    ],
+)
+def test_the_arguments_name_what_is_trained(
+    project: Project, path: str, arguments: tuple[str, ...]
+) -> None:
+    assert train_arguments(project, path) == arguments
+
+
+@pytest.mark.parametrize(
+    ("project", "words"),
+    [
+        (Project(), "Save the project first"),
+        (Project(subject=ConsoleSubject("net")), "objects of the console"),
+        (Project(subject=CODE, objective=Objective("x", step="def step(b): ...")), "step"),
+    ],
+)
+def test_what_has_no_command_is_told(project: Project, words: str) -> None:
+    with pytest.raises(NoCommand, match=words):
+        train_arguments(project, "")
