@@ -24,7 +24,10 @@ from .units import LOOKED_AT, Units
 from .waiting import Waiting
 from .zeroing import Zeroing
 
-EVERY = 32
+FIRST = 32
+"""The first steps, which are all looked at. What looks at later ones (`units.LOOKED_AT`) looks at
+multiples of EVERY."""
+EVERY = 64
 """After the first steps, one of so many is looked at."""
 
 
@@ -80,9 +83,9 @@ class Adviser(Steps):
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         steps = self._notes.steps = self._notes.steps + 1
-        turn = steps % EVERY
-        if turn < 2 and not self._is_early:
-            self._look_on(turn == 0)
+        is_turn = steps % EVERY == 0
+        if not self._is_early and self._looks != is_turn:
+            self._look_on(is_turn)
         if steps in LOOKED_AT:
             self.told.update(self._of_units)
         for done in self._done:
@@ -92,7 +95,9 @@ class Adviser(Steps):
             self._zeroing.before_step(optimizer, has_closure)
             if self._trained.before_step(optimizer, has_closure):
                 self._done.append(weakref.ref(optimizer))
-            self._is_early = self._zeroing.is_active or self._trained.walks_left > 0
+            self._is_early = (
+                steps <= FIRST or self._zeroing.is_active or self._trained.walks_left > 0
+            )
             self._looks = self._looks or self._is_early
 
     def _look_on(self, looks: bool) -> None:

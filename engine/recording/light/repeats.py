@@ -25,7 +25,7 @@ from .patterns import Alike, Noted, Pattern, Repeat, Result
 
 WHOLE_CALLS = 8
 """So many calls that are alike are looked into before one is not."""
-EVERY = 32
+EVERY = 64
 """Of those that follow, where nobody says which ones matter, one of so many."""
 MAX_KEYS = 64
 """Ways to call a module that are told apart. What is called in more ways is always looked into."""
