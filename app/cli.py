@@ -20,6 +20,7 @@ from app.commands.failures import BAD_ARGUMENTS, FAILED, CommandFailure
 COMMANDS = {
     "tour": "drive the real window offscreen through the main job, and leave its pictures",
     "train": "train a project or a module of your code, and write its weights",
+    "sweep": "train a project or a module of your code with other settings, and compare",
     "runs": "list runs with their settings and last figures",
     "export": "write the weights of a project or of your code, or a project's Python",
     "inspect": "print what a file, a project or your code holds: tensors, modules, graph",
@@ -79,7 +80,7 @@ def _window_parser() -> argparse.ArgumentParser:
 
 
 def _command_parser() -> argparse.ArgumentParser:
-    from engine.project.limits import MAX_EPOCHS, MAX_PROCESSES, MAX_SEED
+    from engine.project.limits import MAX_EPOCHS, MAX_PROCESSES, MAX_SEED, MAX_TRIALS
 
     parser = argparse.ArgumentParser(prog="tensorlab")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -143,6 +144,47 @@ def _command_parser() -> argparse.ArgumentParser:
         help="go on from the last checkpoint of --run DIR, or of this model and set-up",
     )  # fmt: skip
     _add_json(train)
+
+    sweep = command(
+        "sweep", _sweep,
+        "Each trial is a run with values drawn by Optuna. Ctrl+C stops; the trials so far stay.",
+    )  # fmt: skip
+    _add_subject(sweep)
+    _add_data(sweep)
+    sweep.add_argument(
+        "--set", metavar="NAME=VALUES", action="append", required=True, dest="choices",
+        help="a setting to vary: learning_rate=1e-4..1e-1:log, batch_size=16,32,64,"
+        " optimizer=Adam,SGD, optimizer_params.momentum=0..0.99, blocks.dropout1.p=0..0.5; may be"
+        " given several times",
+    )  # fmt: skip
+    sweep.add_argument(
+        "--trials", metavar="N", type=_between(1, MAX_TRIALS), default=20,
+        help="how many runs (default: 20)",
+    )  # fmt: skip
+    sweep.add_argument(
+        "--metric", metavar="NAME[:min|:max]", default="validation loss",
+        help="figure of the last epoch by which trials are compared: validation_loss (default),"
+        " validation_accuracy, train_loss, or one that your step names",
+    )  # fmt: skip
+    sweep.add_argument(
+        "--sampler-seed", metavar="N", type=_between(0, MAX_SEED), default=0, dest="sampler_seed",
+        help="seed of the sampler: the same sweep with the same seed has the same trials"
+        " (default: 0)",
+    )  # fmt: skip
+    sweep.add_argument(
+        "--no-prune", dest="prune", action="store_false",
+        help="train each trial to its end, also one that is worse than the median",
+    )  # fmt: skip
+    sweep.add_argument(
+        "--runs", metavar="DIR", type=Path, dest="runs_folder",
+        help="folder for the runs (default: NAME.runs beside the project)",
+    )  # fmt: skip
+    sweep.add_argument(
+        "--epochs", metavar="N", type=_between(1, MAX_EPOCHS),
+        help="passes over the data (default: project's)",
+    )  # fmt: skip
+    sweep.add_argument("--device", help="cpu, cuda:0, mps, ... (default: project's)")
+    _add_json(sweep)
 
     runs = command("runs", _runs)
     runs.add_argument(
@@ -326,6 +368,23 @@ def _train(options: argparse.Namespace) -> None:
         follow(target, chosen)
     else:
         train(target, chosen, options.json)
+
+
+def _sweep(options: argparse.Namespace) -> None:
+    from app.commands.sweep import SweepOptions, sweep
+    from app.commands.target import target_of
+
+    chosen = SweepOptions(
+        tuple(options.choices),
+        options.trials,
+        options.sampler_seed,
+        options.metric,
+        options.prune,
+        options.runs_folder,
+        options.epochs,
+        options.device,
+    )
+    sweep(target_of(options.subject, options.data, options.validation), chosen, options.json)
 
 
 def _runs(options: argparse.Namespace) -> None:

@@ -66,6 +66,16 @@ def require_folder_of(path: Path, option: str = "--out") -> None:
         raise CommandFailure(f"{option} {path}: {error.strerror}.", BAD_ARGUMENTS) from None
 
 
+def require_data(target: Target) -> None:
+    """Check that there is something to train on."""
+    if target.is_code and not target.objective.data:
+        raise CommandFailure(
+            f"{target.text}: which data? Add --data FILE.py:NAME, or --data NAME for one of the"
+            " same file.",
+            BAD_ARGUMENTS,
+        )
+
+
 @dataclass(frozen=True)
 class TrainOptions:
     """Options of the command line that replace the project's; None keeps the project's."""
@@ -99,12 +109,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
     write the weights. Ctrl+C, SIGTERM and SIGHUP stop at the next step, and the weights so far are
     written. Raises CommandFailure."""
     path, project = target.path, target.project
-    if target.is_code and not target.objective.data:
-        raise CommandFailure(
-            f"{target.text}: which data? Add --data FILE.py:NAME, or --data NAME for one of the"
-            " same file.",
-            BAD_ARGUMENTS,
-        )
+    require_data(target)
     weights_format = format_of(options.out, ("pt", "safetensors")) if options.out else None
     if options.out is not None:
         require_folder_of(options.out)

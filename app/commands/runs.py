@@ -60,7 +60,7 @@ def list_runs(place: Path, json_out: str | None, events: Path | None = None) -> 
     rows = rows_in(folder)
     written = {} if events is None else {"event_files": write_event_files(rows, events)}
     if json_out is not None:
-        write_report({"runs": [_report(row) for row in rows], **written}, json_out)
+        write_report({"runs": [run_report(row) for row in rows], **written}, json_out)
     elif not rows:
         print(f"{folder}: there are no runs.")
     else:
@@ -70,7 +70,8 @@ def list_runs(place: Path, json_out: str | None, events: Path | None = None) -> 
             print(f"wrote {folder}")
 
 
-def _report(row: RunRow) -> dict:
+def run_report(row: RunRow) -> dict:
+    """A run with its settings, for JSON."""
     fields = msgspec.to_builtins(row)
     if row.epoch is not None:
         fields["epoch"] = _plain(msgspec.to_builtins(row.epoch))
@@ -99,7 +100,8 @@ def _words(row: RunRow) -> str:
     name = Path(row.folder).name
     if row.state == "damaged":
         return f"{name}  damaged: {row.problem}"
-    parts = [f"{datetime.fromtimestamp(row.began_s):%Y-%m-%d %H:%M}", row.title, row.state]
+    parts = [f"trial {row.trial.number} ({row.trial.values})"] if row.trial else []
+    parts += [f"{datetime.fromtimestamp(row.began_s):%Y-%m-%d %H:%M}", row.title, row.state]
     parts.append(f"step {row.step:,}")
     if row.loss is not None and math.isfinite(row.loss):
         parts.append(f"loss {row.loss:.4g}")

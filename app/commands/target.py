@@ -89,6 +89,14 @@ def load_project(path: Path) -> Project:
         raise CommandFailure(f"{path}: {problem}") from None
 
 
+def runs_beside(target: Target) -> str:
+    """The folder for runs beside the project, as in the window; "" is the data folder: for code,
+    and where nothing can be written beside the project."""
+    if target.is_code or not os.access(target.path.absolute().parent, os.W_OK):
+        return ""
+    return files.runs_folder(target.path)
+
+
 def run_files(engine: Conversation, target: Target) -> None:
     """Run the Python files of the target. Raises CommandFailure."""
     for path in files_of(target.subject, target.objective):

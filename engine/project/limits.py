@@ -17,6 +17,7 @@ MAX_INT = 2**63 - 1
 MAX_POSITION = 1e7
 """The farthest coordinate of a block, in scene pixels. Beyond it Qt's integers overflow."""
 MIN_ZOOM, MAX_ZOOM = 0.01, 100.0
+MAX_TRIALS = 1000
 MAX_SEED = 2**32 - 1
 """The largest seed that torch, numpy and scikit-learn all take."""
 MAX_EPOCHS = 1_000_000

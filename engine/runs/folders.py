@@ -37,6 +37,10 @@ def new_id() -> str:
     return f"{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
+TRIAL = "-trial-"
+"""Between the id of a sweep and the number of a trial, in the name of the trial's folder."""
+
+
 def make(folder: Path) -> None:
     """Make the folder of a run, which only this user can look into. In the data folder, the oldest
     runs go. Raises OSError."""
@@ -48,8 +52,21 @@ def make(folder: Path) -> None:
     private_folder(folder)
     private_folder(folder / CHECKPOINTS)
     if is_kept_here:
-        for old in runs_in(folder.parent)[KEPT_RUNS:]:
+        for old in _surplus(folder.parent):
             shutil.rmtree(old, ignore_errors=True)  # another engine may be removing it too
+
+
+def _surplus(runs: Path) -> list[Path]:
+    """The oldest runs of a folder, beyond KEPT_RUNS; the trials of a sweep count as one."""
+    names: dict[str, None] = {}
+    found = []
+    for folder in runs_in(runs):
+        name = folder.name.partition(TRIAL)[0]
+        if name not in names and len(names) >= KEPT_RUNS:
+            found.append(folder)
+        else:
+            names[name] = None
+    return found
 
 
 def is_run(folder: Path) -> bool:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ..project import files, limits
 from ..project.atomic import read_regular, write_atomically
-from ..project.document import Project
+from ..project.document import ParamValue, Project
 
 FORMAT = "tensorlab-run"
 VERSION = 1
@@ -67,6 +67,19 @@ class Origin(Struct, frozen=True):
     step: int
 
 
+class Trial(Struct, frozen=True):
+    """Which trial of a sweep a run is (`number` from 1), the values that were drawn for it, and its
+    `figure` after the last epoch; the best has the lowest, or with `maximise` the highest."""
+
+    sweep: str
+    number: int
+    values: dict[str, ParamValue] = {}
+    figure: str = "validation loss"
+    maximise: bool = False
+    value: float | None = None
+    is_pruned: bool = False
+
+
 class RunRecord(Struct, frozen=True, kw_only=True):
     """`project` has the subject, the settings and the objective as they are at the last checkpoint.
     Times are seconds since 1970; `ended_s` is 0 while the run goes on. `error` says why it failed.
@@ -82,6 +95,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     note: str = ""
     origin: Origin | None = None
     versions: dict[str, str] = {}
+    trial: Trial | None = None
 
 
 @cache

@@ -7,17 +7,18 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ..project.subject import title
-from ..protocol import KeptState, RunRow
+from ..project.sweep import in_words
+from ..protocol import KeptState, RunRow, TrialRow
 from .folders import METRICS, checkpoints_of, is_run, runs_in
 from .heartbeat import ALIVE, SILENT_S, silent_s
 from .reading import last_figures
-from .record import RunProblem, RunRecord, load
+from .record import RunProblem, RunRecord, RunState, Trial, load
 
 
 def rows_in(runs: Path) -> list[RunRow]:
     """The runs of a folder, the newest first; the one whose folder it is."""
     folders = [runs] if is_run(runs) else runs_in(runs)
-    return sorted(map(row_of, folders), key=lambda r: -r.began_s)
+    return _with_best(sorted(map(row_of, folders), key=lambda r: -r.began_s))
 
 
 def row_of(folder: Path) -> RunRow:
@@ -44,6 +45,8 @@ def row_of(folder: Path) -> RunRow:
         error=record.error,
         origin=f"step {origin.step:,} of {origin.run}" if origin else "",
     )
+    if record.trial is not None:
+        row = replace(row, trial=_trial(record.trial, record.state))
     if not (folder / METRICS).exists():  # its first figures are not written yet
         return row
     try:
@@ -80,3 +83,35 @@ def _changed_s(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
+
+
+def _trial(trial: Trial, state: RunState) -> TrialRow:
+    has_value = state == "finished" or trial.is_pruned
+    return TrialRow(
+        sweep=trial.sweep,
+        number=trial.number,
+        values=in_words(trial.values),
+        figure=trial.figure,
+        value=trial.value if has_value else None,
+        state="pruned" if trial.is_pruned else "",
+        maximise=trial.maximise,
+    )
+
+
+def _with_best(rows: list[RunRow]) -> list[RunRow]:
+    """The best trial of each sweep is marked: the first one of equal ones."""
+    best: dict[str, tuple[float, int]] = {}
+    for row in rows:
+        trial = row.trial
+        if trial is None or trial.value is None or trial.state == "pruned":
+            continue
+        rank = (-trial.value if trial.maximise else trial.value), trial.number
+        best[trial.sweep] = min(rank, best.get(trial.sweep, rank))
+    return [_marked(row, best) for row in rows]
+
+
+def _marked(row: RunRow, best: dict[str, tuple[float, int]]) -> RunRow:
+    trial = row.trial
+    if trial is None or best.get(trial.sweep, (0, 0))[1] != trial.number:
+        return row
+    return replace(row, trial=replace(trial, state="best"))

@@ -20,7 +20,17 @@ from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns
 from . import folders, metrics
 from .heartbeat import SILENT_S, Heartbeat, silent_s
-from .record import Origin, RunProblem, RunRecord, RunState, Writer, load, save, versions
+from .record import (
+    Origin,
+    RunProblem,
+    RunRecord,
+    RunState,
+    Trial,
+    Writer,
+    load,
+    save,
+    versions,
+)
 
 INTERVAL_S = 0.3
 MAX_WAITING = 1000
@@ -119,6 +129,13 @@ class RunWriter:
         if self.begun and project.training != setup:
             with self._refusal_told():
                 self._record(project=replace(project, training=setup))
+
+    def tag(self, trial: Trial) -> None:
+        """The run is a trial of a sweep; also after its end. Raises LabError."""
+        self.record = replace(self.record, trial=trial)
+        if self.begun:
+            with self._refusal_told():
+                self._record()
 
     def end(self, state: RunState, error: str = "") -> None:
         """Write what waits, and how the run has ended. Raises LabError."""

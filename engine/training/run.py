@@ -19,6 +19,7 @@ from ..protocol import (
     TrainingMemory,
     TrainingSnapshot,
     TrainingState,
+    TrialProgress,
 )
 from ..runs.writer import RunWriter
 from .between_steps import kept_between_steps, weight_versions
@@ -60,6 +61,8 @@ class TrainingRun:
         self.loop = loop
         self.failure: ErrorReport | None = None
         self.warning: ErrorReport | None = None
+        self.trial: TrialProgress | None = None
+        """Which trial of a sweep it is."""
         self.diverged_at = 0
         try:
             writer = writer or writer_in_data_folder(loop.setup, resume)
@@ -325,6 +328,7 @@ class TrainingRun:
             is_in_step=loop.is_in_step,
             hold=self.hold,
             can_find_divergence=self.can_find_divergence,
+            trial=self.trial,
         )
 
     def _step_numbers(self, state: TrainingState) -> StepNumbers | None:

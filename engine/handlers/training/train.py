@@ -158,12 +158,12 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     advises = is_code and lab.ranks is None and not _repeats(command)
     first = FirstSteps(subject.module, tell) if advises else None
     with output_of(lab).redirected() if is_code else nullcontext():
-        state = yield from _driven(lab, run, is_code, first)
+        state = yield from driven(lab, run, is_code, first)
         if run.failure is not None and run.loop.setup.hold.not_finite and run.can_find_divergence:
             run.snapshot("failed")  # its folder tells its end; the window hears of the next run
             run.files.writer.close()
             run = lab.run = where_it_diverged(run)
-            state = yield from _driven(lab, run, is_code, None)
+            state = yield from driven(lab, run, is_code, None)
     if first is not None:
         first.end()
     yield run.snapshot(state)
@@ -173,7 +173,7 @@ def _repeats(command: TrainCommand) -> bool:
     return command.to_step is not None or command.find_divergence
 
 
-def _driven(
+def driven(
     lab: Lab, run: TrainingRun, is_code: bool, first: FirstSteps | None
 ) -> Generator[Snapshot | None, None, TrainingState]:
     """Run to the end, or until it is stopped; returns which of them."""

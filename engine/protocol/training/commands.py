@@ -6,6 +6,7 @@ from typing import Literal
 
 from ...project.document import Model, TrainingSetup
 from ...project.subject import CanvasSubject, Objective, Subject
+from ...project.sweep import Sweep
 from ..commands import Command
 
 
@@ -44,6 +45,15 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     find_divergence: bool = False
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
+
+
+class SweepCommand(TrainCommand, frozen=True, kw_only=True):
+    """Train the subject once for each trial of a sweep, from fresh weights, each in a run of its
+    own -> the TrainingSnapshots of these runs, one after the other. Afterwards the model has the
+    weights again that it had before."""
+
+    handler = "training.sweep:sweep"
+    sweep: Sweep
 
 
 class StepTrainingCommand(Command, frozen=True, kw_only=True):

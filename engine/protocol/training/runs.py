@@ -16,6 +16,20 @@ KeptState = Literal[
 ]
 
 
+class TrialRow(Struct, frozen=True):
+    """Which trial of a sweep a run is: its `number` (from 1), the values that were drawn for it in
+    words, and its `figure` in the last epoch, which is good if it is low, or with `maximise` high;
+    `state` says whether it is the best so far, or has ended early since it was worse than most."""
+
+    sweep: str
+    number: int
+    values: str
+    figure: str
+    value: float | None = None
+    state: Literal["", "best", "pruned"] = ""
+    maximise: bool = False
+
+
 class RunRow(Struct, frozen=True, kw_only=True):
     """One run of a list.
 
@@ -46,6 +60,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     elsewhere: str = ""
     told_s: float = 0.0
     sign_s: float = 0.0
+    trial: TrialRow | None = None
     problem: str = ""
 
 

@@ -141,6 +141,22 @@ class RunSnapshot(Snapshot, frozen=True, kw_only=True):
     marks: tuple[RunMark, ...] = ()
 
 
+class TrialProgress(Struct, frozen=True):
+    """A run is trial `number` (from 1) of a sweep of `trials`, with these values in words. `best`
+    is the number of the best trial so far, 0 without one, with its `value` of `figure`.
+    `is_pruned`: it has ended early, worse than most. `has_ended`: no trial follows, and the model
+    has its weights of before the sweep again."""
+
+    number: int
+    trials: int
+    values: str
+    figure: str
+    best: int = 0
+    value: float = nan
+    is_pruned: bool = False
+    has_ended: bool = False
+
+
 class BestSoFar(Struct, frozen=True):
     """The epoch (1-based) with the best `value` of a `figure`; accuracies are 0 to 1."""
 
@@ -162,7 +178,7 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     A paused run that is in the middle of a step, or has run its last one by hand, has the numbers
     of that `step_numbers`; `is_in_step` says whether some of its phases are still to come. `hold`
     says why it is held, if it is. `can_find_divergence`: the run failed since a number was not
-    finite, and can be repeated up to there.
+    finite, and can be repeated up to there. `trial`: it is one of a sweep.
     """
 
     folder: str = ""
@@ -177,6 +193,7 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     is_in_step: bool = False
     hold: Hold | None = None
     can_find_divergence: bool = False
+    trial: TrialProgress | None = None
 
 
 class LoopSnapshot(RunSnapshot, frozen=True, kw_only=True):
