@@ -266,6 +266,7 @@ class Workspaces(QObject):
         from app.presenters.train.checks import ChecksPresenter
         from app.presenters.train.data import DataPresenter
         from app.presenters.train.elements import ElementPresenter
+        from app.presenters.train.execution import ExecutionPresenter
         from app.presenters.train.holding import HoldingPresenter
         from app.presenters.train.landscape import LandscapePresenter
         from app.presenters.train.objective import ObjectivePresenter
@@ -283,6 +284,7 @@ class Workspaces(QObject):
         ObjectivePresenter(self._bench, view.form, self)
         DataPresenter(self._bench, view.form.data, self)
         RatesPresenter(self._bench, view.form.rates, self)
+        ExecutionPresenter(self._bench, view.form.execution, self)
         HoldingPresenter(self._bench, view, presenter)
         ChecksPresenter(self._bench, view, presenter)
         self.parameters = ParametersPresenter(self._bench, view, self)

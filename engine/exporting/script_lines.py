@@ -14,11 +14,14 @@ from ..project.document import ParamValue, TrainingSetup
 from ..project.steps.order import Phase, split_order
 from ..training.components.losses import loss_source, target_source
 from ..training.components.schedulers import scheduler_arguments
+from ..training.execution.compiling import OPTIONS
+from ..training.execution.recomputing import outermost, recomputed
 from ..training.optimization.groups import Groups
 
 
-def data_functions(dataset: Dataset, seed: int) -> str:
-    """The functions that make the batches of an epoch: those that a run has."""
+def functions_of(dataset: Dataset, setup: TrainingSetup) -> str:
+    """The functions that make the batches of an epoch, and compute activations again: those that a
+    run has."""
     used: list[Callable] = [t.func for t in dataset.drawn]
     if dataset.loading.balanced:
         used.append(balanced_order)
@@ -30,17 +33,46 @@ def data_functions(dataset: Dataset, seed: int) -> str:
         lines = [
             "def transformed(batches, epoch):",
             "    for number, (x, y) in enumerate(batches):",
-            f"        generator = generator_of({seed}, epoch, number)",
+            f"        generator = generator_of({setup.seed}, epoch, number)",
         ]
         for transform in dataset.drawn:
             drawn = call(transform.func.__name__, "x, generator", transform.keywords)
             lines.append(f"        x = {drawn}")
         made.append("\n".join([*lines, "        yield x, y\n"]))
+    if setup.recomputed:
+        made.append(inspect.getsource(recomputed))
     return "\n\n".join(made)
 
 
 def call(name: str, first: str, params: Mapping[str, ParamValue]) -> str:
     return f"{name}({', '.join([first, *(f'{n}={v!r}' for n, v in params.items())])})"
+
+
+RECOMPUTING_IMPORTS = """\
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any
+"""
+
+
+def execution_lines(setup: TrainingSetup) -> str:
+    """How torch runs the model, before it trains."""
+    lines = []
+    if setup.deterministic:
+        lines += [
+            "torch.use_deterministic_algorithms(True)",
+            "torch.backends.cudnn.benchmark = False",
+        ]
+    if setup.recomputed:
+        lines += [
+            f"for path in {outermost(setup.recomputed)!r}:  # only their inputs are kept",
+            "    module = model.get_submodule(path)",
+            "    module.forward = recomputed(module)",
+        ]
+    if setup.compile:
+        lines.append(f"model.compile(options={OPTIONS!r})")
+    return "".join(f"    {line}\n" for line in lines)
 
 
 def scheduler_call(setup: TrainingSetup, steps: int) -> str:

@@ -16,10 +16,12 @@ from ..project.document import ParamValue, TrainingSetup
 from ..training.steps.training_step import check_order
 from .code_export import proved
 from .script_lines import (
+    RECOMPUTING_IMPORTS,
     after_epoch,
     averaging_parts,
     call,
-    data_functions,
+    execution_lines,
+    functions_of,
     groups_of,
     lbfgs_lines,
     loss_lines,
@@ -38,7 +40,7 @@ weights are the same, bit for bit: python {name} --out weights.pt
 """
 
 import argparse
-from itertools import islice
+{imports}from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +65,7 @@ def train(model, data):
     model.to(device)
     parameters = [p for p in model.parameters() if p.requires_grad]
 {groups}    optimizer = torch.optim.{optimizer}
-{made}{averaged}{reference}    torch.manual_seed({seed})
+{made}{averaged}{reference}{execution}    torch.manual_seed({seed})
     for epoch in range({epochs}):
         model.train()
         order = {order}
@@ -113,9 +115,10 @@ def script_of(
     scaled = setup.precision == "float16"
     mixed = setup.precision != "float32"
     head, _, _ = code.partition("\nif __name__")
-    head = head[head.index("import torch") :].replace(
-        "from torch import nn", "from torch import Tensor, nn", 1
-    )
+    imports = "from torch import Tensor, nn"
+    if setup.recomputed:
+        imports += "\nfrom torch.utils.checkpoint import checkpoint"
+    head = head[head.index("import torch") :].replace("from torch import nn", imports, 1)
     made = ["    scaler = torch.amp.GradScaler(device.type)\n"] if scaled else []
     if setup.schedule.kind:
         if setup.schedule.kind == "lr_scheduler.LambdaLR":
@@ -134,7 +137,8 @@ def script_of(
     batches = f"transformed({batches}, epoch)" if dataset.drawn else batches
     groups = groups_of(setup, module)
     loop = _LOOP.format(
-        functions=data_functions(dataset, setup.seed),
+        functions=functions_of(dataset, setup),
+        execution=execution_lines(setup),
         order=order,
         batches=batches,
         seed=setup.seed,
@@ -155,7 +159,12 @@ def script_of(
         after_epoch=after_epoch(setup) + stopping_lines(setup, dataset),
         threads=torch.get_num_threads(),
     )
-    return _HEAD.format(beside=_beside(path).name, name=path.name) + head.rstrip() + "\n\n" + loop
+    return _head(setup, path) + head.rstrip() + "\n\n" + loop
+
+
+def _head(setup: TrainingSetup, path: Path) -> str:
+    imports = RECOMPUTING_IMPORTS if setup.recomputed else ""
+    return _HEAD.format(beside=_beside(path).name, name=path.name, imports=imports)
 
 
 def save_script(

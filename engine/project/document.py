@@ -196,6 +196,10 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     `order` has the phases of a step in the order in which they run, `hold` what holds a run.
     With `decay` "weights", biases and the parameters of norms have no weight decay.
     Several `processes` of a machine, the ranks, each take their rows of every batch.
+
+    `deterministic`: torch uses deterministic algorithms only. `compile`: torch.compile makes code
+    of the model. `recomputed` are paths of modules that keep only their inputs for the backward
+    pass (activation checkpointing).
     """
 
     data: DataSetup = DataSetup()
@@ -219,6 +223,9 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     stopping: Stopping = Stopping()
     averaging: Averaging = Averaging()
     processes: int = 1
+    deterministic: bool = False
+    compile: bool = False
+    recomputed: tuple[str, ...] = ()
 
 
 ADJUSTABLE = ("optimizer_params", "groups", "decay", "clip_norm", "clip_value", "stopping")

@@ -162,6 +162,11 @@ def _check_training(setup: TrainingSetup) -> None:
     _check_between(averaging.anneal_epochs, 1, most, f"{at}.averaging.anneal_epochs")
     _check_between(setup.stopping.patience, 0, limits.MAX_PATIENCE, f"{at}.stopping.patience")
     _check_between(setup.stopping.min_delta, 0, limits.MAX_CLIP, f"{at}.stopping.min_delta")
+    if len(setup.recomputed) > limits.MAX_RECOMPUTED:
+        message = f"At most {limits.MAX_RECOMPUTED:,} modules can be computed again."
+        raise FileProblem(message, f"{at}.recomputed")
+    for i, path in enumerate(setup.recomputed):
+        _check_text(path, f"{at}.recomputed[{i}]")
     if problem := order_problem(setup.order):
         raise FileProblem(problem, f"{at}.order")
     for field in HOLD_LIMITS:

@@ -25,6 +25,7 @@ from .trace_snapshots import *  # noqa: F403
 from .training.checks import *  # noqa: F403
 from .training.commands import *  # noqa: F403
 from .training.elements import *  # noqa: F403
+from .training.execution import *  # noqa: F403
 from .training.landscape import *  # noqa: F403
 from .training.predictions import *  # noqa: F403
 from .training.ranks import *  # noqa: F403

@@ -16,7 +16,7 @@ def kept_between_steps(loop: TrainingLoop) -> Iterator[None]:
     """Random numbers that are drawn in this context, and gradients that change, do not change the
     run."""
     gradients = _gradients_in_use(loop)
-    with loop.random.suspended(), loop.objective.metrics.aside():
+    with loop.random.suspended(), loop.determinism.suspended(), loop.objective.metrics.aside():
         yield
     for parameter, gradient in gradients:
         parameter.grad = gradient

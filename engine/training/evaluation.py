@@ -44,7 +44,7 @@ class Evaluation:
         while True:
             if self.model.training:
                 self.model.eval()
-            with random, torch.no_grad(), self.optimization.autocast, self.judged():
+            with random, torch.no_grad(), self.optimization.forward, self.judged():
                 batch = next(batches, None)
                 if batch is None:
                     return totals
@@ -59,7 +59,7 @@ class Evaluation:
             batches = self.objective.batches(epoch, 0)
         with averaged.norms_reset():
             while True:
-                with random, torch.no_grad(), self.optimization.autocast, averaged.in_use():
+                with random, torch.no_grad(), self.optimization.forward, averaged.in_use():
                     if (batch := next(batches, None)) is None:
                         return
                     self.model.train()

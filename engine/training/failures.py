@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 import torch
 
-from ..errors import error_report
+from ..errors import LabError, error_report
 from ..project.document import TrainingSetup
 from ..protocol import ErrorReport
 from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
+from .execution.compiling import compile_problem
+from .execution.determinism import refused_operation
 from .figures.metrics import Diverged
 
 HIGH_LEARNING_RATE = 0.1
@@ -18,8 +20,19 @@ HIGH_LEARNING_RATE = 0.1
 
 def explain(error: Exception, setup: TrainingSetup, learning_rate: float) -> ErrorReport:
     """Return the exception as plain data, with a hint where the cause is known."""
-    report = error_report(error, is_user_file)
+    report = error_report(_in_words(error), is_user_file)
     return msgspec.structs.replace(report, hint=report.hint or _hint(error, setup, learning_rate))
+
+
+def _in_words(error: Exception) -> Exception:
+    if name := refused_operation(error):
+        told = LabError(
+            f"{name} has no deterministic implementation on this device.",
+            hint="Use another operation, or turn deterministic off under More.",
+        )
+        return told.with_traceback(error.__traceback__)
+    told = compile_problem(error)
+    return error if told is None else told.with_traceback(error.__traceback__)
 
 
 def _hint(error: Exception, setup: TrainingSetup, learning_rate: float) -> str:

@@ -23,6 +23,7 @@ from .checkpoints.checkpoint_match import check_change, check_match
 from .components.devices import find_device
 from .distributed.ranks import Ranks
 from .evaluation import Evaluation
+from .execution.determinism import Determinism
 from .figures.marks import Marks
 from .figures.memory import cuda_bytes, rss_bytes
 from .figures.metrics import Measured, Metrics
@@ -85,6 +86,7 @@ class TrainingLoop:
         self.watch, self.subject = watch, subject or CanvasSubject()
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
         limits = setup.hold if ranks is None else HoldWhen()  # the others would wait
+        self.determinism = Determinism(setup.deterministic, self.device)
         self.holding = Holding(limits, model, self.random)
         self.metrics = Metrics()
         self.marks = Marks()
@@ -178,7 +180,7 @@ class TrainingLoop:
 
         Raises Diverged if the loss is NaN or infinite, and any error of the model's.
         """
-        with self.random:
+        with self.random, self.determinism:
             while not self.is_over:
                 batches = self._batches()
                 while of_step := list(islice(batches, self.setup.accumulate)):
@@ -225,6 +227,9 @@ class TrainingLoop:
         self.step += 1
         self.batch += len(batches)
         self._record(step.outcome, step.gradients if measured else [], rate, timing)
+        compiled = self._optimization.forward.compiled
+        if compiled is not None and self.step == 1:
+            self.marks.add(self.step, compiled.words())
 
     def _end_epoch(self) -> Iterator[None]:
         """Validate, then begin the next epoch."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QObject
 
 from app.presenters.train.live_reading import LiveReading
@@ -21,7 +23,7 @@ class ParametersPresenter(QObject):
         super().__init__(parent)
         self._bench, self._switch = bench, view.bar.parameters
         self._pane = pane = view.parameters
-        self._groups = view.form.groups
+        self._form = view.form
         self._parts: list[StructureSnapshot] = []
         self._reading = LiveReading(bench, pane, self._command, self._take, self)
         bench.selection.views[pane] = PARAMETERS
@@ -51,7 +53,7 @@ class ParametersPresenter(QObject):
         if isinstance(snapshot, ModelSnapshot) and self._bench.project.model.blocks:
             learning = {report.block for report in snapshot.blocks if report.parameters}
             blocks = self._bench.project.model.blocks
-            self._groups.offer_modules([each.name for each in blocks if each.id in learning])
+            self._offer([each.name for each in blocks if each.id in learning])
 
     def _command(self) -> ReadParametersCommand:
         project = self._bench.project
@@ -66,11 +68,16 @@ class ParametersPresenter(QObject):
             return False
         whole = join_structure(self._parts)
         self._pane.show_parameters(whole)
-        self._groups.offer_modules(
-            list(dict.fromkeys(_module_of(w) for w in whole.weights if w.kind == "parameter"))
-        )
+        self._offer([_module_of(w) for w in whole.weights if w.kind == "parameter"])
         self.show_chosen()
         return True
+
+    def _offer(self, modules: Sequence[str]) -> None:
+        """Offer the modules that have parameters, and those that they are in."""
+        own = list(dict.fromkeys(modules))
+        around = [path[:i] for path in own for i, letter in enumerate(path) if letter == "."]
+        self._form.groups.offer_modules(own)
+        self._form.execution.offer_modules(list(dict.fromkeys([*around, *own])))
 
 
 def _module_of(weight: WeightRow) -> str:

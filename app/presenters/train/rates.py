@@ -10,7 +10,16 @@ from engine.project.document import Project
 from engine.protocol import ErrorReport, PreviewRatesCommand
 from widgets.training.settings.rate_curve import RateCurve
 
-_ASKED = ("data", "batch_size", "epochs", "accumulate", "optimizer", "optimizer_params", "schedule")
+_ASKED = (
+    "data",
+    "batch_size",
+    "epochs",
+    "accumulate",
+    "optimizer",
+    "optimizer_params",
+    "schedule",
+    "averaging",
+)
 
 
 class RatesPresenter(QObject):
@@ -33,11 +42,12 @@ class RatesPresenter(QObject):
     def _ask(self) -> None:
         project = self._bench.project
         self._questions.drop()
-        if not project.training.schedule.kind:
+        training = project.training
+        if not training.schedule.kind and not training.averaging.swa_lr:
             return
         command = PreviewRatesCommand(
             model=project.model,
-            training=project.training,
+            training=training,
             subject=project.subject,
             objective=project.objective,
         )

@@ -14,6 +14,7 @@ from ..limits import (
     MAX_PATIENCE,
     MAX_PREFETCH,
     MAX_PROCESSES,
+    MAX_RECOMPUTED,
     MAX_SEED,
     MAX_SOURCE_CHARS,
     MAX_TRANSFORMS,
@@ -98,6 +99,10 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
     )
     if len({group.module for group in groups}) < len(groups):
         raise EditError("A module has its own options already: change them there.")
+    if len(set(setup.recomputed)) < len(setup.recomputed):
+        raise EditError("This module's activations are computed again already.")
+    if len(setup.recomputed) > MAX_RECOMPUTED:
+        raise EditError(f"At most {MAX_RECOMPUTED:,} modules can be computed again.")
     schedule = setup.schedule
     if schedule.kind:
         scheduler = one_of("scheduler", schedule.kind, catalogue.schedulers())

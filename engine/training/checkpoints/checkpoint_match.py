@@ -17,12 +17,18 @@ _OF_STEPS = {
     "precision": "precision",
     "averaging": "averaging of weights",
 }
+_OF_EXECUTION = {
+    "device": "device",
+    "deterministic": "deterministic mode",
+    "compile": "use of torch.compile",
+    "recomputed": "modules that are computed again",
+}
 _OF_OPTIMIZER = {"optimizer": "optimizer", "schedule": "schedule of the learning rate"}
 
 
 def check_change(then: TrainingSetup, now: TrainingSetup) -> None:
     """Raise LabError unless a run can go on with another set-up between two steps."""
-    for field, words in {**_OF_DATA, **_OF_STEPS, "device": "device"}.items():
+    for field, words in {**_OF_DATA, **_OF_STEPS, **_OF_EXECUTION}.items():
         if getattr(then, field) != getattr(now, field):
             raise LabError(
                 f"The {words} of a run cannot change between two of its steps.",

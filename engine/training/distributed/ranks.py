@@ -39,10 +39,13 @@ def check_setup(setup: TrainingSetup) -> None:
         reason = "LBFGS asks for the gradients several times a step"
     elif setup.order != PHASES:
         reason = "The phases of a step are in another order"
+    elif setup.compile:
+        reason = "torch.compile is on"
     if reason:
         raise LabError(
             f"{reason}: several processes cannot train so.",
-            hint="Train in one process, or choose the usual order and another optimizer.",
+            hint="Train in one process, or choose the usual order and another optimizer, without"
+            " compile.",
         )
 
 

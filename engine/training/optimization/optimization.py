@@ -14,6 +14,7 @@ from ...errors import LabError
 from ...project.document import ADJUSTABLE, TrainingSetup, replace
 from ..checkpoints.checkpoint_fields import Checkpoint, FieldProblem
 from ..components.optimizers import make_grouped
+from ..execution.forward import Forward
 from .autocast import Autocast
 from .groups import Groups
 from .optimizer_state import check_optimizer_state
@@ -21,7 +22,8 @@ from .rates import Rates
 
 
 class Optimization:
-    """Optimizer, `rates` and `autocast` of a set-up over the parameters of a model that learn.
+    """Optimizer, `rates` and `autocast` of a set-up over the parameters of a model that learn, and
+    `forward`, the context in which it is called.
 
     `steps` is the number of optimizer steps of the run, None if it is not known. Raises LabError if
     the set-up cannot be trained with.
@@ -40,6 +42,7 @@ class Optimization:
         self.optimizer = self._made(setup)
         self.rates = Rates(setup, self.optimizer, steps)
         self.autocast = Autocast(setup.precision, device, self.optimizer)
+        self.forward = Forward(setup, model, self.autocast)
 
     @property
     def learning_rate(self) -> float:

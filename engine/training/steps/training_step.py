@@ -83,7 +83,7 @@ class TrainingStep:
 
     def run_again(self, batch: Any) -> Outcome:
         """Forward and loss of a batch once more; it changes nothing of the step."""
-        with self.optimization.autocast:
+        with self.optimization.forward:
             return self._objective.outcome(batch)
 
     def phases(self) -> Iterator[None]:
@@ -109,11 +109,11 @@ class TrainingStep:
     def _forward(self) -> None:
         if self._ranks is not None:
             self._ranks.is_last = self._batch is self.batches[-1]
-        with self.optimization.autocast:
+        with self.optimization.forward:
             self._prediction = self._objective.predict(self._batch)
 
     def _loss(self) -> None:
-        with self.optimization.autocast:
+        with self.optimization.forward:
             outcome = self._objective.judged(self._batch, self._prediction)
         self._check(outcome.loss)
         self.outcomes.append(outcome)

@@ -202,7 +202,10 @@ def test_a_small_project_word_for_word():
       "anneal_epochs": 10,
       "anneal_strategy": "cos"
     },
-    "processes": 1
+    "processes": 1,
+    "deterministic": false,
+    "compile": false,
+    "recomputed": []
   },
   "cells": [],
   "subject": {"type": "canvas"},

@@ -104,6 +104,7 @@ class SetupForm(QScrollArea):
 
         self._step_form = StepForm()
         self.groups, self.rates = self._step_form.groups, self._step_form.rates
+        self.execution = self._step_form.execution
         self._layout.addWidget(self._step_form)
         self._watch_form = WatchForm()
         self._layout.addWidget(self._watch_form)

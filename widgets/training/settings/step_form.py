@@ -23,6 +23,7 @@ from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.averaging_form import AveragingForm
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
+from widgets.training.settings.execution_form import ExecutionForm
 from widgets.training.settings.fold import fold
 from widgets.training.settings.group_form import GroupForm
 from widgets.training.settings.rate_curve import RateCurve
@@ -129,6 +130,10 @@ _STOPPING = (
         " data, that of training is taken.",
     ),
 )
+_SHOWN = (
+    *("schedule", "groups", "stopping", "averaging", "deterministic", "compile", "recomputed"),
+    *(param.name for param in _STEP),
+)
 _BY_STEPS = ("lr_scheduler.OneCycleLR", "lr_scheduler.CyclicLR")
 """Schedulers that are made for a step after each batch."""
 
@@ -165,14 +170,17 @@ class StepForm(QWidget):
         rate = (title, self._scheduler, self._schedule_form, self.rates)
         self._averaging = AveragingForm()
         self._averaging.setup_edited.connect(self.setup_edited)
-        stopping = (stop, self._stop_form, self._averaging)
+        self.execution = ExecutionForm()
+        self.execution.setup_edited.connect(self.setup_edited)
+        stopping = (stop, self._stop_form, self._averaging, self.execution)
         parts = (*rate, self._form, self.groups, *stopping)
         body = make.page(*parts, gap=GRID // 2)
         self._more = fold(
             "setup_more",
             "More: schedule, groups, stopping",
             "Schedule of the learning rate, accumulated gradients, clipping, mixed precision,"
-            " weight decay, modules with options of their own or frozen, early stopping.",
+            " weight decay, modules with options of their own or frozen, early stopping, averaged"
+            " weights, deterministic mode, torch.compile, activation checkpointing.",
             body,
             accessible="More settings of a step",
         )
@@ -192,15 +200,15 @@ class StepForm(QWidget):
         values = {**schedule.params, **{name: getattr(schedule, name) for name in _OF_SCHEDULE}}
         self._schedule_form.show_params(params, values, of=schedule.kind)
         self._schedule_form.setVisible(bool(params))
-        self.rates.setVisible(bool(params))
+        self.rates.setVisible(bool(params) or bool(setup.averaging.swa_lr))
         values = {param.name: getattr(setup, param.name) for param in _STEP}
         self._form.show_params(_STEP, values)
         self.groups.show_setup(setup)
         stopping = {param.name: getattr(setup.stopping, param.name) for param in _STOPPING}
         self._stop_form.show_params(_STOPPING, stopping)
         self._averaging.show_setup(setup)
-        shown = ("schedule", "groups", "stopping", "averaging", *(param.name for param in _STEP))
-        if any(getattr(setup, name) != getattr(_DEFAULT, name) for name in shown):
+        self.execution.show_setup(setup)
+        if any(getattr(setup, name) != getattr(_DEFAULT, name) for name in _SHOWN):
             self._more.setChecked(True)
 
     def _choose(self, key: str) -> None:

@@ -1,0 +1,154 @@
+"""The memory of one step: what forward keeps for backward, and the peak. It is measured, and
+predicted for modules whose activations would be computed again."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from ..objectives.batches import tensors_in
+
+
+class StepMemory(NamedTuple):
+    """Bytes of tensors that a step makes: those that live between forward and backward, and the
+    most that live at once in both, gradients among them."""
+
+    kept: int
+    peak: int
+
+
+class _Living(TorchDispatchMode):
+    """In this context the storages of tensors that torch makes are counted while they live."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self._seen: dict[int, weakref.ref[torch.UntypedStorage]] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        own = {part.untyped_storage()._cdata for part in _plain(args, kwargs)}
+        for tensor in _plain(made):
+            if tensor.untyped_storage()._cdata not in own:  # else a view, or written in place
+                self._count(tensor.untyped_storage())
+        return made
+
+    def has_seen(self, storage: torch.UntypedStorage) -> bool:
+        """Whether the storage was made in the context."""
+        return storage._cdata in self._seen
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._seen:
+            return
+
+        def end(_: object) -> None:
+            self._seen.pop(key, None)
+            self.now -= size
+
+        self._seen[key] = weakref.ref(storage, end)
+        self.now += size
+        self.peak = max(self.peak, self.now)
+
+
+def _plain(*values: Any) -> Iterator[Tensor]:
+    """The tensors that have one storage."""
+    for leaf in tree_leaves(values):
+        if isinstance(leaf, Tensor) and leaf.layout is torch.strided:
+            yield leaf
+
+
+def measured(run: Callable[[], Tensor]) -> StepMemory:
+    """That of `run`, which gives the loss, and of its backward."""
+    with _Living() as living:
+        loss = run()
+        kept = living.now
+        loss.backward()
+        return StepMemory(kept, living.peak)
+
+
+class _Saved:
+    """The storages that forward makes and saves for backward: `outside`, or `inside` one of the
+    modules; `inputs` are those that come into the modules. `calls` are
+    the modules as they run, with the bytes of `outside` and `inputs` by then."""
+
+    def __init__(self, living: _Living) -> None:
+        self._living = living
+        self.outside: dict[int, int] = {}
+        self.inputs: dict[int, int] = {}
+        self.inside: list[dict[int, int]] = []
+        self.calls: list[tuple[nn.Module, int]] = []
+        self._alive: list[Tensor] = []  # else another storage could get the same address
+        self._place = self.outside
+
+    def pack(self, tensor: Tensor) -> Tensor:
+        self._note(tensor, self._place)
+        return tensor
+
+    def _note(self, tensor: Tensor, place: dict[int, int]) -> None:
+        for plain in _plain(tensor):
+            storage = plain.untyped_storage()
+            if self._living.has_seen(storage):
+                place[storage._cdata] = storage.nbytes()
+                self._alive.append(plain.detach())
+
+    @contextmanager
+    def of(self, modules: Sequence[nn.Module]) -> Iterator[None]:
+        """In this context a forward pass is seen."""
+
+        def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
+            for tensor in tensors_in((args, kwargs)):
+                self._note(tensor, self.inputs)
+            self.calls.append((module, sum({**self.outside, **self.inputs}.values())))
+            self._place = {}
+            self.inside.append(self._place)
+
+        def leave(module: nn.Module, args: Any, result: Any) -> None:
+            self._place = self.outside
+
+        hooks = [m.register_forward_pre_hook(enter, with_kwargs=True) for m in modules]
+        hooks += [m.register_forward_hook(leave, always_call=True) for m in modules]
+        try:
+            with saved_tensors_hooks(self.pack, lambda tensor: tensor):
+                yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+def predicted(
+    run: Callable[[], Tensor], modules: Sequence[nn.Module], without: StepMemory, gradients: int
+) -> StepMemory:
+    """The memory of the step of `run` if these modules kept only their inputs. `without` is what is
+    measured as it is now, `gradients` the bytes of the gradients of all parameters.
+
+    The peak is either where backward begins, less what the modules do not keep; or where a module
+    has computed again what it needs: with what was kept before it, the gradients by then, and those
+    before and behind its largest tensor.
+    """
+    with _Living() as living:
+        saved = _Saved(living)
+        with saved.of(modules):
+            run()
+    stays = {**saved.outside, **saved.inputs}
+    gone = [sum(size for k, size in of.items() if k not in stays) for of in saved.inside]
+    all_saved = saved.outside.keys() | {key for of in saved.inside for key in of}
+    new = sum(size for key, size in saved.inputs.items() if key not in all_saved)
+    peaks = [without.peak - sum(gone) + new]
+    known: set[nn.Module] = set()
+    for (module, before), of, own in zip(saved.calls, saved.inside, gone, strict=True):
+        if module not in known:
+            known.add(module)
+            gradients -= sum(p.nbytes for p in module.parameters() if p.requires_grad)
+        peaks.append(before + own + 2 * max(of.values(), default=0) + gradients)
+    return StepMemory(without.kept - sum(gone) + new, max(peaks))
