@@ -28,7 +28,7 @@ def without_a_thread_of_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.hub.tqdm, "monitor_interval", 0, raising=False)
 
 
-def mlp() -> nn.Module:
+def mlp() -> nn.Sequential:
     torch.manual_seed(1)
     return nn.Sequential(nn.Linear(2, 16), nn.Dropout(0.3), nn.ReLU(), nn.Linear(16, 2))
 

@@ -41,7 +41,7 @@ class Unpooled(nn.Module):
 
     def forward(self, x):
         pooled, indices = nn.functional.max_pool1d(self.linear(x)[:, None], 2, return_indices=True)
-        return self.head(nn.functional.max_unpool1d(pooled, indices, 2)[:, 0])
+        return self.head(nn.functional.max_unpool1d(pooled, indices, [2])[:, 0])
 
 
 @pytest.mark.parametrize("is_on", [True, False])

@@ -67,13 +67,17 @@ def test_a_run_is_bit_for_bit_the_same_with_dropout_and_batch_norm(changes: dict
     for name, tensor in then.items():
         assert torch.equal(tensor, now[name]), name
     assert [row.loss for row in plain.metrics.history] == [r.loss for r in again.metrics.history]
-    assert "forward" not in again.model.body[0].__dict__
+    assert "forward" not in again.model.get_submodule("body.0").__dict__
 
 
 def test_a_chosen_module_runs_twice_a_step_and_the_others_once() -> None:
     model, calls = Net(), {"chosen": 0, "other": 0}
-    model.body[0][0].register_forward_hook(lambda *_: calls.update(chosen=calls["chosen"] + 1))
-    model.body[1][0].register_forward_hook(lambda *_: calls.update(other=calls["other"] + 1))
+    model.get_submodule("body.0.0").register_forward_hook(
+        lambda *_: calls.update(chosen=calls["chosen"] + 1)
+    )
+    model.get_submodule("body.1.0").register_forward_hook(
+        lambda *_: calls.update(other=calls["other"] + 1)
+    )
     with Recomputing(model, ("body.0",)):
         loss = model(torch.randn(8, 2)).sum()
     loss.backward()
