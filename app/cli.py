@@ -22,7 +22,7 @@ COMMANDS = {
     "train": "train a project or a module of your code, and write its weights",
     "sweep": "train a project or a module of your code with other settings, and compare",
     "runs": "list runs with their settings and last figures",
-    "export": "write the weights of a project or of your code, or a project's Python",
+    "export": "write a project or your code in a file format: weights, or a program",
     "inspect": "print what a file, a project or your code holds: tensors, modules, graph",
     "diff": "compare two files of tensors key by key",
     "exec": "run a Python file in the engine and report on its tensors",
@@ -81,6 +81,7 @@ def _window_parser() -> argparse.ArgumentParser:
 
 def _command_parser() -> argparse.ArgumentParser:
     from engine.project.limits import MAX_EPOCHS, MAX_PROCESSES, MAX_SEED, MAX_TRIALS
+    from engine.protocol.exporting.formats import CASTING, DTYPES, FORMATS, OPSETS
 
     parser = argparse.ArgumentParser(prog="tensorlab")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -198,7 +199,11 @@ def _command_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     _add_json(runs)
 
-    export = command("export", _export, "The file is loaded back and compared with its source.")
+    export = command(
+        "export", _export,
+        "A fresh process reads the file back and compares it with its source; exits with 1 if it"
+        " differs. A program of code (onnx, pt2, ...) is written from a run on --data.",
+    )  # fmt: skip
     _add_subject(export)
     export.add_argument(
         "--weights", metavar="FILE", type=Path,
@@ -206,9 +211,22 @@ def _command_parser() -> argparse.ArgumentParser:
              " the project, else its initial weights",
     )  # fmt: skip
     export.add_argument(
-        "--format", choices=("pt", "safetensors", "py"), help="default: the suffix of --out"
-    )
-    export.add_argument("--out", metavar="FILE", type=Path, required=True, help="file to write")
+        "--format", choices=tuple(FORMATS), metavar="FORMAT",
+        help=f"{', '.join(FORMATS)}; default: the suffix of --out",
+    )  # fmt: skip
+    export.add_argument(
+        "--out", metavar="PATH", type=Path, required=True,
+        help="file to write; for dcp and hf, a new folder",
+    )  # fmt: skip
+    export.add_argument(
+        "--dtype", choices=DTYPES, default="",
+        help=f"cast numbers with a fraction ({', '.join(CASTING)})",
+    )  # fmt: skip
+    export.add_argument(
+        "--opset", metavar="N", type=_between(OPSETS[0], OPSETS[-1]), default=0,
+        help=f"version of ONNX's operators, {OPSETS[0]} to {OPSETS[-1]} (default: torch's own)",
+    )  # fmt: skip
+    _add_data(export)
     _add_json(export)
 
     inspect = command(
@@ -394,11 +412,13 @@ def _runs(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from app.commands.projects import export
+    from app.commands.export import ExportOptions, export
     from app.commands.target import target_of
 
-    target = target_of(options.subject)
-    export(target, options.weights, options.format, options.out, options.json)
+    chosen = ExportOptions(
+        options.out, options.format, options.weights, options.dtype, options.opset
+    )
+    export(target_of(options.subject, options.data, options.validation), chosen, options.json)
 
 
 def _inspect(options: argparse.Namespace) -> None:

@@ -21,9 +21,10 @@ from unittest import mock
 
 POSSIBLE = sys.platform == "linux"  # elsewhere a process may die if it forks after loading torch
 
+_ROOT = Path(__file__).parents[1]
 _HANDLERS = [
-    f"engine.handlers.{path.stem}"
-    for path in Path(__file__).parents[1].glob("engine/handlers/[a-z]*.py")
+    ".".join(path.relative_to(_ROOT).with_suffix("").parts)
+    for path in _ROOT.glob("engine/handlers/**/[a-z]*.py")
 ]
 _LOADED = ["torch", "torch._dynamo", "engine.serve", *_HANDLERS]
 

@@ -1,69 +1,31 @@
-"""`tensorlab train` and `tensorlab export`: work on a project or on code without a window."""
+"""`tensorlab train`: work on a project or on code without a window."""
 
 from __future__ import annotations
 
-import math
-import os
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from app.commands.conversation import Conversation, EngineEnded, failure
+from app.commands.export import export_words, exported, format_of, require_folder_of, require_utf8
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.progress import Progress
-from app.commands.report import write_report
+from app.commands.report import number, write_report
 from app.commands.run_beginnings import BeginFrom, Beginning, begin
 from app.commands.target import Target, run_files, show_output
-from engine.project import files
-from engine.project.atomic import regular_target
 from engine.project.document import HoldWhen, TrainingSetup
 from engine.protocol import (
     EpochRow,
     ErrorSnapshot,
     ExportCommand,
-    ExportSnapshot,
     TrainCommand,
     TrainingSnapshot,
 )
-
-Format = Literal["pt", "safetensors", "py", "script"]
-
-
-def format_of(path: Path, allowed: tuple[Format, ...], option: str = "--out") -> Format:
-    """The format by the file's suffix. Raises CommandFailure if it is not one of `allowed`."""
-    for known in allowed:
-        if path.suffix == f".{known}":
-            return known
-    endings = " or ".join(f".{known}" for known in allowed)
-    raise CommandFailure(f"{option} {path}: the name must end in {endings}.", BAD_ARGUMENTS)
-
-
-def require_utf8(path: Path, option: str = "") -> None:
-    """Check that the name of a file can be sent to the engine."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        shown = os.fsencode(path).decode(errors="replace")
-        message = f"{option} {shown}: the name is not valid UTF-8. Rename it.".strip()
-        raise CommandFailure(message, BAD_ARGUMENTS) from None
-
-
-def require_folder_of(path: Path, option: str = "--out") -> None:
-    """Check that a result can be written there, before training for an hour."""
-    require_utf8(path, option)
-    if path.is_dir():
-        raise CommandFailure(f"{option} {path}: this is a folder.", BAD_ARGUMENTS)
-    if not path.absolute().parent.is_dir():
-        raise CommandFailure(f"{option} {path}: the folder does not exist.", BAD_ARGUMENTS)
-    try:
-        regular_target(path)
-    except OSError as error:
-        raise CommandFailure(f"{option} {path}: {error.strerror}.", BAD_ARGUMENTS) from None
+from engine.protocol.exporting.formats import Format
 
 
 def require_data(target: Target) -> None:
@@ -127,7 +89,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
             beginning = begin(engine, target, setup, options.begin_from, options.run)
             if options.script is not None:
                 script = _export_command(target, setup, "script", options.script)
-                _exported(engine, script, options.script)
+                exported(engine, script, options.script)
             command = TrainCommand(
                 model=project.model,
                 training=setup,
@@ -151,7 +113,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
             weights = None
             if options.out is not None and weights_format is not None:
                 command = _export_command(target, setup, weights_format, options.out)
-                weights = _exported(engine, command, options.out)
+                weights = exported(engine, command, options.out)
     except EngineEnded as end:
         progress.end()
         way_on = _way_on(end.checkpoint_step, options.run)
@@ -169,43 +131,6 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
         raise CommandFailure(f"{path}: stopped after {run.step:,}{of} steps.{way_on}")
 
 
-def export(
-    target: Target, weights: Path | None, format_: Format | None, out: Path, json_out: str | None
-) -> None:
-    """Write a subject's weights, or a project's Python. Raises CommandFailure.
-
-    Without `weights`, those beside the project are written; without these, the initial ones.
-    """
-    path, project = target.path, target.project
-    if weights is not None and not weights.is_file():
-        raise CommandFailure(f"--weights {weights}: there is no such file.", BAD_ARGUMENTS)
-    format_ = format_ or format_of(out, ("pt", "safetensors", "py"))
-    require_folder_of(out)
-    has_own = not target.is_code and format_ != "py" and files.weights_file(path).is_file()
-    if weights is None and has_own:
-        weights = files.weights_file(path)
-    if weights is not None:
-        require_utf8(weights, "--weights")
-    command = ExportCommand(
-        model=project.model,
-        training=project.training,
-        format=format_,
-        path=str(out.absolute()),
-        weights=str(weights.absolute()) if weights else "",
-        subject=target.subject,
-    )
-    try:
-        with Conversation("exporting") as engine:
-            run_files(engine, target)
-            report = _exported(engine, command, weights or path)
-    except EngineEnded as end:
-        raise CommandFailure(f"{path}: {end}") from None
-    if json_out is None:
-        print(_export_words(report))
-    else:
-        write_report(report, json_out)
-
-
 def _check_script(target: Target, options: TrainOptions, script: Path) -> None:
     format_of(script, ("py",), "--script")
     require_folder_of(script, "--script")
@@ -220,12 +145,14 @@ def _check_script(target: Target, options: TrainOptions, script: Path) -> None:
 def _export_command(
     target: Target, setup: TrainingSetup, format_: Format, path: Path
 ) -> ExportCommand:
+    """What training has given is compared in the engine that has it."""
     return ExportCommand(
         model=target.project.model,
         training=setup,
         format=format_,
         path=str(path.absolute()),
         subject=target.subject,
+        verify=False,
     )
 
 
@@ -246,24 +173,6 @@ def _require_device(device: str, known: list[str], options: TrainOptions, path: 
     raise CommandFailure(f"{path}: training.device: {message} Choose one with --device.")
 
 
-def _exported(engine: Conversation, command: ExportCommand, place: Path) -> dict:
-    for snapshot in engine.ask(command):
-        show_output(snapshot)
-        if isinstance(snapshot, ErrorSnapshot):
-            raise failure(place, snapshot)
-        if isinstance(snapshot, ExportSnapshot):
-            return {
-                "path": snapshot.path,
-                "format": snapshot.format,
-                "size_bytes": snapshot.size_bytes,
-                "sha256": snapshot.sha256,
-                "max_error": _number(snapshot.max_error),
-                "keys": list(snapshot.keys),
-                "renaming": snapshot.renaming or None,
-            }
-    raise CommandFailure(f"{place}: the export was stopped.")
-
-
 def _training_report(
     target: Target,
     setup: TrainingSetup,
@@ -281,13 +190,13 @@ def _training_report(
         "seed": setup.seed,
         "epochs": row.epoch if row else 0,
         "steps": run.step,
-        "train_loss": _number(row.train_loss) if row else None,
-        "train_accuracy": _number(row.train_accuracy) if row else None,
-        "val_loss": _number(row.validation_loss) if row else None,
-        "val_accuracy": _number(row.validation_accuracy) if row else None,
+        "train_loss": number(row.train_loss) if row else None,
+        "train_accuracy": number(row.train_accuracy) if row else None,
+        "val_loss": number(row.validation_loss) if row else None,
+        "val_accuracy": number(row.validation_accuracy) if row else None,
         "train_figures": _numbers(row.train_figures) if row else {},
         "val_figures": _numbers(row.validation_figures) if row else {},
-        "steps_per_second": _number(run.steps_per_second),
+        "steps_per_second": number(run.steps_per_second),
         "run": run.folder or None,
         "checkpoint": run.checkpoint or None,
         "weights": weights,
@@ -295,15 +204,7 @@ def _training_report(
 
 
 def _numbers(figures: Mapping[str, float]) -> dict[str, float | str | None]:
-    return {name: _number(value) for name, value in figures.items()}
-
-
-def _number(value: float) -> float | str | None:
-    """The value for JSON, which has no NaN and no infinities: NaN, which means "none", becomes
-    null."""
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else str(value)
+    return {name: number(value) for name, value in figures.items()}
 
 
 def _in_words(report: dict, beginning: Beginning) -> str:
@@ -314,13 +215,5 @@ def _in_words(report: dict, beginning: Beginning) -> str:
     if isinstance(report["val_accuracy"], float):
         words.append(f"validation accuracy {report['val_accuracy']:.2%}")
     if report["weights"]:
-        words.append(_export_words(report["weights"]))
+        words.append(export_words(report["weights"]))
     return "\n".join(words)
-
-
-def _export_words(report: dict) -> str:
-    return (
-        f"wrote {report['path']}: {report['size_bytes']:,} bytes, SHA-256 {report['sha256']}\n"
-        f"loaded back and compared: largest difference {report['max_error']}"
-        + (f"\n{report['renaming']}" if report["renaming"] else "")
-    )

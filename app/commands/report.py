@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 from app.commands.failures import CommandFailure
@@ -22,3 +23,11 @@ def write_report(report: dict, out: str | Path) -> None:
         write_atomically(Path(out), f"{text}\n".encode())
     except OSError as error:
         raise CommandFailure(f"--json {out}: {error.strerror}.") from None
+
+
+def number(value: float) -> float | str | None:
+    """The value for JSON, which has no NaN and no infinities: NaN, which means "none", becomes
+    null."""
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else str(value)

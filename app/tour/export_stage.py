@@ -38,7 +38,7 @@ class ExportStage(Stage):
         with self.hand.answering_file_dialog(str(path)):
             self.hand.choose(window.menuBar(), window.actions_table[f"file.export_{form}"])
         export = self.wait_for(ExportSnapshot, lambda s: True, path.name)
-        return export.max_error
+        return export.max_abs_error
 
     def _load_without_us(self) -> None:
         """Run `Model().load_state_dict(torch.load(...))` in a Python that cannot import this

@@ -55,7 +55,7 @@ class ExportPanel(Card):
         self._shown = snapshot
         self.title.setText(f"Exported {path.name}, loaded back and compared")
         exact = "0: bit for bit the same"
-        error = exact if snapshot.max_error == 0.0 else format_number(snapshot.max_error)
+        error = exact if snapshot.max_abs_error == 0.0 else format_number(snapshot.max_abs_error)
         few = ", ".join(snapshot.keys[:4])
         load = _LOAD.get(snapshot.format, "").format(name=path.name, stem=path.stem)
         self._texts = {

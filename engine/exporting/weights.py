@@ -8,12 +8,12 @@ import io
 import os
 import pickle
 import zipfile
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ from ..project.atomic import write_atomically
 from ..tensors.compare import max_difference, same_bits
 from ..tensors.plain import described, is_name, tensor_problem
 from ..tensors.readable import dtype_name
+from .state import own_state, tied, untied
 
 WeightsFormat = Literal["pt", "safetensors"]
 
@@ -45,22 +46,23 @@ class Written:
 
 
 def save_weights(module: nn.Module, path: str | os.PathLike[str], format: WeightsFormat) -> Written:
-    """Write `module.state_dict()` in one piece, load it back, and compare every bit. Its keys are
-    those without torch.compile.
+    """Write `module.state_dict()` as `save_state` does."""
+    return save_state(own_state(module), Path(path), format)
 
-    Tensors are written from the CPU, so that the file loads anywhere. Weights that share memory are
-    written once in .pt and once per key in .safetensors; both files have every key. `max_error` is
-    the largest absolute difference to the module's own state (0.0). Raises LabError if the file
+
+def save_state(state: dict[str, Tensor], path: Path, format: WeightsFormat) -> Written:
+    """Write a state in one piece, load it back, and compare every bit. A tensor under several names
+    is written once; .safetensors has the other names in its metadata, as `save_model` does.
+
+    `max_error` is the largest absolute difference to the state (0.0). Raises LabError if the file
     cannot be written, or what is read back differs.
     """
-    path = Path(path)
-    state = _own_state(module)
     if format == "pt":
         buffer = io.BytesIO()
         torch.save(state, buffer)
         data = buffer.getvalue()
     else:
-        data = safetensors.torch.save(_unshared(state), metadata={"format": "pt"})
+        data = safetensors.torch.save(untied(state), {**tied(state), "format": "pt"})
     written = write(path, data)
     loaded = _load_safetensors(path) if format == "safetensors" else _load_pt(path)
     different = [k for k in state if k not in loaded or not same_bits(state[k], loaded[k])]
@@ -171,42 +173,17 @@ def check_fits(state: Mapping[str, Tensor], module: nn.Module, source: str = "Th
         )
 
 
-def _own_state(module: nn.Module) -> dict[str, Tensor]:
-    """The state_dict under the names without torch.compile, with the versions of its modules."""
-    state = module.state_dict()
-    own = OrderedDict((own_path(key), _portable(tensor)) for key, tensor in state.items())
-    versions = getattr(state, "_metadata", {})
-    own._metadata = {own_path(key): told for key, told in versions.items()}  # pyright: ignore
-    return own
-
-
-def _portable(tensor: Tensor) -> Tensor:
-    """The tensor on the CPU, and copied if it is a view of a larger storage, which would be written
-    too."""
-    tensor = tensor.detach().cpu()
-    if tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size():
-        return tensor.clone()
-    return tensor
-
-
-def _unshared(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Contiguous tensors with storages of their own, as safetensors requires."""
-    seen: set[int] = set()
-    result = {}
-    for key, tensor in state.items():
-        tensor = tensor.contiguous()
-        storage = tensor.untyped_storage()._cdata
-        result[key] = tensor.clone() if storage in seen else tensor
-        seen.add(storage)
-    return result
-
-
 def _load_pt(path: Path) -> dict[str, Tensor]:
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _load_safetensors(path: Path) -> dict[str, Tensor]:
-    return safetensors.torch.load_file(path)
+    """With the names that were left out, since their tensors stand under others: the metadata has
+    them."""
+    state = safetensors.torch.load_file(path)
+    with safetensors.safe_open(path, "pt") as file:
+        others = file.metadata() or {}
+    return {**state, **{k: state[v] for k, v in others.items() if v in state and k not in state}}
 
 
 def _listed(keys: list[str]) -> str:

@@ -29,6 +29,7 @@ from ..project.subject import (
 )
 from ..protocol import (
     MAX_SNAPSHOT_BYTES,
+    ExportCommand,
     FileSnapshot,
     InitPreviewSnapshot,
     ModuleRow,
@@ -116,7 +117,7 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
     batch, calls, unrun = "", {}, ""
     if isinstance(subject, CanvasModel) or command.objective.data:
         try:
-            batches, generators, run = _run_of(lab, subject, command)
+            batches, generators, run = run_of(lab, subject, command)
             with running(lab, command.training, generators):
                 first = first_batch(batches())
                 batch = described(first)
@@ -142,8 +143,8 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
     yield from structure_in_parts(whole, module_rows(subject.module, calls), weights)
 
 
-def _run_of(
-    lab: Lab, subject: CanvasModel | CodeModel, command: ReadStructureCommand
+def run_of(
+    lab: Lab, subject: CanvasModel | CodeModel, command: ReadStructureCommand | ExportCommand
 ) -> tuple[Callable[[], Iterable[Any]], Sequence[torch.Generator], Callable[[Any], Callable]]:
     """Batches, the generators from which they draw, and what runs one. Where the program would
     write the step, the model runs by itself: to write a step is one run more of the user's code.

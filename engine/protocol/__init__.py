@@ -11,6 +11,7 @@ from .commands import *  # noqa: F403
 from .datasets.messages import *  # noqa: F403
 from .derivative_snapshots import *  # noqa: F403
 from .explanation_snapshots import *  # noqa: F403
+from .exporting.messages import *  # noqa: F403
 from .flow_snapshots import *  # noqa: F403
 from .holding import *  # noqa: F403
 from .memory_snapshots import *  # noqa: F403

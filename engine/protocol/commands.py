@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from ..project.document import Model, TrainingSetup
-from ..project.subject import CanvasSubject, Subject
+from ..project.subject import Subject
 
 ExampleTab = Literal["", "steps", "trace", "derivatives", "mistakes"]
 """A tab of the window whose examples have a namespace of their own; "" means the console."""
@@ -64,28 +64,12 @@ class InitialiseCommand(Command, frozen=True, kw_only=True):
 # -- results and code ----------------------------------------------------------------------------
 
 
-class ExportCommand(Command, frozen=True, kw_only=True):
-    """Write the subject's state_dict (or the canvas's Python) to `path`, load it back, and compare
-    -> ExportSnapshot. With `weights` (a path), that file's state_dict is written instead. "script"
-    is the training of the canvas's model as a script, with data and first weights beside it: the
-    live weights, or with `fresh` those initialised from the seed."""
-
-    handler = "exporting:export"
-    model: Model
-    training: TrainingSetup
-    format: Literal["pt", "safetensors", "py", "script"]
-    path: str
-    weights: str = ""
-    fresh: bool = False
-    subject: Subject = CanvasSubject()
-
-
 class LoadWeightsCommand(Command, frozen=True, kw_only=True):
     """Load a state_dict (.pt, .pth or .safetensors) into the subject -> FitSnapshot. Unless
     `agreed`, nothing is loaded if a tensor of the subject is missing or of another shape, or a
     prefix would be taken off the names; what does not fit is never loaded."""
 
-    handler = "exporting:load_into_subject"
+    handler = "exporting.weights:load_into_subject"
     model: Model
     training: TrainingSetup
     subject: Subject
@@ -97,7 +81,7 @@ class SaveWeightsCommand(Command, frozen=True, kw_only=True):
     """Write the live model's state_dict beside its project, as safetensors ->
     SavedWeightsSnapshot. `path` is in the bytes of the file system: it need not be UTF-8."""
 
-    handler = "exporting:save_project_weights"
+    handler = "exporting.weights:save_project_weights"
     model: Model
     training: TrainingSetup
     path: bytes
@@ -107,7 +91,7 @@ class OpenWeightsCommand(Command, frozen=True, kw_only=True):
     """Forget all weights, since another project was opened -> WeightsSnapshot. With `path`, the
     weights of that file take their place; without, the model is initialised when it is needed."""
 
-    handler = "exporting:open_project_weights"
+    handler = "exporting.weights:open_project_weights"
     model: Model
     training: TrainingSetup
     path: bytes = b""

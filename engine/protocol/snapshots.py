@@ -86,20 +86,6 @@ class WeightsSnapshot(Snapshot, frozen=True, kw_only=True):
 # -- results and code ----------------------------------------------------------------------------
 
 
-class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The file that was written. `max_error` is the largest absolute difference between the live
-    state_dict and the one loaded back (for Python: between the outputs of both models).
-    `renaming`: how the names in `ExportCommand.weights` were changed to fit, in words."""
-
-    path: str
-    format: str
-    size_bytes: int
-    sha256: str
-    max_error: float
-    keys: tuple[str, ...]
-    renaming: str = ""
-
-
 class KeyFit(Struct, frozen=True):
     """A tensor of a weights file or of a module, by its name there. Of one that is in both,
     `shape` is that of the file and `own_shape` that of the module."""

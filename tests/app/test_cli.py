@@ -208,7 +208,7 @@ def test_train_writes_weights_that_plain_torch_loads_and_export_converts_them(tm
     report = json.loads(captured.out)
     assert (report["state"], report["epochs"], report["seed"]) == ("finished", 3, 1)
     assert 0.5 < report["val_accuracy"] <= 1.0
-    assert report["weights"]["max_error"] == 0.0
+    assert report["weights"]["max_abs_error"] == 0.0
     assert len(captured.err.splitlines()) == 3
     state = torch.load(weights, weights_only=True)
     assert list(state) == report["weights"]["keys"]
@@ -221,7 +221,9 @@ def test_train_writes_weights_that_plain_torch_loads_and_export_converts_them(tm
 
     code = tmp_path / "model.py"
     assert run("export", MLP, "--format", "py", "--out", code, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["format"] == "py"
+    report = json.loads(capsys.readouterr().out)
+    assert (report["format"], report["verified"], report["max_abs_error"]) == ("py", True, 0.0)
+    assert report["batch_sizes"] == [1, 2, 4, 5] and report["seconds"] > 0
     namespace: dict = {"__name__": "model"}
     exec(code.read_text(), namespace)
     namespace["Model"]().load_state_dict(state)
@@ -363,6 +365,28 @@ def test_the_weights_beside_a_project_are_exported(tmp_path, capsys):
     assert all(torch.equal(written[key], learnt[key]) for key in learnt)
 
 
+def test_a_cast_is_exported_as_a_folder_with_the_error_of_its_rounding(tmp_path, capsys):
+    folder = tmp_path / "net"
+    arguments = ("export", MLP, "--format", "hf", "--out", folder, "--dtype", "bfloat16", "--json")
+    assert run(*arguments) == 0
+    report = json.loads(capsys.readouterr().out)
+    written = load_file(folder / "model.safetensors")
+    assert run("export", MLP, "--out", tmp_path / "whole.pt") == 0
+    state = torch.load(tmp_path / "whole.pt", weights_only=True)
+    apart = [(value.double() - written[key].double()).abs() for key, value in state.items()]
+    assert all(value.dtype == torch.bfloat16 for value in written.values())
+    assert report["max_abs_error"] == max(value.max().item() for value in apart) > 0
+    assert report["verified"] and report["sha256"] is None
+    assert set(report["files"]) == {"net/config.json", "net/model.safetensors"}
+    assert json.loads((folder / "config.json").read_text()) == {
+        "architectures": ["Model"], "torch_dtype": "bfloat16"
+    }  # fmt: skip
+    (folder / "notes.txt").write_text("mine")
+    assert run(*arguments) == 1
+    assert "has other files: notes.txt" in capsys.readouterr().err
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
 def test_names_that_are_no_utf_8_are_told(tmp_path, capsys):
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff")
     Path(f"{odd}.py").write_text("x = 1")
@@ -416,8 +440,10 @@ def test_a_hostile_project_is_told_in_one_line(old, new, field, tmp_path, capsys
         (("train", MLP, "--out", "nul\0.pt"), "no file can have this name"),
         (("train",), "SUBJECT"),
         (("export", MLP), "--out"),
-        (("export", MLP, "--out", "w.onnx"), "--out w.onnx"),
-        (("export", MLP, "--format", "onnx", "--out", "w"), "--format"),
+        (("export", MLP, "--out", "w.h5"), "--out w.h5: the name must end in .pt or"),
+        (("export", MLP, "--format", "h5", "--out", "w"), "--format"),
+        (("export", MLP, "--opset", "9", "--out", "w.onnx"), "--opset"),
+        (("export", MLP, "--dtype", "int8", "--out", "w.pt"), "--dtype"),
         (("export", MLP, "--weights", "no.pt", "--out", "w.pt"), "--weights no.pt"),
         (("tour",), "--out"),
         (("tour", "--out", MLP), f"--out {MLP}"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_model
 
 from engine.devices import usable_cores
 from tests.app.test_cli import run
@@ -73,5 +73,5 @@ def test_two_of_them_are_inspected_trained_and_exported(name: str, tmp_path: Pat
     assert all(torch.equal(value, learnt[key]) for key, value in model.state_dict().items())
     copy = tmp_path / "w.safetensors"
     assert run("export", subject, "--weights", weights, "--out", copy) == 0
-    model.load_state_dict(load_file(copy))
+    load_model(model, copy)
     assert all(torch.equal(value, learnt[key]) for key, value in model.state_dict().items())

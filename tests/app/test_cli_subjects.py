@@ -102,6 +102,13 @@ def test_a_module_of_code_is_trained_and_exported_as_a_plain_loop_would(net, tmp
     capsys.readouterr()
     assert run("export", f"{net}:Net", "--out", tmp_path / "x.py") == 1
     assert "Only a model of blocks is written as Python" in capsys.readouterr().err
+    assert run("export", f"{net}:Net", "--out", tmp_path / "x.pt2") == 1
+    assert "There is no batch to call net.py: Net with" in capsys.readouterr().err
+    program = tmp_path / "net.pt2"
+    assert run("export", f"{net}:Net", "--data", "data", "--out", program, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["verified"] and report["batch_sizes"][:3] == [1, 2, 5]
+    assert torch.export.load(program).state_dict.keys() == learnt.keys()
 
 
 @pytest.mark.parametrize(

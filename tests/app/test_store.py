@@ -61,7 +61,7 @@ def test_a_run_goes_on_being_shown_while_the_model_is_edited(training_snapshot):
     store.set_project(with_linear()[0])
     assert store.take(training_snapshot(revision=1))
     export = ExportSnapshot(
-        revision=1, path="a", format="pt", size_bytes=1, sha256="", max_error=0.0, keys=()
+        revision=1, path="a", format="pt", size_bytes=1, sha256="", max_abs_error=0.0, keys=()
     )
     assert store.take(export)
 

@@ -68,7 +68,7 @@ def test_it_is_trained_bit_for_bit_and_exported(net, qapp, tmp_path):
     rmse, r2 = (view.board.figures[name].tracks["validation"].raw for name in ("RMSE", "R2"))
     net.export.export("pt", str(tmp_path / "net.pt"))
     net.bench.link.drain()
-    assert net.bench.newest(ExportSnapshot).max_error == 0.0
+    assert net.bench.newest(ExportSnapshot).max_abs_error == 0.0
 
     names: dict = {"nn": nn, "torch": torch}
     exec(NET, names)

@@ -47,7 +47,7 @@ def test_what_was_written_is_shown(export, bench, link):
     export.export("pt", "/tmp/a.pt")
     link.answer(
         ExportSnapshot(
-            path="/tmp/a.pt", format="pt", size_bytes=8, sha256="ab", max_error=0.0, keys=("w",)
+            path="/tmp/a.pt", format="pt", size_bytes=8, sha256="ab", max_abs_error=0.0, keys=("w",)
         )
     )
     assert bench.window.said[-1] == "Exported /tmp/a.pt."

@@ -22,7 +22,7 @@ DONE = ExportSnapshot(
     format="pt",
     size_bytes=20520,
     sha256="ab" * 32,
-    max_error=0.0,
+    max_abs_error=0.0,
     keys=("a.weight", "a.bias"),
 )
 
@@ -50,7 +50,7 @@ def test_what_was_written_is_told(panel) -> None:
         "error": "0: bit for bit the same",
         "keys": "2: a.weight, a.bias",
     }
-    panel.show_export(replace(DONE, max_error=1.5e-7, keys=tuple("abcde")))
+    panel.show_export(replace(DONE, max_abs_error=1.5e-7, keys=tuple("abcde")))
     assert panel.text("error") == "1.5e-07" and panel.text("keys") == "5: a, b, c, d, …"
     assert panel.findChild(QLabel, "export_keys").toolTip() == "a\nb\nc\nd\ne"
     assert panel.findChild(QLabel, "export_size").toolTip() == panel.text("size")
@@ -105,7 +105,7 @@ def test_it_stands_at_the_bottom_right_also_in_another_size(panel, qtbot) -> Non
 
 
 def test_picture_and_words(panel) -> None:
-    panel.show_export(replace(DONE, max_error=1.5e-7))
+    panel.show_export(replace(DONE, max_abs_error=1.5e-7))
     assert_same_picture(panel, "export_panel")
     assert_same_words(panel, "export_panel")
 

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+import safetensors
 import safetensors.torch
 import torch
 from torch import nn
@@ -56,13 +57,19 @@ def test_what_is_written_loads_into_the_same_class(
     assert written.keys == tuple(state) and written.max_error == 0.0
     assert (written.size_bytes, written.sha256) == (len(data), hashlib.sha256(data).hexdigest())
     assert os.listdir(tmp_path) == [path.name]  # no temporary file is left
+    other = Odd()
     if format == "pt":
         loaded = torch.load(path, weights_only=True)
         assert loaded._metadata == state._metadata  # type: ignore[attr-defined]
+        other.load_state_dict(loaded)
     else:
         loaded = safetensors.torch.load_file(path)
-    other = Odd()
-    other.load_state_dict(loaded)
+        left_out, unexpected = other.load_state_dict(loaded, strict=False)
+        assert (left_out, unexpected) == (["tied.weight", "thrice.weight"], [])
+        with safetensors.safe_open(path, "pt") as file:
+            assert file.metadata() == {
+                "format": "pt", "tied.weight": "first.weight", "thrice.weight": "first.weight"
+            }  # fmt: skip
     for key, tensor in other.state_dict().items():
         assert same_bits(tensor, state[key]), key
     assert all(same_bits(load_weights(path)[key], state[key]) for key in state)

@@ -12,7 +12,7 @@ from app import templates
 from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.exporting.train_script import save_script, script_of
-from engine.handlers.exporting import example_inputs
+from engine.handlers.exporting.sources import example_inputs
 from engine.models.check import check
 from engine.models.live import LiveModel
 from engine.project.document import (

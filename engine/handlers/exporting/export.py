@@ -1,0 +1,101 @@
+"""Exports: write the files of a format, then let a fresh process read them and compare."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from time import perf_counter
+
+from ...errors import LabError
+from ...exporting.verifying import Verifier
+from ...lab import Lab
+from ...project.subject import CanvasSubject
+from ...protocol import ExportCommand, ExportSnapshot, ExportStageSnapshot, Snapshot, WrittenFile
+from ...protocol.exporting.formats import CASTING, FORMATS, Format
+from .programs import write_and_run
+from .results import Result
+from .sources import source_of
+from .weight_exports import write_and_read
+
+ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+
+
+def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot | None]:
+    """Write the files and answer with an ExportSnapshot. A module of code takes over the weights of
+    `command.weights`; the canvas's live model is not changed.
+
+    Raises LabError if the model cannot be built, `command.weights` does not fit it, the format
+    cannot hold it, or the path cannot be written; KeyboardInterrupt if it is cancelled, and then
+    leaves what was at the path.
+    """
+    begun = perf_counter()
+    _check_options(command)
+    path = Path(command.path).expanduser().absolute()
+    with ExitStack() as stack:
+        verifier = None
+        if command.verify or command.format == "onnx":
+            verifier = stack.enter_context(Verifier())
+        source = source_of(lab, command)
+        write = write_and_read if FORMATS[command.format].group == "Weights" else write_and_run
+        result = Result()
+        for words in write(lab, command, source, path, verifier, result):
+            done, stages = result.done, result.stages
+            yield ExportStageSnapshot(words=words, done=done, stages=stages)
+            yield None  # a stop may end it here
+            result.done += 1
+    files = [file for file in result.files if file.is_file()]
+    whole = files[0].read_bytes() if path.is_file() else None
+    yield ExportSnapshot(
+        path=str(path),
+        format=command.format,
+        size_bytes=sum(file.stat().st_size for file in files),
+        sha256="" if whole is None else hashlib.sha256(whole).hexdigest(),
+        files=tuple(
+            WrittenFile(file.relative_to(path.parent).as_posix(), file.stat().st_size)
+            for file in files
+        ),
+        max_abs_error=result.max_abs_error,
+        max_rel_error=result.max_rel_error,
+        verified=result.verified,
+        batch_sizes=tuple(result.batch_sizes),
+        model_ms=result.model_s * 1000,
+        export_ms=result.export_s * 1000,
+        opset=result.opset,
+        differs=result.differs,
+        notes=tuple(result.notes),
+        keys=result.keys,
+        renaming=source.renaming,
+        seconds=perf_counter() - begun,
+    )
+
+
+def refusal_of(format: Format, is_canvas: bool) -> LabError | None:
+    """Why the format cannot be had here at all: for this kind of subject, or without packages."""
+    if format in ("py", "script") and not is_canvas:
+        return LabError(
+            "Only a model of blocks is written as Python: yours is Python already.",
+            hint="Export its weights, or a package (.zip) with your file in it.",
+        )
+    missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
+    if format == "onnx" and missing:
+        return LabError(
+            f"ONNX needs packages that are not installed: {', '.join(missing)}.",
+            hint=f"pip install {' '.join(missing)}",
+        )
+    return None
+
+
+def _check_options(command: ExportCommand) -> None:
+    refused = refusal_of(command.format, isinstance(command.subject, CanvasSubject))
+    if refused is not None:
+        raise refused
+    if command.dtype and command.format not in CASTING:
+        raise LabError(
+            f"{FORMATS[command.format].title} keeps the dtypes of the model.",
+            hint=f"A dtype is for {', '.join(CASTING)}.",
+        )
+    if command.opset and command.format != "onnx":
+        raise LabError("Only ONNX has an opset.", hint="Leave the opset away.")

@@ -1,0 +1,25 @@
+"""What becomes known while an export is written and read back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Result:
+    """As the fields of an ExportSnapshot. `done` of `stages` are behind it."""
+
+    stages: int = 1
+    done: int = 0
+    files: list[Path] = field(default_factory=list)
+    keys: tuple[str, ...] = ()
+    verified: bool = False
+    max_abs_error: float = 0.0
+    max_rel_error: float = 0.0
+    batch_sizes: list[int] = field(default_factory=list)
+    model_s: float = 0.0
+    export_s: float = 0.0
+    opset: int = 0
+    differs: str = ""
+    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,122 @@
+"""Exports of weights: every tensor that a fresh process reads has the bits of the live one."""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ...errors import LabError
+from ...exporting.package import class_name
+from ...exporting.state import cast, own_state
+from ...exporting.verifying import Verifier
+from ...exporting.weight_folders import save_distributed, save_hugging_face
+from ...exporting.weights import save_state, write
+from ...lab import Lab
+from ...protocol import ExportCommand
+from ...training.checkpoints import checkpoint_files
+from ...training.checkpoints.checkpoint_fields import Checkpoint, encode
+from ...training.loop import TrainingLoop
+from ...training.run import TrainingRun
+from ...verifier.jobs import WeightsJob, WeightsRead
+from ...verifier.values import entry
+from ..subjects import objective_of
+from .results import Result
+from .sources import Source
+
+NEW_RUN = "exported"
+"""The id of the run that a checkpoint of step 0 stands for."""
+
+
+def write_and_read(
+    lab: Lab,
+    command: ExportCommand,
+    source: Source,
+    path: Path,
+    verifier: Verifier | None,
+    result: Result,
+) -> Iterator[str]:
+    """Yields what is done next. Raises LabError if the files cannot be written."""
+    result.stages = 2 if verifier else 1
+    yield f"Writing {path.name}"
+    with lab.control.user_code():
+        checkpoint = _checkpoint(lab, command, source) if command.format == "checkpoint" else None
+        state = own_state(source.module) if checkpoint is None else dict(checkpoint.model)
+        if command.dtype:
+            made = cast(state, command.dtype)
+            state = made.state
+            result.max_abs_error, result.max_rel_error, _ = made.difference
+            if made.overflown:
+                result.notes.append(
+                    f"{made.overflown:,} numbers are too large for {command.dtype}, and became"
+                    " infinite."
+                )
+        _write(command, source, state, checkpoint, path, result)
+        result.keys = tuple(state)
+    if verifier is None:
+        return
+    yield "Reading it in a fresh process"
+    with lab.control.user_code():
+        read = verifier.ask(WeightsJob(command.format, str(path)))
+        assert isinstance(read, WeightsRead)
+        expected = {name: entry(tensor) for name, tensor in state.items()}
+    names = [*expected, *(name for name in read.tensors if name not in expected)]
+    different = [name for name in names if expected.get(name) != read.tensors.get(name)]
+    result.verified = not different
+    if different:
+        result.differs = f"the tensor {different[0]}"
+        result.max_abs_error = result.max_rel_error = float("inf")
+
+
+def _write(
+    command: ExportCommand,
+    source: Source,
+    state: dict[str, Tensor],
+    checkpoint: Checkpoint | None,
+    path: Path,
+    result: Result,
+) -> None:
+    if checkpoint is not None:
+        buffer = io.BytesIO()
+        torch.save(encode(checkpoint), buffer)
+        write(path, buffer.getvalue())
+        result.files = [path]
+        result.notes.append(f"It is that of step {checkpoint.step:,}.")
+    elif command.format == "dcp":
+        result.files = save_distributed(state, path)
+    elif command.format == "hf":
+        result.files = save_hugging_face(state, class_name(source.module), path)
+    else:
+        assert command.format in ("pt", "safetensors")
+        save_state(state, path, command.format)
+        result.files = [path]
+
+
+def _checkpoint(lab: Lab, command: ExportCommand, source: Source) -> Checkpoint:
+    """That of the subject's run as it stands; without one, of a run before its first step. Raises
+    LabError."""
+    run = lab.run
+    if isinstance(run, TrainingRun) and run.loop.model is source.module:
+        if run.is_in_step:
+            raise LabError(
+                "The run stands between two phases of a step.",
+                hint="Go to the end of the step, then export.",
+            )
+        return run.loop.checkpoint(run.id)
+    if run is not None and (last := run.snapshot("finished").checkpoint):
+        saved = checkpoint_files.load(last)
+        if saved.subject == command.subject:
+            return saved
+    model = copy.deepcopy(source.module)
+    objective = objective_of(
+        lab, source.subject, command.objective, command.model, command.training
+    )
+    loop = TrainingLoop(model, command.training, objective, subject=command.subject)
+    try:
+        return loop.checkpoint(NEW_RUN)
+    finally:
+        loop.close()

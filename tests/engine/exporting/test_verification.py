@@ -1,0 +1,216 @@
+"""What the process that reads an export finds: where it differs, and what it cannot compare."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from engine.errors import LabError
+from engine.exporting import programs as writers
+from engine.exporting.verifying import Verifier
+from engine.handlers.exporting import programs
+from engine.project.document import Model, TrainingSetup
+from engine.project.subject import ConsoleSubject, FileSubject, Objective
+from engine.protocol import ExportCommand, RunCellCommand
+from engine.verifier.jobs import WeightsJob
+from engine.verifier.values import difference
+
+CELL = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+        self.second = nn.Linear(4, 4)
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.second(torch.relu(self.first(x)))))
+
+class Branch(Net):
+    def forward(self, x):
+        y = super().forward(x)
+        return -y if len(x) > 3 else y
+
+class Rows(Net):
+    def forward(self, x):
+        return sum(super(Rows, self).forward(row) for row in x)
+
+class Sized(Net):
+    def forward(self, x):
+        return super().forward(x.view(4, 3))
+
+class Noise(Net):
+    def forward(self, x):
+        return super().forward(x) + torch.rand_like(x[:, :2])
+
+class Named(Net):
+    def forward(self, x, *, scale):
+        y = super().forward(x)
+        return {"scaled": y * scale, "plain": y}
+
+net, branch, rows, sized, noise, named = Net(), Branch(), Rows(), Sized(), Noise(), Named()
+x = torch.randn(4, 3)
+data = [(x, torch.randn(4, 2))]
+named_data = [{"x": x, "scale": torch.full((4, 1), 2.0)}]
+"""
+SETUP = TrainingSetup(batch_size=4)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cell(ask, verifier) -> None:
+    ask(RunCellCommand(source=CELL))
+
+
+@pytest.fixture
+def export(ask, tmp_path):
+    def run(name: str, format, data: str = "data", **more):
+        path = tmp_path / "out"
+        command = ExportCommand(
+            model=Model(), training=SETUP, format=format, path=str(path),
+            subject=ConsoleSubject(name), objective=Objective(data=data), **more,
+        )  # fmt: skip
+        return ask(command)[-1]
+
+    return run
+
+
+@pytest.mark.parametrize("format", ["pt2", "onnx", "torchscript-trace", "torchscript-script"])
+def test_the_first_module_that_differs_is_named(export, monkeypatch, format) -> None:
+    def spoilt(module: nn.Module) -> nn.Module:
+        with torch.no_grad():
+            module.get_parameter("second.bias").add_(1.0)
+        return module
+
+    for name in ("exported", "traced", "scripted"):
+        whole = getattr(writers, name)
+        monkeypatch.setattr(
+            programs, name, lambda module, *more, whole=whole: whole(spoilt(module), *more)
+        )
+    copied = programs.still_copy
+    monkeypatch.setattr(programs, "calls_of", lambda module, case: _calls(case))
+    monkeypatch.setattr(programs, "still_copy", lambda module: keep(copied(module)))
+    kept: list[nn.Module] = []
+
+    def keep(module: nn.Module) -> nn.Module:
+        kept.append(copied(module))
+        return module
+
+    def _calls(case):
+        from engine.exporting.examples import calls_of
+
+        return calls_of(kept[-1], case)
+
+    done = export("net", format)
+    assert not done.verified and done.differs == "second (Linear)"
+    assert done.max_abs_error > 0.1
+
+
+def test_a_branch_that_tracing_has_frozen_is_told_as_the_models_own(export) -> None:
+    done = export("branch", "torchscript-trace")
+    assert not done.verified and done.batch_sizes == (1, 2, 4, 5)
+    assert done.differs == "Branch.forward; the modules inside agree"
+
+
+def test_a_batch_size_that_the_file_does_not_take_is_told(export) -> None:
+    done = export("rows", "torchscript-trace")
+    assert not done.verified and done.batch_sizes == (4,)
+    assert done.differs == "the run with 1 sample"
+    assert done.notes == (
+        "With 1 sample it raises RuntimeError: Expected 4 elements in a list but found 1",
+    )
+
+
+def test_a_fixed_number_of_samples_is_told(export) -> None:
+    done = export("sized", "pt2")
+    assert done.verified and done.batch_sizes == (4,)
+    assert done.notes == ("The number of samples is fixed at 4: the model computes with it.",)
+
+
+def test_random_outputs_are_the_same_by_torch_and_not_compared_by_onnx_runtime(export) -> None:
+    done = export("noise", "pt2")
+    assert done.verified and done.max_abs_error == 0.0
+    done = export("noise", "onnx")
+    assert not done.verified and done.differs == ""
+    assert "1 of 1 outputs are drawn at random" in done.notes[0]
+
+
+def test_names_of_a_batch_and_of_a_dict_are_those_of_the_file(export, tmp_path) -> None:
+    import onnx
+
+    done = export("named", "onnx", data="named_data", opset=20)
+    graph = onnx.load(tmp_path / "out").graph
+    assert [value.name for value in graph.input] == ["x", "scale"]
+    assert [value.name for value in graph.output] == ["scaled", "plain"]
+    assert done.verified and done.opset == 20
+    assert not any("stack_trace" in p.key for node in graph.node for p in node.metadata_props)
+
+
+def test_without_data_there_is_no_program_but_there_are_weights(export) -> None:
+    with pytest.raises(LabError, match="There is no batch to call net with"):
+        export("net", "pt2", data="")
+    assert export("net", "pt", data="").verified
+
+
+@pytest.mark.parametrize("format", ["zip", "pt", "onnx", "torchscript-trace"])
+def test_an_opened_program_is_a_subject_too(ask, export, write_data, tmp_path, format) -> None:
+    export("net", "pt2")
+    whole = (tmp_path / "out").rename(tmp_path / "whole.pt2")
+    command = ExportCommand(
+        model=Model(), training=SETUP, format=format, path=str(tmp_path / "again"),
+        subject=FileSubject(str(whole), "model"), objective=Objective(data=write_data),
+    )  # fmt: skip
+    assert ask(command)[-1].verified
+
+
+@pytest.fixture
+def write_data(ask, tmp_path) -> str:
+    from engine.protocol import RunFileCommand
+
+    file = tmp_path / "batches.py"
+    file.write_text("import torch\ndata = [(torch.ones(4, 3), torch.ones(4, 2))]\n")
+    ask(RunFileCommand(path=str(file)))
+    return f"{file}:data"
+
+
+def test_an_option_of_another_format_is_refused(export) -> None:
+    with pytest.raises(LabError, match="keeps the dtypes of the model"):
+        export("net", "pt2", dtype="float16")
+    with pytest.raises(LabError, match="Only ONNX has an opset"):
+        export("net", "pt", opset=18)
+
+
+def test_a_missing_package_is_told_with_the_line_that_installs_it(export, monkeypatch) -> None:
+    from engine.handlers.exporting import export as exports
+
+    found = exports.importlib.util.find_spec
+    monkeypatch.setattr(
+        exports.importlib.util, "find_spec",
+        lambda name: None if name == "onnxscript" else found(name),
+    )  # fmt: skip
+    with pytest.raises(LabError, match="not installed: onnxscript") as refused:
+        export("net", "onnx")
+    assert refused.value.hint == "pip install onnxscript"
+
+
+def test_differences_are_those_of_plain_torch() -> None:
+    x = torch.tensor([1.0, -2.0, 0.0, math.nan, math.inf])
+    y = torch.tensor([1.5, -2.0, 0.25, math.nan, math.inf])
+    assert difference(x, y) == (0.5, math.inf, False)
+    assert difference(x[:3] + 1, y[:3] + 1) == (0.5, 0.25, False)
+    assert difference(x, x.clone()) == (0.0, 0.0, True)
+    assert difference(x, torch.full_like(x, math.nan)).absolute == math.inf
+    assert difference(x, x[:4]) == (math.inf, math.inf, False)
+    assert difference(torch.ones(3), torch.ones(3) + 5e-4).agrees
+    assert not difference(torch.ones(3), torch.ones(3) + 5e-3).agrees
+    assert not difference(torch.tensor([1]), torch.tensor([2])).agrees
+
+
+def test_a_process_that_dies_is_told() -> None:
+    with Verifier() as verifier:
+        verifier._process.kill()
+        with pytest.raises(LabError, match="ended with exit code -9"):
+            verifier.ask(WeightsJob("pt", "nothing.pt"))
+    assert not verifier.folder.exists()
