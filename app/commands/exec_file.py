@@ -10,7 +10,7 @@ import msgspec
 
 from app.commands.conversation import Conversation, EngineEnded
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
-from app.commands.projects import require_folder_of, require_utf8
+from app.commands.paths import require_folder_of, require_utf8
 from app.commands.report import write_report
 from engine.protocol import (
     CellSnapshot,

@@ -11,8 +11,9 @@ from pathlib import Path
 import msgspec
 
 from app.commands.conversation import Conversation, EngineEnded, failure
-from app.commands.export import export_words, exported, format_of, require_folder_of, require_utf8
+from app.commands.export import export_words, exported
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
+from app.commands.paths import format_of, require_folder_of, require_utf8
 from app.commands.progress import Progress
 from app.commands.report import number, write_report
 from app.commands.run_beginnings import BeginFrom, Beginning, begin

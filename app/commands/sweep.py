@@ -14,7 +14,8 @@ import msgspec
 
 from app.commands.conversation import Conversation, EngineEnded, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
-from app.commands.projects import require_data, require_utf8
+from app.commands.paths import require_utf8
+from app.commands.projects import require_data
 from app.commands.report import write_report
 from app.commands.runs import run_report
 from app.commands.target import Target, run_files, runs_beside, show_output
