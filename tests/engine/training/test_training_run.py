@@ -104,6 +104,7 @@ def test_speed_and_time_left_leave_pauses_out(
     clock.now += 0.5
     assert run.snapshot("running").steps_per_second == pytest.approx(2.0)
     steps.close()
+    run.files.writer.close()
 
 
 def test_a_checkpoint_is_written_every_two_seconds_and_earlier_at_the_end_of_an_epoch(
@@ -167,6 +168,7 @@ def test_pausing_and_stopping_write_a_checkpoint_of_that_step(
     weights = checkpoint_files.load(snapshot.checkpoint).model
     assert torch.equal(weights["0.weight"], run.loop.model.state_dict()["0.weight"])
     steps.close()
+    run.files.writer.close()
 
 
 def test_a_resumed_run_shows_its_whole_history_first(
@@ -308,6 +310,7 @@ def test_the_speed_of_slow_steps_is_that_since_the_snapshot_before(
         speeds.append(run.snapshot("running").steps_per_second)
     assert speeds == pytest.approx([0, 1 / 5, 1 / 10, 1 / 4])
     steps.close()
+    run.files.writer.close()
 
 
 def test_speed_is_that_of_the_last_three_seconds(
@@ -325,3 +328,4 @@ def test_speed_is_that_of_the_last_three_seconds(
     assert done == [0, 1, 4, 9, 16, 25, 36]
     assert speeds == pytest.approx([0, 1, 4 / 2, 9 / 3, (16 - 1) / 3, (25 - 4) / 3, (36 - 9) / 3])
     steps.close()
+    run.files.writer.close()
