@@ -298,6 +298,7 @@ class AutogradPresenter(QObject):
             case VariablesSnapshot(variables=variables):
                 self._view.roots.show_variables(variables)
             case GraphSnapshot():
+                self._under_way = True  # a pass of code has no forward pass to step
                 held = self._bench.store.held
                 if held is not None and held.at == "backward":
                     self._default_root = ""

@@ -13,6 +13,7 @@ from app.presenters.autograd.passes import AutogradPresenter
 from app.selection.references import Blocks, Node
 from engine.project import edits
 from engine.project.document import Project, replace
+from engine.project.subject import ConsoleSubject
 from engine.protocol import (
     BackwardSnapshot,
     CompareGradientsCommand,
@@ -274,6 +275,17 @@ def test_an_edit_of_the_model_ends_its_pass_and_says_so(desk, bench):
     desk.view.show_problem("")
     bench.store.set_project(edits.add_block(bench.project, "nn.ReLU", 0, 0)[0])
     assert desk.problem == ""  # nothing was under way any more
+
+
+def test_another_subject_ends_the_pass_of_code(desk, bench):
+    """It has a graph, but no forward pass that could be stepped."""
+    net, other = ConsoleSubject("net"), ConsoleSubject("other")
+    bench.store.set_project(edits.set_subject(bench.project, net))
+    desk.take(GRAPH, backward(0))
+    assert desk.view.graph.facts is not None
+    bench.store.set_project(edits.set_subject(bench.project, other))
+    assert desk.problem.startswith("The model or its data has changed")
+    assert desk.view.graph.facts is None and not bench.newest(BackwardSnapshot)
 
 
 def test_an_edit_of_the_model_leaves_the_graph_of_a_tensor_alone(desk, bench):
