@@ -16,6 +16,17 @@ from ..errors import LabError
 _EXAMPLES = "Write a variable's name, an attribute or a constant index: x, layer.weight, xs[0]."
 
 
+class UnknownName(LabError):
+    """No variable has the name `name`."""
+
+    def __init__(self, name: str, place: str = "", hint: str = "") -> None:
+        super().__init__(
+            f"There is no variable named `{name}`{place}.",
+            hint=hint or "Make it in the console or with the form Create, or check the spelling.",
+        )
+        self.name = name
+
+
 def resolve(expression: str, variables: Mapping[str, object]) -> object:
     """The object that `expression` names. Views of tensors are made outside autograd's graph.
 
@@ -34,10 +45,7 @@ def resolve(expression: str, variables: Mapping[str, object]) -> object:
 def _value(node: ast.expr, text: str, variables: Mapping[str, object]) -> object:
     if isinstance(node, ast.Name):
         if node.id not in variables:
-            raise LabError(
-                f"There is no variable named `{node.id}`.",
-                hint="Make it in the console or with the form Create, or check the spelling.",
-            )
+            raise UnknownName(node.id)
         return variables[node.id]
     if isinstance(node, ast.Attribute):
         return _attribute(_value(node.value, text, variables), node)

@@ -211,6 +211,7 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
     """While this context is open, the loops of the user's code in this thread are shown and, if it
     is recorded, checked by the adviser. The code is held at breakpoints and, if that is wanted,
     after optimizer steps and inside backward()."""
+    lab.subjects.forget_values()
     holder = Holder(lab, namespace, title, output)
     watching: list[Steps] = [lab.subjects.updates]
     if not lab.is_training:  # Train shows one loop at a time

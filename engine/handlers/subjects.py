@@ -227,9 +227,12 @@ def objective_of(
     written: Objective,
     model: Model,
     training: TrainingSetup,
+    *,
+    is_look: bool = False,
 ) -> RunObjective:
-    """Where batches and loss of a run of the subject come from. Raises LabError if the data or the
-    step cannot be used, and what the user's code raises."""
+    """Where batches and loss of a run of the subject come from. For a look (`is_look`), what the
+    expressions of the data compute is computed once until code of the user's runs again. Raises
+    LabError if the data or the step cannot be used, and what the user's code raises."""
     if isinstance(subject, CanvasModel):
         return CatalogueObjective(subject.module, training, *loss_call(model, training))
     if not written.data:
@@ -237,8 +240,10 @@ def objective_of(
             f"There is no data to train {subject.title} on.",
             hint="Name a Dataset, a DataLoader or tensors of your code under Train.",
         )
-    data = _value(lab, written.data, subject.variables)
-    validation = _value(lab, written.validation, subject.variables) if written.validation else None
+    data = _value(lab, written.data, subject.variables, is_look)
+    validation = (
+        _value(lab, written.validation, subject.variables, is_look) if written.validation else None
+    )
     step = _step(lab, subject, written, data, training)
     logging = lab.console.namespace.lab.logging
     known = [*reached(step), *subject.module.modules()]
@@ -289,14 +294,17 @@ def first_batch(batches: Iterable[Any]) -> Any:
     raise LabError("The data has no batch.", hint="Give data with samples.")
 
 
-def _value(lab: Lab, expression: str, variables: Mapping[str, Any]) -> object:
+def _value(
+    lab: Lab, expression: str, variables: Mapping[str, Any], is_look: bool = False
+) -> object:
     """The value of an expression among the subject's variables, or in a file that it names."""
     reference = split_reference(expression)
     output = output_of(lab)
     if reference is not None:
         path, expression = reference
         variables = lab.subjects.file(Path(path)).variables
-    return lab.subjects.value(expression, variables, output, lab.control)
+    value = lab.subjects.value_once if is_look else lab.subjects.value
+    return value(expression, variables, output, lab.control)
 
 
 def structure_in_parts(

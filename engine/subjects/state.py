@@ -14,7 +14,7 @@ from torch import nn
 
 from ..console.namespace import Namespace
 from ..console.output import Output
-from ..console.resolve import resolve
+from ..console.resolve import UnknownName, resolve
 from ..control import Control
 from ..errors import LabError
 from ..loops.updates import Updates
@@ -49,6 +49,7 @@ class SubjectState:
     before: CodeModel | None = None
     """A copy of a subject, kept to be compared with what becomes of it."""
     _makes: bool = True
+    _values: dict[str, tuple[Mapping[str, Any], object]] = field(default_factory=dict)
     _made: dict[tuple[ConsoleSubject | FileSubject, int], _Made] = field(default_factory=dict)
     _models: dict[Path, tuple[tuple[int, int], nn.Module]] = field(default_factory=dict)
     _functions: dict[ConsoleSubject | FileSubject, FunctionModule] = field(default_factory=dict)
@@ -94,7 +95,8 @@ class SubjectState:
         def call() -> object:
             return self.value(subject.expression, variables, output, control)
 
-        return self._model(subject, seed, variables, call)
+        with self._told_of_files(variables):
+            return self._model(subject, seed, variables, call)
 
     def _opened(self, path: Path) -> Mapping[str, Any]:
         """The names around a model that a file holds; it is opened again when the file is another.
@@ -116,11 +118,45 @@ class SubjectState:
     ) -> object:
         """The value of any expression among the variables: a name, a call, `(x, y)`. Raises
         LabError for a name that is not there, and whatever its calls raise."""
-        tree = _parsed(expression)
-        if not any(isinstance(node, ast.Call | ast.Tuple | ast.List) for node in ast.walk(tree)):
-            return resolve(expression, variables)
+        if not _computes(expression):
+            with self._told_of_files(variables):
+                return resolve(expression, variables)
         with output.redirected(), control.user_code():
             return eval(expression, dict(variables))
+
+    def value_once(
+        self, expression: str, variables: Mapping[str, Any], output: Output, control: Control
+    ) -> object:
+        """As `value`, but what the expression computes is computed once until code of the user's
+        runs again."""
+        if not _computes(expression):
+            return self.value(expression, variables, output, control)
+        known = self._values.get(expression)
+        if known is None or known[0] is not variables:
+            value = self.value(expression, variables, output, control)
+            known = self._values[expression] = variables, value
+        return known[1]
+
+    def forget_values(self) -> None:
+        """Code of the user's runs: what expressions gave before may not be what they give now."""
+        self._values.clear()
+
+    @contextmanager
+    def _told_of_files(self, variables: Mapping[str, Any]) -> Iterator[None]:
+        """A name that is missing is told as missing in the file whose variables these are."""
+        try:
+            yield
+        except UnknownName as error:
+            files = (file.path for file in self.files.values() if file.variables is variables)
+            file = next(files, None)
+            if file is None:
+                raise
+            raise UnknownName(
+                error.name,
+                f" in {file.name}",
+                f"Define it in {file.name} and run that file again, or check the spelling; of"
+                " another Python file that has run, write FILE.py:NAME.",
+            ) from None
 
     @contextmanager
     def making_nothing(self) -> Iterator[None]:
@@ -188,6 +224,12 @@ def _read(expression: str) -> tuple[bool, set[str]]:
     nodes = list(ast.walk(_parsed(expression)))
     calls = any(isinstance(node, ast.Call) for node in nodes)
     return calls, {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def _computes(expression: str) -> bool:
+    """Whether an expression calls or puts together anything. Raises LabError."""
+    nodes = ast.walk(_parsed(expression))
+    return any(isinstance(node, ast.Call | ast.Tuple | ast.List) for node in nodes)
 
 
 def _parsed(expression: str) -> ast.Expression:

@@ -55,7 +55,8 @@ def read_predictions(lab: Lab, command: ReadPredictionsCommand) -> Iterator[Pred
     if run is not None:
         objective = run.loop.objective
     else:
-        objective = objective_of(lab, subject, command.objective, command.model, command.training)
+        written, setup = command.objective, command.training
+        objective = objective_of(lab, subject, written, command.model, setup, is_look=True)
     with running(lab, command.training, objective.generators):
         data = _data(objective, command.part)
         found = predictions_of(subject.module, data.batches, data.loss)
