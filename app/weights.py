@@ -153,6 +153,8 @@ class Weights(QObject):
             self._set(next(self._versions) if snapshot.learnt else NEW, self._saved)
 
     def _follow(self, run: TrainingSnapshot) -> None:
+        if run.trial is not None:
+            return  # after a sweep the model has the weights again that it had before
         seen = run.run, run.step
         if run.run != self._old_run and seen != self._seen and run.step > 0:
             self._set(next(self._versions), self._saved)

@@ -21,7 +21,7 @@ from app.commands.runs import run_report
 from app.commands.target import Target, run_files, runs_beside, show_output
 from engine.project.edits.sweeps import check_sweep
 from engine.project.sweep import Sweep, SweepProblem, parse_choice
-from engine.protocol import ErrorSnapshot, RunRow, SweepCommand, TrainingSnapshot
+from engine.protocol import ErrorSnapshot, RunRow, SweepCommand, TrainingSnapshot, TrialProgress
 from engine.runs.summary import rows_in
 
 
@@ -119,21 +119,19 @@ def _trained(target: Target, command: SweepCommand) -> list[RunRow]:
                     continue
                 if snapshot.folder:
                     folders[snapshot.folder] = None
-                if snapshot.state != "running" and snapshot.trial and snapshot.trial.number > told:
-                    told = snapshot.trial.number
-                    _print_progress(snapshot)
+                trial = snapshot.trial
+                if trial is not None and trial.state != "running" and trial.number > told:
+                    told = trial.number
+                    _print_progress(trial)
     except EngineEnded as end:
         raise CommandFailure(f"{target.path}: {end}") from None
     parents = dict.fromkeys(Path(folder).parent for folder in folders)
     return [row for runs in parents for row in rows_in(runs) if row.folder in folders]
 
 
-def _print_progress(snapshot: TrainingSnapshot) -> None:
-    trial = snapshot.trial
-    assert trial is not None
+def _print_progress(trial: TrialProgress) -> None:
     best = f"; best: trial {trial.best}, {trial.figure} {trial.value:.4g}" if trial.best else ""
-    state = "pruned" if trial.is_pruned else snapshot.state
-    words = f"trial {trial.number}/{trial.trials} {state}: {trial.values}{best}"
+    words = f"trial {trial.number}/{trial.trials} {trial.state}: {trial.values}{best}"
     print(words, file=sys.stderr, flush=True)
 
 

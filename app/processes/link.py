@@ -183,7 +183,7 @@ class Link(QObject):
     def _running(self) -> tuple[str, int | None]:
         """In words, what the engine is doing; and the step of the run's last checkpoint."""
         kinds = [type(command) for command in self._unanswered.values()]
-        if TrainCommand in kinds:
+        if any(issubclass(kind, TrainCommand) for kind in kinds):
             return _WORDS[TrainCommand], self._checkpoint_step
         return (_WORDS.get(kinds[0], "") if kinds else ""), None
 

@@ -13,6 +13,7 @@ from widgets import make
 from widgets.flow_layout import FlowLayout
 from widgets.runs.run_table import RunTable
 from widgets.runs.run_words import name_of, writer_words
+from widgets.runs.sweep_pane import SweepPane
 from widgets.table import ReadTable
 from widgets.theme import GRID
 
@@ -29,8 +30,9 @@ class RunPane(QWidget):
     """`open_requested(folder)`, `resume_requested(folder)`, `delete_requested(folders)`,
     `restore_requested()`, `compare_requested(first, second)`; `folder_requested()`: show the runs
     of another folder, `home_requested()`: those of the project again; `events_requested(folders)`:
-    write runs as event files, `stop_requested()`: stop that; `came_in_sight()`: it is shown. The
-    notes and ticks are those of `table`."""
+    write runs as event files, `stop_requested()`: stop that; `settings_requested(folder)`: take
+    over the settings of a run; `sweep_opened()`: the form of `sweeps` is shown; `came_in_sight()`:
+    the list is shown. The notes and ticks are those of `table`."""
 
     open_requested = Signal(str)
     resume_requested = Signal(str)
@@ -39,6 +41,8 @@ class RunPane(QWidget):
     compare_requested = Signal(str, str)
     folder_requested = Signal()
     home_requested = Signal()
+    settings_requested = Signal(str)
+    sweep_opened = Signal()
     events_requested = Signal(tuple)
     stop_requested = Signal()
     came_in_sight = Signal()
@@ -73,6 +77,25 @@ class RunPane(QWidget):
             tip="Open the run, and train on from its last checkpoint.",
             accessible="Resume the selected run",
         )
+        self.use = make.button(
+            "runs_use",
+            "Use settings",
+            "mdi6.content-duplicate",
+            lambda: self.settings_requested.emit(self.table.chosen[0]),
+            tip="Take over the settings of the selected run, such as the best trial of a sweep, and"
+            " nothing else. Undo brings yours back.",
+            accessible="Use the settings of the selected run",
+        )
+        self.sweep = make.tool_button(
+            "runs_sweep",
+            "mdi6.tune-variant",
+            "Train with other settings again and again, and find the best: each trial is a run.",
+            text="Sweep",
+            framed=True,
+            toggled=self._show_sweep,
+        )
+        self.sweeps = SweepPane()
+        self.sweeps.hide()
         self.compare = make.button(
             "runs_compare",
             "Compare settings",
@@ -143,12 +166,13 @@ class RunPane(QWidget):
         self.difference.hide()
         head = FlowLayout(GRID, even=False)
         for part in (
-            *(self.search, self.open, self.resume, self.compare, self.delete, self.undo),
+            *(self.search, self.sweep, self.open, self.resume, self.use, self.compare),
+            *(self.delete, self.undo),
             *(self.folder, self.home, self.events, self.stop),
         ):
             head.addWidget(part)
         self.lists = make.splitter(self.table, self.difference, sizes=(720, 400), shares=(2, 1))
-        parts = (head, self.place, self.told, (self.empty, 1), (self.lists, 1))
+        parts = (head, self.sweeps, self.place, self.told, (self.empty, 1), (self.lists, 1))
         make.column(*parts, on=self, gap=GRID // 2, margins=(0, GRID, 0, 0))
         self.show_place("")
         self.show_runs(RunsSnapshot(folder=""))
@@ -243,6 +267,7 @@ class RunPane(QWidget):
         self.resume.setEnabled(
             idle and one is not None and bool(one.checkpoint) and one.state != "finished"
         )
+        self.use.setEnabled(one is not None and one.state not in ("damaged", "event files"))
         self.compare.setEnabled(len(chosen) == 2)
         self.delete.setEnabled(
             bool(chosen)
@@ -255,6 +280,11 @@ class RunPane(QWidget):
         )
 
     # -- what the user wants ---------------------------------------------------------------------
+
+    def _show_sweep(self, shown: bool) -> None:
+        self.sweeps.setVisible(shown)
+        if shown:
+            self.sweep_opened.emit()
 
     def _open(self) -> None:
         self.open_requested.emit(self.table.chosen[0])
@@ -272,4 +302,7 @@ class RunPane(QWidget):
 
 
 def _words(row: RunRow) -> str:
-    return " ".join((name_of(row), row.id, row.title, row.state, row.note, row.error))
+    parts = [name_of(row), row.id, row.title, row.state, row.note, row.error]
+    if row.trial is not None:
+        parts += [f"sweep {row.trial.sweep}", row.trial.values, row.trial.state]
+    return " ".join(parts)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidgetItem
 
 from engine.protocol import RunRow
 from widgets import make, theme
-from widgets.runs.run_words import texts, tips
+from widgets.runs.run_words import sweep_words, texts, tips
 from widgets.table import ReadTable
 
 _COLUMNS = (
@@ -31,7 +31,10 @@ _NUMBERS = range(3, 7)
 class RunTable(ReadTable):
     """`ticked_changed()`: other runs are to be drawn over the plots. `noted(folder, note)`: the
     user has written a note. `opened(folder)`: Enter, or a double click on anything but the note.
-    `delete_asked()`: the Delete key."""
+    `delete_asked()`: the Delete key.
+
+    The trials of a sweep stand together under a head, which Enter or a double click folds: then
+    only the best one is shown."""
 
     ticked_changed = Signal()
     noted = Signal(str, str)
@@ -41,6 +44,8 @@ class RunTable(ReadTable):
     def __init__(self) -> None:
         super().__init__("runs_table", "Runs", _COLUMNS)
         self.rows: tuple[RunRow, ...] = ()
+        self._lines: list[RunRow | str] = []  # what each line of the table is; of a head its sweep
+        self._folded: set[str] = set()
         self.read_s = 0.0
         """When the rows were read, in seconds since 1970."""
         self.ticked: tuple[str, ...] = ()
@@ -71,7 +76,13 @@ class RunTable(ReadTable):
         self.rows = tuple(rows)
         self._is_told = True
         self.setRowCount(0)
-        for row in rows:
+        self.clearSpans()
+        self._lines.clear()
+        for row in self._in_order():
+            self._lines.append(row)
+            if isinstance(row, str):
+                self._add_head(row)
+                continue
             self.add_row(texts(row, self.read_s), tips(row, self.read_s))
             at = self.rowCount() - 1
             for column in range(self.columnCount()):
@@ -82,6 +93,8 @@ class RunTable(ReadTable):
                     item.setTextAlignment(
                         Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
                     )
+            if row.trial is not None and row.trial.state == "best":
+                self.cell(at, STATE).setForeground(QBrush(theme.current().color("accent")))
             if row.state in ("failed", "cut off", "silent", "damaged"):
                 self.cell(at, STATE).setForeground(QBrush(theme.current().color("error")))
             self._show_tick(self.cell(at, RUN), row)
@@ -93,6 +106,42 @@ class RunTable(ReadTable):
                 )
         self.verticalScrollBar().setValue(scrolled)
         self._is_told = False
+
+    def _in_order(self) -> list[RunRow | str]:
+        """The runs, the trials of a sweep under its head where its newest one was."""
+        lines: list[RunRow | str] = []
+        for row in self.rows:
+            sweep = row.trial.sweep if row.trial is not None else ""
+            if not sweep:
+                lines.append(row)
+            elif sweep not in lines:
+                lines.append(sweep)
+                lines += [
+                    one for one in self._trials(sweep)
+                    if sweep not in self._folded or (one.trial and one.trial.state == "best")
+                ]  # fmt: skip
+        return lines
+
+    def _trials(self, sweep: str) -> list[RunRow]:
+        found = [row for row in self.rows if row.trial is not None and row.trial.sweep == sweep]
+        return sorted(found, key=lambda row: row.trial.number if row.trial else 0)
+
+    def _add_head(self, sweep: str) -> None:
+        mark = "▸" if sweep in self._folded else "▾"
+        words = sweep_words(self._trials(sweep))
+        self.add_row([f"{mark} {words}", *[""] * (self.columnCount() - 1)], [words])
+        at = self.rowCount() - 1
+        self.setSpan(at, 0, 1, self.columnCount())
+        item = self.cell(at, 0)
+        item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
+        font = item.font()
+        font.setBold(True)
+        item.setFont(font)
+
+    def _fold(self, sweep: str) -> None:
+        self._folded ^= {sweep}
+        self.show_runs(self.rows)
+        self.setCurrentCell(self._lines.index(sweep), RUN)
 
     def _show_tick(self, item: QTableWidgetItem, row: RunRow) -> None:
         if row.state == "damaged":
@@ -107,12 +156,15 @@ class RunTable(ReadTable):
     def chosen(self) -> tuple[str, ...]:
         """The folders of the selected runs, from top to bottom."""
         at = sorted({index.row() for index in self.selectionModel().selectedRows()})
-        return tuple(self.rows[row].folder for row in at if row < len(self.rows))
+        lines = [self._lines[row] for row in at if row < len(self._lines)]
+        return tuple(line.folder for line in lines if isinstance(line, RunRow))
 
     def _take(self, item: QTableWidgetItem) -> None:
         if self._is_told:
             return
-        row = self.rows[item.row()]
+        row = self._lines[item.row()]
+        if isinstance(row, str):
+            return
         if item.column() == NOTE and item.text() != row.note:
             self.noted.emit(row.folder, item.text())
         elif item.column() == RUN:
@@ -123,5 +175,8 @@ class RunTable(ReadTable):
                 self.ticked_changed.emit()
 
     def _open(self, row: int, column: int) -> None:
-        if column != NOTE and 0 <= row < len(self.rows):
-            self.opened.emit(self.rows[row].folder)
+        line = self._lines[row] if 0 <= row < len(self._lines) else None
+        if isinstance(line, str):
+            self._fold(line)
+        elif line is not None and column != NOTE:
+            self.opened.emit(line.folder)

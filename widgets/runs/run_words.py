@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import datetime
 
 from engine.protocol import RunRow
@@ -13,6 +14,8 @@ def name_of(row: RunRow) -> str:
     """When the run began; the folder's name of one that cannot be read, or is not of ours."""
     if row.state == "event files":
         return row.title
+    if row.trial is not None:
+        return f"trial {row.trial.number}"
     if row.state == "damaged":
         return row.folder.replace("\\", "/").rpartition("/")[2]
     return f"{datetime.fromtimestamp(row.began_s):%d %b %H:%M:%S}"
@@ -25,7 +28,7 @@ def texts(row: RunRow, read_s: float) -> tuple[str, ...]:
     loss = epoch.train_loss if epoch is not None else row.loss
     return (
         name_of(row),
-        "" if row.state == "event files" else row.title,
+        _subject(row),
         _state(row, read_s),
         f"{row.step:,}",
         _number(loss),
@@ -65,7 +68,28 @@ def writer_words(row: RunRow, read_s: float) -> str:
     return f"{_sentence(row.elsewhere)} trains it; last figure {_since(row.told_s, read_s)} ago."
 
 
+def _subject(row: RunRow) -> str:
+    if row.state == "event files":
+        return ""
+    return row.title if row.trial is None else row.trial.values
+
+
+def sweep_words(rows: Sequence[RunRow]) -> str:
+    """The head over the trials of a sweep."""
+    trials = [row.trial for row in rows if row.trial is not None]
+    began = datetime.fromtimestamp(min(row.began_s for row in rows))
+    count = f"{len(trials):,} trial{'' if len(trials) == 1 else 's'}"
+    words = f"Sweep of {began:%d %b %H:%M:%S}, {count}"
+    best = next((trial for trial in trials if trial.state == "best"), None)
+    if best is None:
+        return words
+    value = format_percent(best.value) if "accuracy" in best.figure else _number(best.value)
+    return f"{words}; best: trial {best.number}, {best.figure} {value} ({best.values})"
+
+
 def _state(row: RunRow, read_s: float) -> str:
+    if row.trial is not None and row.trial.state:
+        return row.trial.state
     if row.state == "silent":
         return f"no sign for {_since(row.sign_s, read_s)}"
     if row.elsewhere and row.told_s:

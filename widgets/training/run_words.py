@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import math
 
-from engine.protocol import BestSoFar, EpochRow, LoopSnapshot, RunSnapshot, TrainingSnapshot
+from engine.protocol import (
+    BestSoFar,
+    EpochRow,
+    LoopSnapshot,
+    RunSnapshot,
+    TrainingSnapshot,
+    TrialProgress,
+)
 from widgets.text import format_duration, format_number, format_percent
 
 DIVERGED = "Diverged"
@@ -16,6 +23,8 @@ def progress_text(snapshot: RunSnapshot, best: EpochRow | None) -> str:
     if isinstance(snapshot, TrainingSnapshot) and snapshot.state == "running" and not snapshot.run:
         return "The processes of the run are starting: torch loads in each."
     parts = [snapshot.title] if isinstance(snapshot, LoopSnapshot) else []
+    if isinstance(snapshot, TrainingSnapshot) and snapshot.trial is not None:
+        parts.append(f"trial {snapshot.trial.number:,} of {snapshot.trial.trials:,}")
     if snapshot.epochs:
         parts.append(f"epoch {snapshot.epoch:,} of {snapshot.epochs:,}")
     of = f" of {snapshot.total_steps:,}" if snapshot.total_steps else ""
@@ -35,6 +44,9 @@ def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | N
     """The end of the run and what to do next, in words; empty while the run goes on."""
     if isinstance(snapshot, LoopSnapshot):
         return _loop_text(snapshot)
+    trial = snapshot.trial if isinstance(snapshot, TrainingSnapshot) else None
+    if trial is not None and snapshot.state in ("finished", "stopped", "running"):
+        return _trial_text(trial)
     reached = _reached(snapshot)
     saved = checkpoint_text(snapshot)
     match snapshot.state:
@@ -75,6 +87,20 @@ def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | N
             hint = f" {snapshot.error.hint}" if snapshot.error.hint else ""
             return f"{snapshot.error.message}{hint}"
     return ""
+
+
+def _trial_text(trial: TrialProgress) -> str:
+    """The sweep so far, and at its end what to do next."""
+    best = "no trial has a figure yet"
+    if trial.best:
+        shown = format_percent if "accuracy" in trial.figure else format_number
+        best = f"the best is trial {trial.best:,}, {trial.figure} {shown(trial.value)}"
+    if not trial.has_ended:
+        return f"Trial {trial.number:,}: {trial.values}. So far {best}."
+    return (
+        f"The sweep has ended after {trial.number:,} of {trial.trials:,} trials: {best}. The model"
+        " has the weights that it had before. Runs lists the trials: Use settings, or Open one."
+    )
 
 
 def _loop_text(loop: LoopSnapshot) -> str:

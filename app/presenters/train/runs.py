@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, QTimer
 from app.presenters.questions import Questions, in_words
 from app.presenters.train.curves import Curves
 from app.presenters.train.event_files import EventFilesPresenter
+from app.presenters.train.sweeps import SweepsPresenter
 from app.presenters.train.train import TrainPresenter
 from app.workbench import Workbench
 from engine.project import files
@@ -45,6 +46,7 @@ class RunsPresenter(QObject):
         self._questions = Questions(bench, self)
         self._curves = Curves(bench, train.view, self)
         EventFilesPresenter(bench, self._pane, self)
+        SweepsPresenter(bench, train, self)
         self._unsaved: list[str] = []
         """The folders of the runs of this document while it has no file."""
         self._place = ""
@@ -57,6 +59,9 @@ class RunsPresenter(QObject):
         pane.came_in_sight.connect(self.list)
         pane.open_requested.connect(lambda folder: self._open(folder, going=False))
         pane.resume_requested.connect(lambda folder: self._open(folder, going=True))
+        pane.settings_requested.connect(
+            lambda folder: self._ask(ReadRunCommand(folder=folder), self._use_settings)
+        )
         pane.folder_requested.connect(self._ask_folder)
         pane.home_requested.connect(lambda: self.show_folder(""))
         pane.compare_requested.connect(
@@ -162,8 +167,14 @@ class RunsPresenter(QObject):
         return self._bench.dialogs.confirm(self._bench.window, question, "Go on here")
 
     def _open_read(self, row: RunRow, going: bool, kept: KeptRunSnapshot) -> None:
-        """Take over the settings of the run, as a step that can be undone, and go on from its last
-        checkpoint: at once if `going`, else held there."""
+        """Take over the settings of the run, and go on from its last checkpoint: at once if
+        `going`, else held there."""
+        self._use_settings(kept)
+        is_held = not going and row.state != "finished"
+        self._train.train(paused=is_held, checkpoint=row.checkpoint)
+
+    def _use_settings(self, kept: KeptRunSnapshot) -> None:
+        """Take over the settings of a run, as a step that can be undone."""
         of_run = kept.project
         project = replace(
             self._bench.project,
@@ -174,8 +185,6 @@ class RunsPresenter(QObject):
         )
         if project != self._bench.project:
             self._bench.history.edit(project, "Take over the settings of a run")
-        is_held = not going and row.state != "finished"
-        self._train.train(paused=is_held, checkpoint=row.checkpoint)
 
     # -- runs as they come -----------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from engine.project import edits, files
 from engine.project.document import ADJUSTABLE, Model, Project, TrainingSetup, replace
 from engine.project.problems import located
 from engine.project.subject import CanvasSubject, Subject, title
+from engine.project.sweep import Sweep
 from engine.protocol import (
     AdjustTrainingCommand,
     CellSnapshot,
@@ -37,6 +38,7 @@ from engine.protocol import (
     StepLineCommand,
     StepPhaseCommand,
     StepTrainingCommand,
+    SweepCommand,
     TrainCommand,
     TrainingSnapshot,
 )
@@ -46,7 +48,7 @@ from widgets.training.train_view import TrainView
 TRAIN = "train"
 _AT_ONCE = (*ADJUSTABLE, "hold")
 """Settings that a run takes over at once."""
-_SHOWN = (TrainCommand.__name__, ChooseWeightsCommand.__name__)
+_SHOWN = (TrainCommand.__name__, SweepCommand.__name__, ChooseWeightsCommand.__name__)
 """Commands whose errors are shown beside the buttons."""
 _NO_DATA = (
     "There is no data to train on. Name a Dataset, a DataLoader or tensors of your code under Data."
@@ -123,6 +125,26 @@ class TrainPresenter(QObject):
                 objective=project.objective,
             )
         )
+
+    def sweep(self, wanted: Sweep) -> bool:
+        """Train the trials of a sweep, each from fresh weights. False if it was refused."""
+        project = self._bench.project
+        if problem := self._problem():
+            self.view.show_problem(problem)
+            return False
+        self.view.show_problem("")
+        self._trained = project.subject
+        self._send(
+            SweepCommand(
+                model=project.model,
+                training=project.training,
+                runs=files.runs_folder(self._bench.files.path),
+                subject=project.subject,
+                objective=project.objective,
+                sweep=wanted,
+            )
+        )
+        return True
 
     def _problem(self) -> str:
         """Why the subject cannot be trained, as far as the window knows; empty if it can."""

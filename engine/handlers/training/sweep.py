@@ -107,10 +107,11 @@ def _trials(
             run.trial,
             best=best.number,
             value=best.value,
-            is_pruned=ended.is_pruned,
+            state="pruned" if ended.is_pruned else ended.state,
             has_ended=is_last,
         )
-        yield run.snapshot(ended.state)
+        snapshot = run.snapshot(ended.state)  # it writes the folder's end
+        yield snapshot if is_last else replace(snapshot, state="running")
         if is_stopped:
             return
     if best.number == 0 and failed is not None:

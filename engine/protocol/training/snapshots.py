@@ -144,8 +144,8 @@ class RunSnapshot(Snapshot, frozen=True, kw_only=True):
 class TrialProgress(Struct, frozen=True):
     """A run is trial `number` (from 1) of a sweep of `trials`, with these values in words. `best`
     is the number of the best trial so far, 0 without one, with its `value` of `figure`.
-    `is_pruned`: it has ended early, worse than most. `has_ended`: no trial follows, and the model
-    has its weights of before the sweep again."""
+    `state` says how the trial has ended; a sweep that goes on counts as a run that does.
+    `has_ended`: no trial follows, and the model has its weights of before the sweep again."""
 
     number: int
     trials: int
@@ -153,7 +153,7 @@ class TrialProgress(Struct, frozen=True):
     figure: str
     best: int = 0
     value: float = nan
-    is_pruned: bool = False
+    state: Literal["running", "finished", "stopped", "failed", "pruned"] = "running"
     has_ended: bool = False
 
 
