@@ -14,6 +14,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
 from engine.datasets.load import load_dataset
+from engine.datasets.samples import DataProblem
 from engine.project.document import Column, DataSetup
 from tests.engine.datasets.files import cifar, idx, images, loaded, mnist, pixels, write
 
@@ -148,6 +149,9 @@ def test_an_npz_has_samples_and_targets(tmp_path: Path) -> None:
     data = loaded("numpy", tmp_path / "a.npz", y="labels")
     assert same(data.x_train, x.astype(np.float32))
     assert data.y_train.tolist() == [0, 1, 0, 1, 1, 0] and data.classes == ("3", "5")
+    with pytest.raises(DataProblem, match="no array y") as refused:
+        loaded("numpy", tmp_path / "a.npz")
+    assert refused.value.hint == "Its arrays are: x, labels."
 
 
 def test_an_npy_has_its_targets_beside_it_or_in_its_last_column(tmp_path: Path) -> None:

@@ -257,6 +257,12 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
         "promises 2,415,919,104 bytes",
         {"size": (4096, 4096)},
     ),
+    "grey images too large together": (
+        "images",
+        folder_of({f"cat/{n}.png": png() for n in range(33)}),
+        "promises 2,415,919,104 bytes",
+        {"size": (4096, 4096), "colour": "grey"},
+    ),
     "three sizes": ("images", folder_of({}), "give height and width", {"size": (3, 4, 4)}),
     "a class that is not trained": ("images", other_class, "val/cow is a class that train", {}),
     "too short a text": ("text", lambda f: write(f / "a", "abc"), "3 characters; one sample", {}),

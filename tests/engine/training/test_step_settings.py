@@ -85,14 +85,18 @@ def by_hand(model: nn.Module, setup: TrainingSetup) -> tuple[list[float], list[f
             batches = [dataset.train_batch(i, setup.batch_size, setup.seed, epoch) for i in group]
             rates.append(optimizer.param_groups[0]["lr"])
             if isinstance(optimizer, torch.optim.LBFGS):
+                asked: list[float] = []
 
-                def closure(x=batches[0][0], y=batches[0][1]):
+                def closure(x=batches[0][0], y=batches[0][1], asked=asked):
                     optimizer.zero_grad()
                     loss = cross_entropy(model(x), y)
                     loss.backward()
+                    grads = [p.grad for p in model.parameters() if p.grad is not None]
+                    asked.append(torch.nn.utils.get_total_norm(grads).item())
                     return loss
 
                 optimizer.step(closure)
+                norms.append(asked[0])
                 continue
             optimizer.zero_grad()
             for x, y in batches:

@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from engine.datasets.load import load_dataset
 from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.protocol import Check, RateCurve
+from engine.training.checks import data_checks
 from engine.training.checks import rates as rates_room
 from engine.training.checks.checking import KINDS, Checking
+from engine.training.checks.losses_seen import LossSeen
 from engine.training.checks.rates import smoothed, suggestion
 from engine.training.objectives.code_objective import CodeObjective
 from engine.training.objectives.objective import CatalogueObjective
@@ -104,6 +106,25 @@ def test_the_figures_of_the_inputs(easy: tuple[Tensor, Tensor]) -> None:
         "error",
         "1 of 128 samples have NaN or infinite numbers.",
     )
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "verdict"),
+    [(1.9, 1, "good"), (-2.1, 1, "warning"), (0, 9.9, "good"), (0, 10.1, "warning"),
+     (0, 0.11, "good"), (0, 0.09, "warning")],
+)  # fmt: skip
+def test_inputs_count_as_standardised_within_limits(mean: float, std: float, verdict: str) -> None:
+    x = torch.tensor([[-1.0], [1.0]]).repeat(50, 1)
+    assert data_checks.inputs([((x / x.std()) * std + mean, None)]).verdict == verdict
+
+
+def test_the_labels_of_a_loss_are_its_classes_that_count() -> None:
+    labels, scores = torch.tensor([0, 2, -100, 1]), torch.zeros(4, 3)
+    seen = LossSeen(F.cross_entropy, scores, labels)
+    assert seen.labels is not None and seen.labels.tolist() == [0, 2, 1] and seen.classes == 3
+    assert LossSeen(F.cross_entropy, scores, torch.rand(4, 3)).labels is None  # shares of classes
+    assert LossSeen(F.mse_loss, scores[:, 0], labels).labels is None
+    assert LossSeen(F.cross_entropy, torch.zeros(5), torch.tensor(2)).classes == 5
 
 
 def test_samples_in_both_parts_are_counted(easy: tuple[Tensor, Tensor]) -> None:
