@@ -270,6 +270,7 @@ class Workspaces(QObject):
         from app.presenters.train.holding import HoldingPresenter
         from app.presenters.train.landscape import LandscapePresenter
         from app.presenters.train.objective import ObjectivePresenter
+        from app.presenters.train.over_time import OverTimePresenter
         from app.presenters.train.parameters import ParametersPresenter
         from app.presenters.train.predictions import PredictionsPresenter
         from app.presenters.train.ranks import RanksPresenter
@@ -292,6 +293,7 @@ class Workspaces(QObject):
         PredictionsPresenter(self._bench, view, self)
         LandscapePresenter(self._bench, view, self)
         RanksPresenter(self._bench, view, self)
+        OverTimePresenter(self._bench, view, self)
         RunsPresenter(self._bench, presenter, self)
         presenter.export_requested.connect(lambda: self._export.ask("pt"))
         self._connect_switch(view.bar.own_backward)

@@ -28,6 +28,7 @@ from .training.commands import *  # noqa: F403
 from .training.elements import *  # noqa: F403
 from .training.execution import *  # noqa: F403
 from .training.landscape import *  # noqa: F403
+from .training.looks import *  # noqa: F403
 from .training.predictions import *  # noqa: F403
 from .training.ranks import *  # noqa: F403
 from .training.runs import *  # noqa: F403

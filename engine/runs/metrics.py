@@ -133,8 +133,12 @@ def append(
 def _insert(
     connection: sqlite3.Connection, table: str, rows: Iterator[Sequence] | zip, width: int
 ) -> None:
-    marks = ", ".join("?" * width)
-    connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+    connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks(width)})", rows)
+
+
+def marks(count: int) -> str:
+    """As many question marks, which stand for values."""
+    return ", ".join("?" * count)
 
 
 def keep_until(connection: sqlite3.Connection, step: int) -> None:

@@ -36,7 +36,7 @@ _WAL_HEAD_BYTES = 32
 
 
 @contextmanager
-def _opened(path: Path, as_copy: bool) -> Iterator[tuple[sqlite3.Connection, int]]:
+def opened(path: Path, as_copy: bool) -> Iterator[tuple[sqlite3.Connection, int]]:
     """The figures and the version of their file. Raises RunProblem."""
     if not path.is_file():
         raise RunProblem(f"There is no {path}.")
@@ -124,7 +124,7 @@ def each_epoch(path: Path, as_copy: bool = False) -> Iterator[tuple[EpochRow, fl
 
 def figure_count(path: Path, as_copy: bool = False) -> int:
     """How many named figures the steps have. Raises RunProblem."""
-    with _opened(path, as_copy) as (connection, _):
+    with opened(path, as_copy) as (connection, _):
         query = "SELECT count(DISTINCT name) FROM step_figures"
         return connection.execute(query).fetchone()[0]
 
@@ -132,7 +132,7 @@ def figure_count(path: Path, as_copy: bool = False) -> int:
 def read(path: Path, limit: int, as_copy: bool = False) -> tuple[StepColumns, tuple[EpochRow, ...]]:
     """At most `limit` of the steps (see `thin_out`), and as many of the epochs, evenly spread, with
     the last. Raises RunProblem."""
-    with _opened(path, as_copy) as (connection, _):
+    with opened(path, as_copy) as (connection, _):
         wanted = chosen(connection, limit)
         names = ", ".join(STEP_COLUMNS)
         found = connection.execute(
@@ -188,7 +188,7 @@ def _epochs(connection: sqlite3.Connection, limit: int | None) -> tuple[EpochRow
 def last_figures(path: Path, as_copy: bool = False) -> tuple[int, float, EpochRow | None]:
     """The last step with its loss, and the last epoch; (0, NaN, None) before the first. Raises
     RunProblem."""
-    with _opened(path, as_copy) as (connection, _):
+    with opened(path, as_copy) as (connection, _):
         row = connection.execute("SELECT step, loss FROM steps ORDER BY step DESC LIMIT 1")
         step, loss = row.fetchone() or (0, nan)
         epochs = _epochs(connection, 1)

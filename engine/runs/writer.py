@@ -20,6 +20,7 @@ from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns
 from . import folders, metrics
 from .heartbeat import SILENT_S, Heartbeat, silent_s
+<<<<<<< HEAD
 from .record import (
     Origin,
     RunProblem,
@@ -31,11 +32,15 @@ from .record import (
     save,
     versions,
 )
+=======
+from .parameter_figures import Look, LookTables
+from .record import Origin, RunProblem, RunRecord, RunState, Writer, load, save, versions
+>>>>>>> 930fb60 (Norms by module and histograms of weights and gradients over a run)
 
 INTERVAL_S = 0.3
 MAX_WAITING = 1000
 """As many snapshots may wait for a disk that is slow."""
-Rows = tuple[StepColumns, Sequence[EpochRow], float]
+Rows = tuple[StepColumns, Sequence[EpochRow], Sequence[Look], float]
 """With the time at which they were told."""
 
 
@@ -54,6 +59,7 @@ class RunWriter:
         self._before = record
         self._began_at, self._has_trained = 0, False
         self._kept_until: int | None = None
+        self._looked_before: tuple[Path, int] | None = None
         self.also: Callable[[Path], object] | None = None
         """Writes more into a new run's folder, on the thread. It may raise LabError."""
         self._waiting: Queue[Rows] = Queue(MAX_WAITING)
@@ -92,7 +98,9 @@ class RunWriter:
     def forked(self, step: int) -> RunWriter:
         """A new run beside this one, which goes on from a step of it."""
         origin = Origin(self.record.id, step)
-        return RunWriter.new(self.folder.parent, self.record.project, origin=origin)
+        writer = RunWriter.new(self.folder.parent, self.record.project, origin=origin)
+        writer._looked_before = self.folder / folders.METRICS, step
+        return writer
 
     @property
     def checkpoints(self) -> Path:
@@ -180,12 +188,14 @@ class RunWriter:
 
     # -- figures ---------------------------------------------------------------------------------
 
-    def add(self, steps: StepColumns, epochs: Sequence[EpochRow]) -> None:
+    def add(
+        self, steps: StepColumns, epochs: Sequence[EpochRow], looks: Sequence[Look] = ()
+    ) -> None:
         """Take the figures of a snapshot; they are written soon."""
         if steps.step or epochs:
             self._has_trained |= bool(steps.step) and steps.step[-1] > self._began_at
             try:
-                self._waiting.put_nowait((steps, epochs, time.time()))
+                self._waiting.put_nowait((steps, epochs, looks, time.time()))
             except Full:
                 self.problem = f"{self.folder}: figures are left out, since the disk is too slow."
 
@@ -215,14 +225,20 @@ class RunWriter:
                 self.problem = str(error)
         try:
             with self._opened() as connection:
+                looked = LookTables(connection)
                 if self._kept_until is not None:  # later figures are of a past that is left
                     metrics.keep_until(connection, self._kept_until)
+                    looked.keep_until(self._kept_until)
                     self._kept_until = None
+                if self._looked_before is not None:  # no checkpoint has the looks at the run before
+                    looked.copy(*self._looked_before)
+                    self._looked_before = None
                 rows = metrics.count(connection)
                 going = True
                 while going:
                     going = not self._ended.wait(INTERVAL_S)
-                    rows += self._write_waiting(connection)
+                    rows += self._write_waiting(connection, looked)
+                    looked.thin_out()
                     if rows > metrics.MAX_ROWS:
                         metrics.thin_out(connection, metrics.MAX_ROWS // 2)
                         rows = metrics.count(connection)
@@ -249,17 +265,18 @@ class RunWriter:
         with closing(connection):
             yield connection
 
-    def _write_waiting(self, connection: sqlite3.Connection) -> int:
+    def _write_waiting(self, connection: sqlite3.Connection, looked: LookTables) -> int:
         """Write what waits, in one transaction; returns how many steps that were."""
         count = 0
         with connection:
             while True:
                 try:
-                    steps, epochs, told_s = self._waiting.get_nowait()
+                    steps, epochs, looks, told_s = self._waiting.get_nowait()
                 except Empty:
                     return count
                 if not self.taken:
                     metrics.append(connection, steps, epochs, told_s)
+                    looked.append(looks)
                 count += len(steps.step)
 
 

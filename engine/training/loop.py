@@ -28,6 +28,7 @@ from .figures.marks import Marks
 from .figures.memory import cuda_bytes, rss_bytes
 from .figures.metrics import Measured, Metrics
 from .figures.pace import Sampling, now_on
+from .looks.looks import Looks
 from .objectives.objective import CatalogueObjective, Objective, Outcome
 from .optimization.averaging import AveragedWeights
 from .optimization.optimization import Optimization
@@ -92,6 +93,8 @@ class TrainingLoop:
         self.marks = Marks()
         self.best: BestEpoch | None = None
         self._sampling = Sampling()
+        is_first = ranks is None or ranks.rank == 0
+        self.looks = Looks(self._optimization.groups.named if is_first else {})
         self.step = self.epoch = self.batch = 0
         self.current: TrainingStep | None = None
         self.is_in_step = self.by_hand = self.by_phase = False
@@ -199,6 +202,7 @@ class TrainingLoop:
         start, rate = (now_on(self.device), self.learning_rate) if measured else (None, 0.0)
         if self.watch is not None:
             self.watch.begin(measured)
+        look = self.looks.begin(self.step, self.by_hand)
         step = self.current = TrainingStep(
             self.step + 1,
             batches,
@@ -209,6 +213,7 @@ class TrainingLoop:
             self.by_hand,
             lets_diverge=self.holding.looks_for_divergence,
             ranks=self._ranks,
+            look=look,
         )
         self.is_in_step = True
         for _ in self.holding.phases(step) if self.holding.looks else step.phases():
@@ -221,6 +226,9 @@ class TrainingLoop:
         if not self.step:
             self._check_gradients()
         self.is_in_step = False
+        if look is not None:
+            self.looks.end(look)
+            start = start + look.spent_s if isinstance(start, float) else start and nan
         timing = (start, nan if start is nan else now_on(self.device)) if measured else None
         if self.averaged is not None:
             self.averaged.after_step(self.epoch)

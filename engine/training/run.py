@@ -291,7 +291,7 @@ class TrainingRun:
         loop, setup = self.loop, self.loop.setup
         steps, epoch_rows = loop.metrics.drain(with_cuda=loop.device.type == "cuda")
         message = self.failure.message if self.failure else ""
-        if problem := self.files.write(state, steps, epoch_rows, message):
+        if problem := self.files.write(state, steps, epoch_rows, message, loop.looks.drain()):
             self._warn(problem)
         if state != "running" or not self._memory.gradient_bytes:
             self._memory = training_memory(loop.model, loop.optimizer)

@@ -9,6 +9,7 @@ from ..errors import LabError
 from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns, TrainingState
 from ..runs import folders
+from ..runs.parameter_figures import Look
 from ..runs.writer import RunWriter
 from .checkpoints import checkpoint_files
 from .checkpoints.checkpoint_files import Checkpoint
@@ -52,6 +53,7 @@ class RunFiles:
         steps: StepColumns,
         epoch_rows: tuple[EpochRow, ...],
         failure: str,
+        looks: tuple[Look, ...] = (),
     ) -> LabError | None:
         """Give the figures of a snapshot to the run's folder, and tell it the end; `failure` says
         why the run failed. Returns what could not be written. A run without a step leaves no
@@ -60,7 +62,7 @@ class RunFiles:
         if writer.begun or steps.step:
             try:
                 writer.begin(self._begun_at)
-                writer.add(steps, epoch_rows)
+                writer.add(steps, epoch_rows, looks)
                 if state in ("finished", "stopped", "failed"):
                     writer.end(state, failure)
             except LabError as error:

@@ -22,6 +22,8 @@ from widgets.runs.run_pane import RunPane
 from widgets.theme import GRID
 from widgets.training.checks.check_pane import CheckPane
 from widgets.training.landscape.landscape_pane import LandscapePane
+from widgets.training.over_time.histogram_pane import HistogramPane
+from widgets.training.over_time.module_pane import ModulePane
 from widgets.training.parameter_pane import ParameterPane
 from widgets.training.plot_board import PlotBoard
 from widgets.training.ranks.rank_pane import RankPane
@@ -70,12 +72,23 @@ class TrainView(QWidget):
         self.predictions.hide()
         self.bar.predictions_toggled.connect(self.predictions.setVisible)
         self.checks = CheckPane()
+        self.modules, self.histograms = ModulePane(), HistogramPane()
         self.landscape = LandscapePane()
         self.ranks = RankPane()
         self.tabs = make.tabs(
             "train_tabs",
             (
                 (pages, "Plots", "Loss, accuracy, gradient norm, rate, time and memory over steps"),
+                (
+                    self.modules,
+                    "Modules",
+                    "Gradient norm and update of each module over the steps of the run",
+                ),
+                (
+                    self.histograms,
+                    "Histograms",
+                    "Weights and gradients of each parameter over the steps of the run",
+                ),
                 (
                     self.landscape,
                     "Landscape",

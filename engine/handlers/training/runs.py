@@ -53,7 +53,7 @@ def read_run(lab: Lab, command: ReadRunCommand) -> Iterator[KeptRunSnapshot]:
     if not folders.is_run(folder) and has_events(folder):
         yield _read_events(folder)
         return
-    with _told():
+    with as_lab_errors():
         record = load(folder)
         as_copy = is_out_of_reach(record)
         path = folder / folders.METRICS
@@ -66,7 +66,7 @@ def read_run(lab: Lab, command: ReadRunCommand) -> Iterator[KeptRunSnapshot]:
 
 
 def _read_events(folder: Path) -> KeptRunSnapshot:
-    with _told():
+    with as_lab_errors():
         run = read_events(folder)
         limit = max(100, min(MAX_STEPS, MAX_NUMBERS // (len(run.scalars) + 8)))
         steps, epochs = figures_of(run, limit)
@@ -75,7 +75,7 @@ def _read_events(folder: Path) -> KeptRunSnapshot:
 
 def compare_runs(lab: Lab, command: CompareRunsCommand) -> Iterator[RunDifferenceSnapshot]:
     """Raises LabError if one of the runs cannot be read."""
-    with _told():
+    with as_lab_errors():
         first, second = (load(Path(f)).project for f in (command.first, command.second))
     rows = differences(first, second)
     yield RunDifferenceSnapshot(
@@ -96,7 +96,7 @@ def note_run(lab: Lab, command: NoteRunCommand) -> Iterator[RunsSnapshot]:
     if len(command.note) > MAX_NOTE_CHARS:
         raise LabError(f"A note has at most {MAX_NOTE_CHARS:,} characters.")
     folder = Path(command.folder)
-    with _told():
+    with as_lab_errors():
         save(folder, msgspec.structs.replace(load(folder), note=command.note))
     yield _listed(str(folder.parent))
 
@@ -107,14 +107,14 @@ def delete_runs(lab: Lab, command: DeleteRunsCommand) -> Iterator[RunsSnapshot]:
     for folder in runs:
         if row_of(folder).state == "running":
             raise LabError(f"The run {folder.name} is being trained.", hint="Stop it first.")
-    with _told():
+    with as_lab_errors():
         folders.delete(runs)
     yield _listed(str(runs[0].parent))
 
 
 def restore_runs(lab: Lab, command: RestoreRunsCommand) -> Iterator[RunsSnapshot]:
     """Raises LabError if one of them cannot be brought back."""
-    with _told():
+    with as_lab_errors():
         folders.restore(Path(command.runs) if command.runs else folders.data_runs())
     yield _listed(command.runs)
 
@@ -123,7 +123,7 @@ def move_runs(lab: Lab, command: MoveRunsCommand) -> Iterator[MovedRunsSnapshot]
     """Raises LabError if one of them cannot be moved; those before it then have been."""
     moved = []
     runs = Path(command.runs)
-    with _told():
+    with as_lab_errors():
         for folder in map(Path, command.folders):
             target = runs / folder.name
             if not folder.is_dir() or target.exists():
@@ -139,7 +139,7 @@ def move_runs(lab: Lab, command: MoveRunsCommand) -> Iterator[MovedRunsSnapshot]
 
 def _listed(runs: str, events: bool = False) -> RunsSnapshot:
     folder = Path(runs) if runs else folders.data_runs()
-    with _told():
+    with as_lab_errors():
         read_s = time.time()
         rows, problem = rows_in(folder), ""
         if events:
@@ -165,7 +165,7 @@ def _listed(runs: str, events: bool = False) -> RunsSnapshot:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def as_lab_errors() -> Iterator[None]:
     try:
         yield
     except RunProblem as problem:

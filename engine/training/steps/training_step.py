@@ -17,6 +17,7 @@ from ...project.steps.order import PHASES, Phase, split_order
 from ...protocol import StepNumbers
 from ..distributed.ranks import Ranks
 from ..figures.metrics import Diverged
+from ..looks.looks import StepLook
 from ..objectives.batches import tensors_in
 from ..objectives.objective import Objective, Outcome, joined
 from ..optimization.optimization import Optimization
@@ -59,8 +60,9 @@ class TrainingStep:
         detailed: bool = False,
         lets_diverge: bool = False,
         ranks: Ranks | None = None,
+        look: StepLook | None = None,
     ) -> None:
-        self._ranks = ranks
+        self._ranks, self._look = ranks, look
         self.number, self.batches, self.setup = number, batches, setup
         self.optimization, self._objective = optimization, objective
         self._measured, self._detailed, self._lets_diverge = measured, detailed, lets_diverge
@@ -131,6 +133,7 @@ class TrainingStep:
     def _step(self) -> None:
         if self._ranks is not None:
             self.outcomes = [self._ranks.share(self.number, self.outcomes)]
+        self._look_at_gradients()
         self.gradients = self._kept_apart(self.optimization.clip(self._measured))
         self._update()
 
@@ -145,6 +148,8 @@ class TrainingStep:
                     self._forward()
                     self._loss()
                     self._backward()
+            if not first:
+                self._look_at_gradients()
             gradients = self.optimization.clip(self._measured)
             if not first:
                 self.gradients = gradients
@@ -153,7 +158,18 @@ class TrainingStep:
         self._update(closure)
         self.done = list(PHASES)
 
+    def _look_at_gradients(self) -> None:
+        if self._look is not None:
+            self._look.see_gradients(self.optimization.autocast.scale)
+
     def _update(self, closure: Callable[[], Tensor] | None = None) -> None:
+        if self._look is not None:
+            self._look.see_weights()
+        self._move(closure)
+        if self._look is not None:
+            self._look.see_update()
+
+    def _move(self, closure: Callable[[], Tensor] | None) -> None:
         parameters = self.optimization.parameters
         if not self._detailed:
             self.optimization.step(closure)

@@ -1,0 +1,81 @@
+"""Norms by module and histograms of the newest run: read again while it goes on, and only while
+they are seen."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from app.presenters.train.live_reading import LiveReading
+from app.selection.finding import module_of, parameter_of
+from app.selection.references import Module, Parameter
+from app.workbench import Workbench
+from engine.protocol import (
+    HistogramsSnapshot,
+    ModuleNormsSnapshot,
+    ReadHistogramsCommand,
+    ReadModuleNormsCommand,
+    TrainingSnapshot,
+)
+from widgets.training.train_view import TrainView
+
+MODULES, HISTOGRAMS = "module lines", "histograms"
+
+
+class OverTimePresenter(QObject):
+    def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bench = bench
+        self._modules, self._histograms = view.modules, view.histograms
+        self._lines = LiveReading(bench, self._modules, self._norms_command, self._take_norms, self)
+        self._maps = LiveReading(
+            bench, self._histograms, self._histograms_command, self._take_histograms, self
+        )
+        self._modules.asked.connect(self._lines.again)
+        self._histograms.asked.connect(self._maps.again)
+        bench.selection.views[self._modules] = MODULES
+        bench.selection.views[self._histograms] = HISTOGRAMS
+        self._modules.chosen.connect(self._choose)
+        self._histograms.chosen.connect(
+            lambda name: bench.selection.choose(Parameter(name), HISTOGRAMS)
+        )
+        bench.selection.changed.connect(lambda _: self._show_chosen())
+
+    @property
+    def _folder(self) -> str:
+        """Of the newest run; "" before its first step."""
+        run = self._bench.newest(TrainingSnapshot)
+        return "" if run is None else run.folder
+
+    def _norms_command(self) -> ReadModuleNormsCommand:
+        pane = self._modules
+        return ReadModuleNormsCommand(
+            folder=self._folder,
+            depth=pane.depth,
+            by_parameter=pane.by_parameter,
+            names=pane.wanted,
+        )
+
+    def _take_norms(self, found: ModuleNormsSnapshot) -> bool:
+        self._modules.show_norms(found)
+        self._show_chosen()
+        return True
+
+    def _histograms_command(self) -> ReadHistogramsCommand:
+        pane = self._histograms
+        return ReadHistogramsCommand(folder=self._folder, name=pane.name, kind=pane.kind)
+
+    def _take_histograms(self, found: HistogramsSnapshot) -> bool:
+        self._histograms.show_histograms(found)
+        return True
+
+    def _choose(self, name: str, is_parameter: bool) -> None:
+        self._bench.selection.choose(Parameter(name) if is_parameter else Module(name), MODULES)
+
+    def _show_chosen(self) -> None:
+        chosen, known = self._bench.selection.current, self._bench.known
+        name = parameter_of(chosen, known)
+        if name is not None:
+            self._histograms.show_chosen(name)
+        if not self._modules.by_parameter:
+            name = module_of(chosen, known)
+        self._modules.show_chosen(name)

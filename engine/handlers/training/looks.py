@@ -1,0 +1,96 @@
+"""Answers about how the parameters of a run moved, from the run's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isnan, nan, sqrt
+from pathlib import Path
+
+from ...errors import sendable
+from ...lab import Lab
+from ...protocol import (
+    MAX_LINES,
+    MAX_NAMES,
+    HistogramsSnapshot,
+    ModuleNormsSnapshot,
+    NormLine,
+    ReadHistogramsCommand,
+    ReadModuleNormsCommand,
+)
+from ...runs import folders, parameter_reading
+from ...runs.parameter_figures import ParameterRow
+from ...runs.record import load
+from ...runs.summary import is_out_of_reach
+from .runs import as_lab_errors
+
+MAX_STEPS = 400
+MAX_HISTOGRAMS = 256
+
+
+def read_module_norms(lab: Lab, command: ReadModuleNormsCommand) -> Iterator[ModuleNormsSnapshot]:
+    """Raises LabError if the run cannot be read."""
+    if not command.folder:
+        yield ModuleNormsSnapshot(folder="")
+        return
+    path, as_copy = _figures(command.folder)
+    with as_lab_errors():
+        rows = parameter_reading.read_rows(path, MAX_STEPS, as_copy)
+    places = {step: i for i, step in enumerate(dict.fromkeys(row.step for row in rows))}
+    groups: dict[str, list[ParameterRow]] = {}
+    deepest = 0
+    for row in rows:
+        path_of, _, _ = row.name.rpartition(".")
+        parts = path_of.split(".") if path_of else []
+        deepest = max(deepest, len(parts))
+        name = row.name if command.by_parameter else ".".join(parts[: command.depth])
+        groups.setdefault(name, []).append(row)
+    wanted = [name for name in groups if name in command.names] or list(groups)
+    yield ModuleNormsSnapshot(
+        folder=command.folder,
+        steps=tuple(places),
+        names=tuple(map(sendable, list(groups)[:MAX_NAMES])),
+        deepest=deepest,
+        lines=tuple(_line(name, groups[name], places) for name in wanted[:MAX_LINES]),
+    )
+
+
+def _line(name: str, rows: Sequence[ParameterRow], places: dict[int, int]) -> NormLine:
+    """The norms of all these parameters together."""
+    squares = [[nan] * len(places) for _ in range(3)]
+    for row in rows:
+        norms = row.gradient_norm, row.weight_norm, row.update_norm
+        for of_kind, norm in zip(squares, norms, strict=True):
+            place = places[row.step]
+            if not isnan(norm):
+                before = of_kind[place]
+                of_kind[place] = norm * norm + (0.0 if isnan(before) else before)
+    return NormLine(sendable(name), *(tuple(map(sqrt, of_kind)) for of_kind in squares))
+
+
+def read_histograms(lab: Lab, command: ReadHistogramsCommand) -> Iterator[HistogramsSnapshot]:
+    """Raises LabError if the run cannot be read."""
+    if not command.folder:
+        yield HistogramsSnapshot(folder="")
+        return
+    path, as_copy = _figures(command.folder)
+    with as_lab_errors():
+        names = parameter_reading.names(path, as_copy)
+        name = command.name if command.name in names else next(iter(names), "")
+        found = parameter_reading.read_histograms(path, name, command.kind, MAX_HISTOGRAMS, as_copy)
+    yield HistogramsSnapshot(
+        folder=command.folder,
+        name=name,
+        kind=command.kind,
+        names=tuple(names[:MAX_NAMES]),
+        steps=tuple(each.step for each in found),
+        lows=tuple(each.low for each in found),
+        highs=tuple(each.high for each in found),
+        others=tuple(each.others for each in found),
+        counts=b"".join(each.counts for each in found),
+    )
+
+
+def _figures(folder: str) -> tuple[Path, bool]:
+    """The file of a run's figures, and whether only a copy of it can be read. Raises LabError."""
+    with as_lab_errors():
+        return Path(folder) / folders.METRICS, is_out_of_reach(load(Path(folder)))

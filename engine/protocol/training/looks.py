@@ -1,0 +1,84 @@
+"""How the parameters of a run moved: norms by module, and histograms."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from ..commands import Command
+from ..snapshots import Snapshot
+
+MAX_LINES = 12
+"""As many modules are drawn at once."""
+MAX_NAMES = 1000
+EACH_MODULE = 99
+"""Deeper than any module: each has a line of its own."""
+BINS = 64
+
+
+class ReadModuleNormsCommand(Command, frozen=True, kw_only=True):
+    """Read the norms of a run's modules from its folder -> ModuleNormsSnapshot; an empty one for
+    the folder "", that of no run.
+
+    A module is named by the first `depth` parts of its path, 0 being the whole model; with
+    `by_parameter` each parameter has a line. `names` says which lines are wanted, else the first
+    MAX_LINES.
+    """
+
+    handler = "training.looks:read_module_norms"
+    newest_only = True
+    while_running = True
+    folder: str
+    depth: int = EACH_MODULE
+    by_parameter: bool = False
+    names: tuple[str, ...] = ()
+
+
+class NormLine(Struct, frozen=True):
+    """The 2-norms of a module's gradients (before clipping), of its weights (before the update) and
+    of the update, one for each step; NaN where there is none."""
+
+    name: str
+    gradient: tuple[float, ...]
+    weight: tuple[float, ...]
+    update: tuple[float, ...]
+
+
+class ModuleNormsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """`names` are all lines that there are, `deepest` the number of parts of the longest path."""
+
+    folder: str
+    steps: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    deepest: int = 0
+    lines: tuple[NormLine, ...] = ()
+
+
+class ReadHistogramsCommand(Command, frozen=True, kw_only=True):
+    """Read the histograms of one parameter of a run, or of its gradient, from the run's folder ->
+    HistogramsSnapshot; an empty one for the folder "". An unknown `name` stands for the first
+    parameter."""
+
+    handler = "training.looks:read_histograms"
+    newest_only = True
+    while_running = True
+    folder: str
+    name: str = ""
+    kind: Literal["weights", "gradients"] = "weights"
+
+
+class HistogramsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """Of the parameter `name`, among the `names` that were looked at. For each of `steps`, `counts`
+    has BINS little-endian uint32 of equal bins from `lows` to `highs`, the lowest and the highest
+    finite element; if these are equal, the first bin has all. `others` are not finite."""
+
+    folder: str
+    name: str = ""
+    kind: Literal["weights", "gradients"] = "weights"
+    names: tuple[str, ...] = ()
+    steps: tuple[int, ...] = ()
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+    others: tuple[int, ...] = ()
+    counts: bytes = b""

@@ -1,0 +1,48 @@
+"""The histogram of a tensor's elements."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+BINS = 64
+EXACT = 1 << 24
+"""torch.histc counts in float32, which is exact up to so many."""
+
+
+class Counts(NamedTuple):
+    """`counts` of BINS equal bins from the lowest to the highest finite element; if all are equal,
+    the first bin has them. `others` are not finite."""
+
+    low: float
+    high: float
+    others: int
+    counts: np.ndarray
+
+
+def histogram(values: Tensor) -> Counts | None:
+    """None for a tensor without finite real elements."""
+    if values.is_complex() or not values.numel():
+        return None
+    flat = values.detach().flatten()
+    if flat.dtype not in (torch.float32, torch.float64):
+        flat = flat.float()
+    others = 0
+    low, high = map(float, torch.aminmax(flat))
+    if not np.isfinite([low, high]).all():
+        finite = flat[flat.isfinite()]
+        others = flat.numel() - finite.numel()
+        if not finite.numel():
+            return None
+        flat = finite
+        low, high = map(float, torch.aminmax(flat))
+    if low == high:
+        counts = np.zeros(BINS, np.int64)
+        counts[0] = flat.numel()
+    else:
+        parts = (torch.histc(part, BINS, low, high) for part in flat.split(EXACT))
+        counts = torch.stack([part.long() for part in parts]).sum(0).cpu().numpy()
+    return Counts(low, high, others, counts)

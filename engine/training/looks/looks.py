@@ -1,0 +1,133 @@
+"""Looks at the parameters of a run: at its first steps, then as often as costs little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import nan
+from time import perf_counter
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from ...runs.parameter_figures import Histogram, Kind, Look, ParameterRow
+from .histograms import histogram
+
+SHARE = 0.005
+"""Looking takes at most this share of a run's time, but for the first steps."""
+EARLY = 16
+SPARSER = 0.02
+"""Between two looks passes at least this share of the time since the run began: a long run is seen
+as well as a short one."""
+MAX_PARAMETERS = 500
+"""Of more, the first are looked at."""
+MAX_COPIED_BYTES = 1 << 28
+"""To measure an update, the weights before it are copied: not those of a larger model."""
+
+
+class Looks:
+    """Says which steps of a run get a look, and keeps the looks until `drain`. `named` are the
+    parameters that learn; those that are sharded, or have no shape yet, are left out. A look
+    changes nothing of the run."""
+
+    def __init__(self, named: Mapping[str, nn.Parameter]) -> None:
+        chosen = [(n, p) for n, p in named.items() if not is_lazy(p) and type(p.data) is Tensor]
+        self._named = dict(chosen[:MAX_PARAMETERS])
+        self._due_s, self._began_s = 0.0, perf_counter()
+        self._taken: list[Look] = []
+
+    def begin(self, step: int, by_hand: bool) -> StepLook | None:
+        """The look at the step that comes next, after `step` steps; None if it gets none. Steps by
+        hand have one, and so do steps 1, 2, 4, 8 and 16."""
+        is_early = step < EARLY and not step & (step + 1)
+        is_due = by_hand or is_early or perf_counter() >= self._due_s
+        return StepLook(self._named, step + 1) if is_due and self._named else None
+
+    def end(self, look: StepLook) -> None:
+        """The step is done."""
+        if look.has_moved:
+            self._taken.append(look.taken())
+        now = perf_counter()
+        self._due_s = now + max(look.spent_s / SHARE, SPARSER * (now - self._began_s))
+
+    def drain(self) -> tuple[Look, ...]:
+        """The looks since the last drain."""
+        taken, self._taken = tuple(self._taken), []
+        return taken
+
+
+class StepLook:
+    """The look at one step: `see_gradients` before they are clipped, `see_weights` before the
+    update, `see_update` after it."""
+
+    def __init__(self, named: Mapping[str, nn.Parameter], step: int) -> None:
+        self._named, self._step = named, step
+        self._before: list[Tensor] = []
+        self._weight_norms: list[float] = []
+        self._update_norms: list[float] = []
+        self._gradient_norms: dict[str, float] = {}
+        self._histograms: list[Histogram] = []
+        self.spent_s = 0.0
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the step has had its update."""
+        return bool(self._update_norms)
+
+    def see_gradients(self, scale: float) -> None:
+        """`scale` is by how much they are too large."""
+        started = perf_counter()
+        found = {n: _dense(p.grad) for n, p in self._named.items() if p.grad is not None}
+        norms = norms_of(found.values())
+        self._gradient_norms = {n: norm / scale for n, norm in zip(found, norms, strict=True)}
+        for name, gradient in found.items():
+            self._count(name, "gradients", gradient, scale)
+        self.spent_s += perf_counter() - started
+
+    def see_weights(self) -> None:
+        started = perf_counter()
+        weights = [p.detach() for p in self._named.values()]
+        self._weight_norms = norms_of(weights)
+        if sum(w.nbytes for w in weights) <= MAX_COPIED_BYTES:
+            self._before = [w.clone() for w in weights]
+        self.spent_s += perf_counter() - started
+
+    def see_update(self) -> None:
+        started = perf_counter()
+        now = [p.detach() for p in self._named.values()]
+        before, self._before = self._before, []
+        moved = torch._foreach_sub(now, before) if before else []
+        self._update_norms = norms_of(moved) or [nan] * len(now)
+        for name, weight in zip(self._named, now, strict=True):
+            self._count(name, "weights", weight, 1.0)
+        self.spent_s += perf_counter() - started
+
+    def taken(self) -> Look:
+        rows = tuple(
+            ParameterRow(self._step, place, name, self._gradient_norms.get(name, nan), *norms)
+            for place, (name, *norms) in enumerate(
+                zip(self._named, self._weight_norms, self._update_norms, strict=True)
+            )
+        )
+        return Look(rows, tuple(self._histograms))
+
+    def _count(self, name: str, kind: Kind, values: Tensor, scale: float) -> None:
+        found = histogram(values)
+        if found is not None:
+            counts = found.counts.astype("<u4").tobytes()
+            low, high = found.low / scale, found.high / scale
+            row = Histogram(name, kind, self._step, low, high, found.others, counts)
+            self._histograms.append(row)
+
+
+def norms_of(tensors: Iterable[Tensor]) -> list[float]:
+    """Their 2-norms, in one wait for the device."""
+    norms = torch._foreach_norm(list(tensors))
+    if not norms:
+        return []
+    return torch.stack([norm.to(norms[0].device, torch.float32) for norm in norms]).tolist()
+
+
+def _dense(gradient: Tensor) -> Tensor:
+    """Of a sparse gradient, its values."""
+    return gradient.detach().coalesce().values() if gradient.is_sparse else gradient.detach()

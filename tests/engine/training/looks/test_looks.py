@@ -1,0 +1,181 @@
+"""Norms and histograms of every parameter, against plain torch; a look changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import hypot, inf, isfinite, isnan, nan
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from engine.project.document import ParamGroup, TrainingSetup, replace
+from engine.runs.parameter_figures import Look
+from engine.training.looks.histograms import BINS, histogram
+from engine.training.looks.looks import Looks
+from engine.training.loop import TrainingLoop
+from engine.training.objectives.objective import CatalogueObjective
+
+Make = Callable[[], nn.Sequential]
+SGD = {"optimizer": "optim.SGD", "optimizer_params": {"lr": 0.1}}
+
+
+def looked(model: nn.Module, setup: TrainingSetup, steps: int) -> tuple[list[Look], TrainingLoop]:
+    """The looks at the first steps, all by hand."""
+    loop = TrainingLoop(model, setup)
+    loop.by_hand = True
+    running = loop.steps()
+    while loop.step < steps:
+        next(running)
+    running.close()
+    loop.flush()
+    return list(loop.looks.drain()), loop
+
+
+@pytest.mark.parametrize("clip_norm", [0.0, 0.01])
+def test_the_norms_are_those_of_a_plain_loop(make_mlp: Make, moons, clip_norm: float) -> None:
+    setup = replace(moons, **SGD, clip_norm=clip_norm)
+    looks, loop = looked(make_mlp(), setup, 4)
+    loop.close()
+
+    plain = make_mlp()
+    optimizer = torch.optim.SGD(plain.parameters(), lr=0.1)
+    objective = CatalogueObjective(plain, setup)
+    torch.manual_seed(setup.seed)
+    batches = [batch for epoch in range(2) for batch in objective.batches(epoch, 0)]
+    plain.train()
+    for step in range(4):
+        x, y = batches[step]
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(plain(x), y).backward()
+        named = dict(plain.named_parameters())
+        gradients = {n: p.grad.clone() for n, p in named.items() if p.grad is not None}
+        weights = {n: p.detach().clone() for n, p in named.items()}
+        if clip_norm:
+            nn.utils.clip_grad_norm_(plain.parameters(), clip_norm)
+        optimizer.step()
+        rows = {row.name: row for row in looks[step].rows}
+        assert list(rows) == list(named)
+        for place, (name, row) in enumerate(rows.items()):
+            assert (row.step, row.place) == (step + 1, place)
+            assert row.gradient_norm == pytest.approx(gradients[name].norm().item(), rel=1e-5)
+            assert row.weight_norm == pytest.approx(weights[name].norm().item(), rel=1e-5)
+            moved = (named[name].detach() - weights[name]).norm().item()
+            assert row.update_norm == pytest.approx(moved, rel=1e-4)
+        assert [(h.name, h.kind) for h in looks[step].histograms] == [
+            (name, kind) for kind in ("gradients", "weights") for name in named
+        ]
+        for found in looks[step].histograms:
+            of = gradients[found.name] if found.kind == "gradients" else named[found.name]
+            values = of.detach().numpy().ravel()
+            assert (found.low, found.high) == (values.min(), values.max())
+            assert sum(np.frombuffer(found.counts, "<u4")) == values.size
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"accumulate": 2},
+        {"precision": "float16"},
+        {"optimizer": "optim.LBFGS", "optimizer_params": {"max_iter": 3}},
+        {"clip_norm": 0.01, "precision": "float16"},
+    ],
+)
+def test_the_norms_together_are_the_gradient_norm_of_the_step(
+    make_mlp: Make, moons, fields: dict
+) -> None:
+    """A gradient that overflows in float16 is infinite, and its step is left out."""
+    looks, loop = looked(make_mlp(), replace(moons, **fields, epochs=9), 6)
+    assert len(looks) == 6
+    moved = 0
+    for look, row in zip(looks, loop.metrics.history, strict=True):
+        whole = hypot(*(each.gradient_norm for each in look.rows))
+        assert whole == pytest.approx(row.gradient_norm, rel=1e-5) and whole > 0
+        update = hypot(*(each.update_norm for each in look.rows))
+        assert (update > 0) == isfinite(whole)
+        moved += update > 0
+    assert moved
+    loop.close()
+
+
+def test_a_look_changes_no_bit(make_mlp: Make, moons) -> None:
+    def weights(by_hand: bool) -> list[torch.Tensor]:
+        loop = TrainingLoop(make_mlp(), moons)
+        loop.by_hand = by_hand
+        for _ in loop.steps():
+            pass
+        return list(loop.model.state_dict().values())
+
+    for one, other in zip(weights(False), weights(True), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_the_first_steps_get_a_look_and_later_ones_once_time_has_passed(monkeypatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("engine.training.looks.looks.perf_counter", lambda: now)
+    looks = Looks({"w": nn.Parameter(torch.ones(3))})
+    taken = []
+    for step in range(60):
+        look = looks.begin(step, by_hand=step == 20)
+        if look is not None:
+            taken.append(step + 1)
+            look.spent_s = 0.00099  # a two-hundredth of the time until the next
+            looks.end(look)
+        now += 0.01
+    assert taken == [1, 2, 4, 8, 16, 21, 41]
+    assert looks.drain() == ()  # none of them had an update
+
+
+def test_a_frozen_parameter_has_no_gradient_and_does_not_move(make_mlp: Make, moons) -> None:
+    looks, loop = looked(make_mlp(), replace(moons, groups=(ParamGroup("0", frozen=True),)), 1)
+    rows = {row.name: row for row in looks[0].rows}
+    assert isnan(rows["0.weight"].gradient_norm) and rows["0.weight"].update_norm == 0
+    assert rows["4.weight"].gradient_norm > 0
+    kinds = {h.kind for h in looks[0].histograms if h.name == "0.weight"}
+    assert kinds == {"weights"}
+    loop.close()
+
+
+def test_a_sparse_gradient_is_that_of_its_rows() -> None:
+    embedding = nn.Embedding(10, 3, sparse=True)
+    embedding(torch.tensor([1, 1, 4])).sum().backward()
+    assert embedding.weight.grad is not None
+    look = Looks(dict(embedding.named_parameters())).begin(0, True)
+    assert look is not None
+    look.see_gradients(1.0)
+    look.see_weights()
+    look.see_update()
+    (row,) = look.taken().rows
+    assert row.gradient_norm == pytest.approx(embedding.weight.grad.to_dense().norm().item())
+
+
+# -- histograms ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_a_histogram_is_that_of_numpy(dtype: torch.dtype) -> None:
+    torch.manual_seed(2)
+    values = torch.randn(997).to(dtype)
+    found = histogram(values)
+    assert found is not None
+    plain = values.float() if dtype.itemsize == 2 else values
+    counts, edges = np.histogram(plain.numpy(), BINS)
+    assert (found.low, found.high) == pytest.approx((edges[0], edges[-1]))
+    assert found.others == 0 and found.counts.sum() == 997
+    assert np.abs(found.counts - counts).sum() <= 2  # a number on an edge, by rounding
+
+
+def test_numbers_that_are_not_finite_are_counted_apart() -> None:
+    found = histogram(torch.tensor([1.0, nan, 3.0, inf, -inf]))
+    assert found is not None
+    assert (found.low, found.high, found.others) == (1.0, 3.0, 3)
+    assert found.counts[0] == found.counts[-1] == 1 and found.counts.sum() == 2
+    assert histogram(torch.tensor([nan, inf])) is None
+    assert histogram(torch.empty(0)) is None
+
+
+def test_equal_numbers_are_all_in_the_first_bin() -> None:
+    found = histogram(torch.zeros(5))
+    assert found is not None and (found.low, found.high) == (0.0, 0.0)
+    assert found.counts[0] == 5 and found.counts.sum() == 5

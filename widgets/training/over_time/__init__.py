@@ -1,0 +1,4 @@
+"""How the parameters of a run moved: norms by module, histograms.
+
+Not here: the figures of the whole model (`training/plots`).
+"""
