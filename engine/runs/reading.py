@@ -95,7 +95,7 @@ class StepFigures(NamedTuple):
 
 def each_step(path: Path, as_copy: bool = False) -> Iterator[StepFigures]:
     """All steps, without the figures that they do not have. Raises RunProblem."""
-    with _opened(path, as_copy) as (connection, version):
+    with opened(path, as_copy) as (connection, version):
         named = connection.execute("SELECT step, name, value FROM step_figures ORDER BY step, name")
         waiting = named.fetchone()
         wall = WALL if version > 1 else "NULL"
@@ -114,7 +114,7 @@ def each_step(path: Path, as_copy: bool = False) -> Iterator[StepFigures]:
 
 def each_epoch(path: Path, as_copy: bool = False) -> Iterator[tuple[EpochRow, float | None]]:
     """All epochs, each with the time at which its last step was told. Raises RunProblem."""
-    with _opened(path, as_copy) as (connection, version):
+    with opened(path, as_copy) as (connection, version):
         wall = WALL if version > 1 else "NULL"
         query = f"SELECT {wall} FROM steps WHERE step <= ? ORDER BY step DESC LIMIT 1"
         for row in _epochs(connection, None):

@@ -51,11 +51,14 @@ class Scale(Struct, frozen=True):
         return [number * step for number in range(first, last + 1)]
 
     def _decades(self, count: int) -> list[float]:
-        """Powers of ten; none where the axis has fewer than two."""
+        """Powers of ten, with 2 and 5 between few of them; none where the axis is short."""
         first, last = ceil(log10(self.low) - 1e-9), floor(log10(self.high) + 1e-9)
         apart = max(1, ceil((last - first + 1) / max(1, count)))
         found = [10.0**power for power in range(first, last + 1, apart)]
-        return found if len(found) > 1 else []
+        if len(found) < 3:  # then there is room between them
+            near = [digit * 10.0**p for p in range(first - 1, last + 1) for digit in (1, 2, 5)]
+            found = [v for v in near if self.low * (1 - 1e-9) <= v <= self.high * (1 + 1e-9)]
+        return found if len(found) > 2 else []
 
 
 def scale_of(values: Iterable[float], is_log: bool = False, room: float = 0.05) -> Scale:

@@ -14,9 +14,11 @@ from ...runs.parameter_figures import Histogram, Kind, Look, ParameterRow
 from .histograms import histogram
 
 SHARE = 0.005
-"""Looking takes at most this share of a run's time, but for the first steps."""
+"""Looking takes at most this share of a run's time, but for its first looks."""
+FREE_S = 0.2
+"""The time that these take together."""
 EARLY = 16
-SPARSER = 0.02
+SPARSER = 0.05
 """Between two looks passes at least this share of the time since the run began: a long run is seen
 as well as a short one."""
 MAX_PARAMETERS = 500
@@ -33,7 +35,7 @@ class Looks:
     def __init__(self, named: Mapping[str, nn.Parameter]) -> None:
         chosen = [(n, p) for n, p in named.items() if not is_lazy(p) and type(p.data) is Tensor]
         self._named = dict(chosen[:MAX_PARAMETERS])
-        self._due_s, self._began_s = 0.0, perf_counter()
+        self._due_s, self._began_s, self._spent_s = 0.0, perf_counter(), 0.0
         self._taken: list[Look] = []
 
     def begin(self, step: int, by_hand: bool) -> StepLook | None:
@@ -48,7 +50,9 @@ class Looks:
         if look.has_moved:
             self._taken.append(look.taken())
         now = perf_counter()
-        self._due_s = now + max(look.spent_s / SHARE, SPARSER * (now - self._began_s))
+        self._spent_s += look.spent_s
+        dear_s = look.spent_s / SHARE if self._spent_s > FREE_S else 0.0
+        self._due_s = now + max(dear_s, SPARSER * (now - self._began_s))
 
     def drain(self) -> tuple[Look, ...]:
         """The looks since the last drain."""

@@ -25,7 +25,8 @@ def test_a_number_is_where_its_share_of_the_axis_is() -> None:
         (Scale(-0.3, 0.31), 6, [-0.2, 0.0, 0.2]),
         (Scale(0.5, 2000.0, True), 6, [1, 10, 100, 1000]),
         (Scale(1e-9, 1.0, True), 5, [1e-9, 1e-7, 1e-5, 1e-3, 1e-1]),
-        (Scale(2.0, 8.0, True), 4, [2, 4, 6, 8]),  # no two powers of ten: round numbers
+        (Scale(0.0015, 0.045, True), 5, [0.002, 0.005, 0.01, 0.02]),
+        (Scale(2.0, 8.0, True), 4, [2, 4, 6, 8]),  # too short for powers of ten
     ],
 )
 def test_ticks_are_round_numbers_within_the_axis(scale, count, ticks) -> None:

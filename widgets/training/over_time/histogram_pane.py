@@ -32,6 +32,7 @@ EMPTY = (
     " time, whether this page is open or not. The histograms of each parameter and of its gradient"
     " appear here over the steps; a run that is opened again has them too."
 )
+SOON = "The run has begun: its first histograms come in a moment."
 _KINDS = (
     ("weights", "weights", "The elements of the parameter after the step"),
     ("gradients", "gradients", "The elements of its gradient, before clipping"),
@@ -72,6 +73,7 @@ class HistogramPane(QStackedWidget):
             "histograms_log",
             "Logarithmic",
             "Colours stand for the logarithm of the share: rare values are seen beside a peak.",
+            checked=True,
         )
         for box in (self._middle, self._log):
             box.toggled.connect(lambda _: self._draw())
@@ -99,7 +101,7 @@ class HistogramPane(QStackedWidget):
     def show_histograms(self, found: HistogramsSnapshot) -> None:
         self._found, self.name = found, found.name
         if not found.names:
-            self.show_trouble(EMPTY)
+            self.show_trouble(SOON if found.folder else EMPTY)
             return
         known = [self._names.itemText(i) for i in range(self._names.count())]
         if known != list(found.names):

@@ -26,6 +26,7 @@ EMPTY = (
     " moves it appear here; a run that is opened again has them too. Loops of your own code are not"
     " looked at: a mark in Model watches their modules."
 )
+SOON = "The run has begun: its first figures come in a moment."
 _FIGURES: tuple[tuple[str, Figure, str], ...] = (
     (
         "update ÷ weights",
@@ -120,7 +121,7 @@ class ModulePane(QStackedWidget):
     def show_norms(self, found: ModuleNormsSnapshot) -> None:
         self._found = found
         if not found.steps:
-            self.show_trouble(EMPTY)
+            self.show_trouble(SOON if found.folder else EMPTY)
             return
         self._offer_depths(found.deepest)
         titles = {"": WHOLE}

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QWidget
 from widgets import make
 
 _NAME = Qt.ItemDataRole.UserRole
-WIDTH = 190
+WIDTH, SQUARE = 190, 12
 
 
 class NameList(QListWidget):
@@ -27,6 +27,7 @@ class NameList(QListWidget):
         super().__init__(parent)
         make.named(self, name, accessible, tip)
         self._most = most
+        self.setIconSize(QSize(SQUARE, SQUARE))
         self.ticked: list[str] = []
         self._is_told = False  # true while the code, not the reader, changes it
         self.itemChanged.connect(self._on_changed)

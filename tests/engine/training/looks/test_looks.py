@@ -111,20 +111,36 @@ def test_a_look_changes_no_bit(make_mlp: Make, moons) -> None:
         assert torch.equal(one, other)
 
 
-def test_the_first_steps_get_a_look_and_later_ones_once_time_has_passed(monkeypatch) -> None:
+def looked_at(monkeypatch, look_s: float, steps: int) -> list[int]:
+    """Which of these steps, a hundredth of a second apart, get a look that takes so long. Step 21
+    is run by hand."""
     now = 0.0
     monkeypatch.setattr("engine.training.looks.looks.perf_counter", lambda: now)
     looks = Looks({"w": nn.Parameter(torch.ones(3))})
     taken = []
-    for step in range(60):
+    for step in range(steps):
         look = looks.begin(step, by_hand=step == 20)
         if look is not None:
             taken.append(step + 1)
-            look.spent_s = 0.00099  # a two-hundredth of the time until the next
+            look.spent_s = look_s
             looks.end(look)
         now += 0.01
-    assert taken == [1, 2, 4, 8, 16, 21, 41]
     assert looks.drain() == ()  # none of them had an update
+    return taken
+
+
+def test_the_first_steps_get_a_look_and_later_ones_once_time_has_passed(monkeypatch) -> None:
+    """A look of 0.3 s is followed by 60 s without one."""
+    assert looked_at(monkeypatch, 0.3, 6100) == [1, 2, 4, 8, 16, 21, 6022]
+
+
+def test_looks_that_take_little_time_come_less_often_as_a_run_goes_on(monkeypatch) -> None:
+    taken = np.array(looked_at(monkeypatch, 0.0, 6000))
+    assert set(range(1, 21)) <= set(taken.tolist())
+    gaps = np.diff(taken)
+    late = taken[1:] > 100
+    assert (gaps[late] <= 0.05 * taken[1:][late] + 1.01).all()
+    assert (gaps[late] >= 0.05 * taken[:-1][late] - 1.01).all()
 
 
 def test_a_frozen_parameter_has_no_gradient_and_does_not_move(make_mlp: Make, moons) -> None:

@@ -1,0 +1,59 @@
+"""Modules and histograms of a run through the window: while it goes on, and opened again."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import templates
+from app.selection.references import Module, Parameter
+from engine.project.document import replace
+from engine.protocol import TrainingSnapshot
+
+pytestmark = pytest.mark.one_program
+
+
+@pytest.fixture
+def mlp(program):
+    program.bench.files.new(templates.load_template("mlp"))
+    program.window.show_workspace("train")
+    program.bench.link.drain()
+    return program
+
+
+def train(program) -> TrainingSnapshot:
+    view = program.window.page("train")
+    setup = replace(program.bench.project.training, epochs=1)
+    view.form.setup_edited.emit(setup, "Set epochs to 1")
+    view.bar.train_requested.emit()
+    program.bench.link.drain()
+    run = program.bench.store.newest(TrainingSnapshot)
+    assert run is not None and run.state == "finished"
+    return run
+
+
+def test_both_pages_show_the_run_and_follow_the_selection(mlp) -> None:
+    view = mlp.window.page("train")
+    run = train(mlp)
+    view.tabs.setCurrentWidget(view.modules)
+    mlp.bench.link.drain()
+    names = [line.name for line in view.modules.chart.lines]
+    assert len(names) > 1 and view.modules.chart.lines[0].x[0] == 1
+    view.modules.chart.chosen.emit(names[1])
+    assert mlp.bench.selection.current == Module(names[1])
+    view.tabs.setCurrentWidget(view.histograms)
+    mlp.bench.link.drain()
+    assert view.histograms.map.values.size
+    mlp.bench.selection.choose(Parameter(f"{names[1]}.bias"))
+    mlp.bench.link.drain()
+    assert view.histograms.name == f"{names[1]}.bias"
+
+    mlp.bench.link.restart()  # a new engine knows nothing of the run but its folder
+    mlp.bench.link.drain()
+    mlp.workspaces.train.train(paused=True, checkpoint=run.checkpoint)
+    view.tabs.setCurrentWidget(view.modules)
+    view.modules.asked.emit()
+    mlp.bench.link.drain()
+    assert [line.name for line in view.modules.chart.lines] == names
+    assert view.modules.chart.lines[0].x[0] == 1
+    mlp.bench.link.stop_job()
+    mlp.bench.link.drain()
