@@ -32,7 +32,7 @@ EMPTY = (
     " time, whether this page is open or not. The histograms of each parameter and of its gradient"
     " appear here over the steps; a run that is opened again has them too."
 )
-SOON = "The run has begun: its first histograms come in a moment."
+SOON = "The run has started: its first histograms come in a moment."
 _KINDS = (
     ("weights", "weights", "The elements of the parameter after the step"),
     ("gradients", "gradients", "The elements of its gradient, before clipping"),

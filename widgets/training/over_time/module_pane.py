@@ -26,7 +26,7 @@ EMPTY = (
     " moves it appear here; a run that is opened again has them too. Loops of your own code are not"
     " looked at: a mark in Model watches their modules."
 )
-SOON = "The run has begun: its first figures come in a moment."
+SOON = "The run has started: its first figures come in a moment."
 _FIGURES: tuple[tuple[str, Figure, str], ...] = (
     (
         "update ÷ weights",

@@ -120,7 +120,7 @@ def test_before_the_first_look_it_says_so(pane: HistogramPane) -> None:
     pane.show_histograms(HistogramsSnapshot(folder=""))
     assert said(pane, "histograms_trouble").startswith("No run yet")
     pane.show_histograms(HistogramsSnapshot(folder="f"))
-    assert said(pane, "histograms_trouble").startswith("The run has begun")
+    assert said(pane, "histograms_trouble").startswith("The run has started")
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])

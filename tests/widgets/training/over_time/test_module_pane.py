@@ -86,7 +86,7 @@ def test_before_the_first_look_it_says_so(pane: ModulePane) -> None:
     pane.show_norms(ModuleNormsSnapshot(folder=""))
     assert said(pane, "module_lines_trouble").startswith("No run yet")
     pane.show_norms(ModuleNormsSnapshot(folder="f"))
-    assert said(pane, "module_lines_trouble").startswith("The run has begun")
+    assert said(pane, "module_lines_trouble").startswith("The run has started")
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
