@@ -126,9 +126,10 @@ class StepLook:
 
 def norms_of(tensors: Iterable[Tensor]) -> list[float]:
     """Their 2-norms, in one wait for the device."""
-    norms = torch._foreach_norm(list(tensors))
-    if not norms:
+    known = list(tensors)
+    if not known:
         return []
+    norms = torch._foreach_norm(known)
     return torch.stack([norm.to(norms[0].device, torch.float32) for norm in norms]).tolist()
 
 

@@ -153,6 +153,12 @@ def test_a_frozen_parameter_has_no_gradient_and_does_not_move(make_mlp: Make, mo
     loop.close()
 
 
+def test_a_step_without_gradients_moves_nothing(make_mlp: Make, moons) -> None:
+    (look, *_), loop = looked(make_mlp(), replace(moons, order=("forward", "loss", "step")), 1)
+    assert all(isnan(row.gradient_norm) and row.update_norm == 0 for row in look.rows)
+    loop.close()
+
+
 def test_a_sparse_gradient_is_that_of_its_rows() -> None:
     embedding = nn.Embedding(10, 3, sparse=True)
     embedding(torch.tensor([1, 1, 4])).sum().backward()
