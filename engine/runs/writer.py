@@ -20,7 +20,7 @@ from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns
 from . import folders, metrics
 from .heartbeat import SILENT_S, Heartbeat, silent_s
-<<<<<<< HEAD
+from .parameter_figures import Look, LookTables
 from .record import (
     Origin,
     RunProblem,
@@ -32,10 +32,6 @@ from .record import (
     save,
     versions,
 )
-=======
-from .parameter_figures import Look, LookTables
-from .record import Origin, RunProblem, RunRecord, RunState, Writer, load, save, versions
->>>>>>> 930fb60 (Norms by module and histograms of weights and gradients over a run)
 
 INTERVAL_S = 0.3
 MAX_WAITING = 1000
