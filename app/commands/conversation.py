@@ -92,8 +92,11 @@ class Conversation:
                 continue
             if isinstance(snapshot, DoneSnapshot):
                 return
-            if isinstance(snapshot, TrainingSnapshot) and snapshot.checkpoint:
-                self._checkpoint_step = snapshot.checkpoint_step
+            if isinstance(snapshot, TrainingSnapshot):
+                if snapshot.checkpoint:
+                    self._checkpoint_step = snapshot.checkpoint_step
+                if snapshot.state == "stopped":
+                    self._kill_at = None  # it has stopped: its processes may take longer to end
             yield snapshot
 
     def _receive(self) -> Snapshot:

@@ -4,7 +4,7 @@ NAME.runs/ or <data folder>/runs/
     20261123-101500-a1b2/
         run.json            what it is
         metrics.sqlite      figures of steps and epochs
-        checkpoints/        step-00001200.pt, ...
+        checkpoints/        step-00001200.pt, ... (step-00001200.dcp/ by several processes)
         alive               while it is trained: by which process, and its last sign of life
         train.py            of a model of blocks: the training as a plain script
 """
@@ -94,7 +94,8 @@ def checkpoints_of(folder: Path) -> list[Path]:
     """The checkpoints of a run, the one written last first: a run resumed from an early one writes
     smaller steps later."""
     found: list[tuple[int, Path]] = []
-    for file in (folder / CHECKPOINTS).glob("step-*.pt"):
+    inner = folder / CHECKPOINTS
+    for file in (*inner.glob("step-*.pt"), *inner.glob("step-*.dcp")):
         with suppress(FileNotFoundError):
             found.append((file.stat().st_mtime_ns, file))
     return [file for _, file in sorted(found, reverse=True)]

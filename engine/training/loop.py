@@ -20,6 +20,7 @@ from ..randomness import RandomStream
 from .checkpoints.best_epoch import BestEpoch, is_over, with_epoch
 from .checkpoints.checkpoint_fields import Checkpoint
 from .checkpoints.checkpoint_match import check_change, check_match
+from .checkpoints.rank_checkpoints import tensors_of
 from .components.devices import find_device
 from .distributed.ranks import Ranks
 from .evaluation import Evaluation
@@ -103,7 +104,7 @@ class TrainingLoop:
         self._modes.enter_context(modes_kept(model))
         self.model.to(self.device)  # in place, so the optimizer keeps its parameters
         if ranks is not None:
-            ranks.begin(model, setup, self.adjust)
+            ranks.begin(self)
         kind = setup.averaging.kind
         try:
             self.averaged = AveragedWeights(setup.averaging, model) if kind != "none" else None
@@ -121,9 +122,13 @@ class TrainingLoop:
         return self.setup.epochs * ceil(per_epoch / self.setup.accumulate)
 
     @property
-    def is_rank(self) -> bool:
-        """Whether it trains together with others."""
-        return self._ranks is not None
+    def ranks(self) -> Ranks | None:
+        """Those that it trains together with."""
+        return self._ranks
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Those of a checkpoint that ranks share out between them."""
+        return tensors_of(self.model.state_dict(), self.optimizer.state_dict())
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:

@@ -244,7 +244,7 @@ class TrainingRun:
     def _keep(self) -> None:
         """Keep the state in memory. A run that has diverged, or is in a step, keeps none; nor does
         one of several processes, which could not go back alone."""
-        if self.loop.is_rank:
+        if self.loop.ranks is not None:
             self._keep_due_s = inf
             return
         started = perf_counter()
@@ -350,6 +350,6 @@ class TrainingRun:
             return
         checkpoint = self.loop.checkpoint(self.id)
         try:
-            self.files.save(checkpoint)
+            self.files.save(checkpoint, self.loop.ranks)
         except LabError as error:
             self._warn(error)

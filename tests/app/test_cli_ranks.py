@@ -73,6 +73,8 @@ def test_a_run_of_two_goes_on_with_one_and_the_other_way(tmp_path: Path, capsys)
         begun = ("--nproc-per-node", first, "--run", folder, "--epochs", 1)
         assert run("train", MLP, *begun) == 0
         assert (folder / "ranks" / "rank-1.log").exists() == (first == 2)
+        (kept,) = (folder / "checkpoints").iterdir()
+        assert kept.name == ("step-00000023.dcp" if first == 2 else "step-00000023.pt")
         on = ("--nproc-per-node", second, "--run", folder, "--resume", "--epochs", 2)
         resumed = weights(*on, out=tmp_path / "resumed.pt")
         for name, expected in whole.items():
@@ -108,7 +110,7 @@ def going(folder: Path) -> Iterator[tuple[subprocess.Popen, dict[int, psutil.Pro
         cwd=ROOT, env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip
-    while not list(folder.glob("checkpoints/step-*.pt")):
+    while not list(folder.glob("checkpoints/step-*.dcp")):
         assert program.poll() is None, program.communicate()[1]
         time.sleep(0.05)
     ranks = ranks_below(psutil.Process(program.pid))
@@ -123,7 +125,7 @@ def test_a_run_of_two_is_stopped_between_two_steps(tmp_path: Path) -> None:
         program.terminate()
         told = program.communicate()[1]
     record = json.loads((folder / "run.json").read_text())
-    step = max(int(path.stem[5:]) for path in folder.glob("checkpoints/step-*.pt"))
+    step = max(int(path.stem[5:]) for path in folder.glob("checkpoints/step-*.dcp"))
     assert record["state"] == "stopped" and f"stopped after {step:,} of 9,200 steps." in told
 
 
@@ -133,7 +135,7 @@ def test_a_killed_rank_is_told_and_the_run_goes_on(tmp_path: Path, capsys) -> No
         ranks[1].send_signal(signal.SIGKILL)
         told = program.communicate()[1]
     assert "Rank 1 was ended by SIGKILL." in told and f"--run {folder} --resume" in told
-    step = max(int(path.stem[5:]) for path in folder.glob("checkpoints/step-*.pt"))
+    step = max(int(path.stem[5:]) for path in folder.glob("checkpoints/step-*.dcp"))
     assert f"step {step:,}." in told
     done = -(-step // 23)  # 23 steps an epoch
     capsys.readouterr()

@@ -38,7 +38,7 @@ def open_run(folder: Path, open_file: Callable[[Path], Artifact]) -> Artifact:
     where = f"{kept[0].parent.name}/{kept[0].name}"
     entries = tuple(replace(entry, file=where) for entry in newest.entries)
     title = f"folder of a run, with the tensors of {kept[0].name}"
-    return Artifact(folder, "run", title, entries, metadata, parts=(*_files(folder), kept[0]))
+    return Artifact(folder, "run", title, entries, metadata, parts=(*_files(folder), *newest.files))
 
 
 def _files(folder: Path) -> tuple[Path, ...]:

@@ -1,4 +1,5 @@
-"""Checkpoints: one file each, with all that a run needs to go on bit for bit.
+"""Checkpoints: one file each, with all that a run needs to go on bit for bit; of a run by several
+processes a folder each, which all write together.
 
 They are in the folder of their run: `checkpoints/step-00001200.pt` (see `engine/runs/folders.py`).
 """
@@ -7,6 +8,9 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,8 @@ from ...errors import LabError
 from ...project.atomic import regular_target, write_atomically
 from ...runs import folders
 from .checkpoint_fields import FORMAT, Checkpoint, FieldProblem, decode, encode
+from .rank_checkpoints import SUFFIX, NotShared
+from .rank_checkpoints import read as read_folder
 
 __all__ = ["Checkpoint", "load", "save"]
 
@@ -34,23 +40,34 @@ def loads(data: bytes) -> Checkpoint:
     return decode(torch.load(io.BytesIO(data), map_location="cpu", weights_only=True))
 
 
-def save(checkpoint: Checkpoint, run_folder: Path | None = None) -> Path:
+def save(
+    checkpoint: Checkpoint,
+    run_folder: Path | None = None,
+    together: Callable[[Checkpoint, Path], None] | None = None,
+) -> Path:
     """Write the checkpoint into the folder of its run, by default one in the data folder, and
-    return its path. Old checkpoints of the run are removed.
+    return its path. Old checkpoints of the run are removed. `together` writes one of several ranks,
+    unless they do not share the folder.
 
     Raises LabError if the file cannot be written.
     """
-    data = dumps(checkpoint)
     run_folder = run_folder or folders.data_runs() / checkpoint.run
-    folder = run_folder / folders.CHECKPOINTS
-    path = folder / f"step-{checkpoint.step:08}.pt"
+    name = f"step-{checkpoint.step:08}"
+    path = run_folder / folders.CHECKPOINTS / f"{name}.pt"
     try:
         folders.make(run_folder)
-        write_atomically(path, data, private=True)
+        if together is not None:
+            with suppress(NotShared):
+                together(checkpoint, path.with_suffix(SUFFIX))
+                path = path.with_suffix(SUFFIX)
+        if path.suffix != SUFFIX:
+            write_atomically(path, dumps(checkpoint), private=True)
         # By time, not by step: a run resumed from an early checkpoint writes smaller steps later.
-        written = sorted(folder.glob("step-*.pt"), key=lambda file: file.stat().st_mtime_ns)
-        for old in written[:-KEPT_CHECKPOINTS]:
-            old.unlink()
+        for old in folders.checkpoints_of(run_folder)[KEPT_CHECKPOINTS:]:
+            if old.suffix == SUFFIX:
+                shutil.rmtree(old)
+            else:
+                old.unlink()
     except OSError as error:
         raise LabError(
             f"The checkpoint {path} could not be written: {error.strerror or error}.",
@@ -77,7 +94,7 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
     except FieldProblem as problem:
         raise LabError(
             f"{path} is not a checkpoint of a training run. {problem}.",
-            hint="Choose a step-*.pt file from the checkpoints of a run's folder.",
+            hint="Choose one of the checkpoints of a run's folder.",
         ) from problem
 
 
@@ -88,8 +105,11 @@ def _read(path: Path) -> dict[str, Any]:
             f"There is no checkpoint {path}.", hint="It may have been deleted: train again."
         )
     try:
-        regular_target(path)
-        fields = torch.load(path, map_location="cpu", weights_only=True)
+        if path.suffix == SUFFIX:
+            fields = read_folder(path)
+        else:
+            regular_target(path)
+            fields = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the unpickler meets damaged bytes with errors of any kind
         # torch's message is left out: it advises to switch safe loading off.
         raise LabError(
@@ -99,6 +119,6 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise LabError(
             f"{path} holds a {type(fields).__name__}, not a checkpoint of a training run.",
-            hint="Choose a step-*.pt file from the checkpoints of a run's folder.",
+            hint="Choose one of the checkpoints of a run's folder.",
         )
     return fields

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from math import isfinite
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import torch
@@ -16,12 +19,30 @@ from torch.nn.parallel import DistributedDataParallel
 from ...errors import LabError
 from ...project.document import TrainingSetup
 from ...project.steps.order import PHASES
+from ..checkpoints import rank_checkpoints
+from ..checkpoints.checkpoint_fields import Checkpoint
 from ..figures.metrics import Diverged
 from ..objectives.objective import FIGURE_MEANS, Outcome
+from . import saving
 
 PATIENCE = timedelta(days=7)
 """A rank may wait as long for another: for a run that is paused, or one slow batch."""
-_GO, _END, _ADJUST = 1, 2, 3
+_GO, _END, _ADJUST, _SAVE = 1, 2, 3, 4
+
+
+class Led(Protocol):
+    """What each rank trains, and what it does at the word of rank 0."""
+
+    model: nn.Module
+    setup: TrainingSetup
+
+    def adjust(self, setup: TrainingSetup) -> None:
+        """Take settings."""
+        ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What ranks share out between them in a checkpoint."""
+        ...
 
 
 class RanksEnded(Exception):
@@ -63,7 +84,7 @@ class Ranks:
         self.is_lost = False
         self.is_last = True
         self._step: DistributedDataParallel | None = None
-        self._adjust: Callable[[TrainingSetup], None] | None = None
+        self._led: Led | None = None
 
     @staticmethod
     def join(rank: int, size: int, device: torch.device) -> Ranks:
@@ -75,14 +96,12 @@ class Ranks:
         dist.init_process_group(backend, rank=rank, world_size=size, timeout=PATIENCE)
         return Ranks(rank, size, device)
 
-    def begin(
-        self, model: nn.Module, setup: TrainingSetup, adjust: Callable[[TrainingSetup], None]
-    ) -> None:
-        """Train this model from now on: every rank begins with the weights of rank 0. `adjust`
-        takes the settings that rank 0 gives on the way. Raises LabError for what several processes
-        cannot do."""
-        check_setup(setup)
-        self._adjust = adjust
+    def begin(self, led: Led) -> None:
+        """Train its model from now on: every rank begins with the weights of rank 0. Raises
+        LabError for what several processes cannot do."""
+        model = led.model
+        check_setup(led.setup)
+        self._led = led
         if self.device.type == "cuda" and any(getattr(m, "sparse", False) for m in model.modules()):
             raise LabError(
                 "NCCL cannot add up the sparse gradients of an embedding.",
@@ -128,6 +147,20 @@ class Ranks:
                 dist.broadcast(data, 0)
         return data.numpy().tobytes()
 
+    def save(self, checkpoint: Checkpoint, path: Path) -> None:
+        """In rank 0, between two steps: write a checkpoint together. Raises LabError."""
+        assert self._led is not None
+        part = saving.begin(path)
+        self._say(_SAVE)
+        self.from_first(str(part.absolute()).encode())
+        try:
+            tensors = {**self._led.tensors(), **rank_checkpoints.rest_of(checkpoint)}
+            with self._exchanging():
+                saving.write_together(tensors, part)
+            saving.end(part, path)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
     def end(self) -> None:
         """In rank 0: end the run for all. In another: wait for that."""
         if self.rank == 0:
@@ -145,10 +178,20 @@ class Ranks:
         return int(said)
 
     def _hear(self) -> int:
-        """The next word of rank 0; settings are taken."""
+        """The next word of rank 0; what it asks for is done."""
         word = self._say(0)
-        if word == _ADJUST and self._adjust is not None:
-            self._adjust(msgspec.json.decode(self.from_first(b""), type=TrainingSetup))
+        assert self._led is not None
+        if word == _ADJUST:
+            self._led.adjust(msgspec.json.decode(self.from_first(b""), type=TrainingSetup))
+        elif word == _SAVE:
+            folder = Path(self.from_first(b"").decode())
+            try:
+                with self._exchanging():
+                    saving.write_together(self._led.tensors(), folder)
+            except RankLost:
+                raise
+            except LabError as error:  # rank 0 tells it, and the run goes on
+                print(error, flush=True)
         return word
 
     # -- a step ----------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from engine.protocol import (
     TrainingSnapshot,
 )
 from engine.session import Session
+from engine.training.checkpoints import checkpoint_files
 from tests.engine.training.distributed.one_rank import TEMPLATES
 
 pytestmark = pytest.mark.timeout(600)
@@ -145,10 +146,12 @@ def test_a_run_goes_on_pauses_and_tells_of_a_rank_that_is_killed(driven: dict[in
     run.until(lambda told: told.state == "running" and told.step > 3)
     run.session.lab.control.pause.set()
     paused = run.until(lambda told: told.state == "paused" and told.step == told.checkpoint_step)
-    saved = torch.load(paused.checkpoint, weights_only=True)
-    assert saved["step"] == paused.step
+    saved = checkpoint_files.load(paused.checkpoint)
+    assert saved.step == paused.step
     for name, value in run.weights().items():
-        assert torch.equal(value, saved["model"][name])
+        assert torch.equal(value, saved.model[name])
+    written = {path.name for path in Path(paused.checkpoint).iterdir()}
+    assert written == {".metadata", "__0_0.distcp", "__1_0.distcp"}
     run.told.clear()
     run.send(ReadRanksCommand(folder=str(run.folder), rank=1))
     (told,) = (each for each in run.told if isinstance(each, RanksSnapshot))
