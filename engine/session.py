@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import msgspec
 
+from .datasets.console_values import values_of
 from .errors import LabError, error_report
 from .lab import Lab, Run
 from .protocol import (
@@ -64,6 +65,10 @@ class Session:
 
     def handle(self, command: Command) -> None:
         """Answer one command. An error becomes an ErrorSnapshot, and the session goes on."""
+        with self._console_values():
+            self._handle(command)
+
+    def _handle(self, command: Command) -> None:
         if type(command).apart:
             self._apart(functools.partial(self._answer_all, command))
             return
@@ -137,8 +142,23 @@ class Session:
                 self._show_pause()
             return False
         self._showed_pause = False
-        self._next()
+        with self._console_values():
+            self._next()
         return self._job is not None
+
+    def _console_values(self) -> AbstractContextManager[None]:
+        """Data sets of the console are found in this context."""
+
+        def find(expression: str) -> object:
+            from .handlers.subjects import console_value
+
+            return console_value(self.lab, expression)
+
+        def stamp() -> object:
+            namespace = self.lab.console.namespace
+            return id(namespace), namespace.cells_run
+
+        return values_of(find, stamp)
 
     def close(self) -> None:
         """End the run and the backward pass. No command is answered afterwards."""

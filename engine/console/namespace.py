@@ -85,7 +85,7 @@ class Namespace:
         self._modes = UsersModes()
         # Keeps the `from __future__ import`s of earlier cells. Called like `compile`.
         self._compile: Callable[..., CodeType] = codeop.Compile()
-        self._cells_run = 0
+        self.cells_run = 0
 
     def run(
         self, source: str, filename: str, output: Output, control: Control
@@ -97,8 +97,8 @@ class Namespace:
         unless the value is None.
         """
         name = self.next_name(filename)
-        self._cells_run += 1
-        title = f"Cell {self._cells_run}" if filename == "<cell>" else Path(filename).name
+        self.cells_run += 1
+        title = f"Cell {self.cells_run}" if filename == "<cell>" else Path(filename).name
         self.lab.begin_cell()
         # For tracebacks, inspect.getsource and torch.jit; None keeps checkcache from dropping it.
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
@@ -124,7 +124,7 @@ class Namespace:
 
     def next_name(self, filename: str) -> str:
         """The name that the frames of the next cell carry."""
-        return f"<cell {self._cells_run + 1}>" if filename == "<cell>" else filename
+        return f"<cell {self.cells_run + 1}>" if filename == "<cell>" else filename
 
     def name_of(self, value: object) -> str:
         """The name of the variable that holds this object; empty if none does."""

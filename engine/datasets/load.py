@@ -14,7 +14,7 @@ import torch
 
 from ..project import catalogue
 from ..project.document import DataSetup, Loading, ParamValue, Transform, replace
-from . import arrays, bundled, cifar, idx, images, points, table, text
+from . import arrays, bundled, cifar, console, console_values, idx, images, points, table, text
 from .dataset import Dataset
 from .preparing import filled, scale_of, standardised
 from .samples import DataProblem, Samples
@@ -30,6 +30,7 @@ _MAKERS: dict[str, Callable[..., Samples]] = {
     "moons": points.moons,
     "circles": points.circles,
     "spirals": points.spirals,
+    "painted": points.painted,
 }
 _READERS: dict[str, Callable[..., Samples]] = {
     "csv": table.read,
@@ -52,7 +53,10 @@ def load_dataset(setup: DataSetup) -> Dataset:
     source = replace(setup, transforms=(), loading=Loading())
     encoded = msgspec.json.encode(source, order="deterministic")
     is_read = setup.kind in _READERS
-    data = _read(encoded, _stamp(setup)) if is_read else _made(encoded)
+    if setup.kind == "console":
+        data = _asked(encoded, _console_stamp(setup))
+    else:
+        data = _read(encoded, _stamp(setup)) if is_read else _made(encoded)
     if source == setup:
         return data
     return _prepared(data, setup.loading, msgspec.json.encode(setup.transforms))
@@ -113,10 +117,26 @@ def _stamp(setup: DataSetup) -> tuple:
     return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
+def _console_stamp(setup: DataSetup) -> object:
+    if not setup.path:
+        raise DataProblem(
+            "Data of the console: nothing is named yet.",
+            hint="Name a pair of tensors (x, y), a Dataset or a DataLoader under Data in Train.",
+        )
+    return console_values.current()[1]()
+
+
+@lru_cache(maxsize=1)  # it may be large
+def _asked(encoded: bytes, stamp: object) -> Dataset:
+    setup, arguments = _decoded(encoded)
+    return _ready(setup, partial(console.read, setup.path), arguments)
+
+
 @lru_cache(maxsize=8)
 def _made(encoded: bytes) -> Dataset:
     setup, arguments = _decoded(encoded)
-    return _ready(setup, _MAKERS[setup.kind], arguments)
+    make = partial(_MAKERS[setup.kind], *((setup.points,) if setup.kind == "painted" else ()))
+    return _ready(setup, make, arguments)
 
 
 @lru_cache(maxsize=1)  # it may be large

@@ -5,12 +5,14 @@ Moons and circles are those of scikit-learn, which takes two seconds to import.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import pi
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .samples import Samples
+from ..project.document import PaintedPoint
+from .samples import DataProblem, Samples, number_sources
 
 
 def moons(samples: int, noise: float, seed: int) -> Samples:
@@ -41,6 +43,18 @@ def spirals(samples: int, noise: float, turns: float, seed: int) -> Samples:
     x = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     x += random.normal(0, noise, x.shape)
     return _points(x, y)
+
+
+def painted(points: Sequence[PaintedPoint], target: str) -> Samples:
+    """The points that the user has painted: x (N, 2) and their classes; or, with the target
+    "numbers", x (N, 1) and y (N, 1). Raises DataProblem without any."""
+    if not points:
+        raise DataProblem("No points are painted yet.", hint="Paint some: drag in the plane.")
+    x, y = np.array([point[:2] for point in points], np.float32), [point[2] for point in points]
+    if target == "numbers":
+        return Samples(x[:, :1], x[:, 1:], (), ("y",), number_sources(["x"]))
+    classes = tuple(map(str, range(max(2, max(y) + 1))))
+    return Samples(x, np.array(y, np.int64), classes, sources=number_sources(["x", "y"]))
 
 
 def _halves(samples: int) -> tuple[int, int]:

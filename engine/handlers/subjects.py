@@ -307,6 +307,12 @@ def _value(
     return value(expression, variables, output, lab.control)
 
 
+def console_value(lab: Lab, expression: str) -> object:
+    """The value of an expression of the console, or of a file that it names. Raises as
+    `SubjectState.value` does."""
+    return _value(lab, expression, lab.console.namespace.variables)
+
+
 def structure_in_parts(
     whole: StructureSnapshot, modules: list[ModuleRow], weights: list[WeightRow]
 ) -> Iterator[StructureSnapshot]:

@@ -96,13 +96,18 @@ class Loading(Struct, frozen=True, forbid_unknown_fields=True):
     pin_memory: bool = False
 
 
+PaintedPoint = tuple[float, float, int]
+"""Two coordinates from -1 to 1, and a class."""
+
+
 class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
     """Which data set, its own parameters, and the fraction (0 to 1) held out for validation, drawn
     with `split_seed`; `stratified` keeps the share of each class.
 
-    `path` is the file or folder of a kind that is read from one; `columns` are those of a table
-    that the user gave a role or a type. The data itself is never in a project. `transforms` change
-    the samples that training gets.
+    `path` is the file or folder of a kind that is read from one, or an expression of the console;
+    `columns` are those of a table that the user gave a role or a type. `points` are those that the
+    user has painted: two coordinates and a class. No other data is in a project. `transforms`
+    change the samples that training gets.
     """
 
     kind: str = "digits"
@@ -114,6 +119,7 @@ class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, Column] = {}
     transforms: tuple[Transform, ...] = ()
     loading: Loading = Loading()
+    points: tuple[PaintedPoint, ...] = ()
 
 
 class Schedule(Struct, frozen=True, forbid_unknown_fields=True):

@@ -88,18 +88,23 @@ class BlockKind(Struct, frozen=True, omit_defaults=True):
 
 class DatasetKind(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A data set: float32 samples of `sample_shape` (without batch), with int64 labels from 0 to
-    `classes` - 1, or with one number each if `classes` is 0. One that is read from `source`, a
-    file or a folder, has neither a shape nor classes before it is read; `suffixes` are those of
-    its files."""
+    `classes` - 1, or with one number each if `classes` is 0. One that is read from `source` (a file
+    or a folder, the points of the project, or an expression of the console) has neither a shape nor
+    classes before it is read; `suffixes` are those of its files."""
 
     key: str
     title: str
     summary: str
     sample_shape: tuple[int, ...] = ()
     classes: int = 0
-    source: Literal["", "file", "folder", "file or folder"] = ""
+    source: Literal["", "file", "folder", "file or folder", "points", "console"] = ""
     suffixes: tuple[str, ...] = ()
     params: tuple[Param, ...] = ()
+
+    @property
+    def is_of_path(self) -> bool:
+        """Whether it is read from a file or a folder."""
+        return "file" in self.source or "folder" in self.source
 
 
 class TransformKind(Struct, frozen=True, forbid_unknown_fields=True):

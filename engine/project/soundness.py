@@ -14,6 +14,7 @@ from . import catalogue, limits
 from .document import Block, Model, ParamValue, Project, TrainingSetup, Transform, ViewState
 from .limits import HOLD_LIMITS
 from .names import identifier_problem
+from .points import point_problem
 from .steps.order import order_problem
 from .subject import CanvasSubject, FileSubject, Subject
 
@@ -126,6 +127,12 @@ def _check_training(setup: TrainingSetup) -> None:
         _check_text(name, f"{at}.data.columns")
     _check_between(setup.data.split_seed, 0, limits.MAX_SEED, f"{at}.data.split_seed")
     _check_transforms(setup.data.transforms, f"{at}.data.transforms")
+    if len(setup.data.points) > limits.MAX_POINTS:
+        message = f"At most {limits.MAX_POINTS:,} points can be painted."
+        raise FileProblem(message, f"{at}.data.points")
+    for i, point in enumerate(setup.data.points):
+        if problem := point_problem(point):
+            raise FileProblem(problem, f"{at}.data.points[{i}]")
     loading = setup.data.loading
     _check_between(loading.workers or 0, 0, limits.MAX_WORKERS, f"{at}.data.loading.workers")
     most = limits.MAX_PREFETCH

@@ -8,7 +8,7 @@ from app.presenters.questions import Questions
 from app.processes.exit_reasons import ExitReason
 from app.workbench import Workbench
 from engine.project.document import Project
-from engine.protocol import CheckModelCommand
+from engine.protocol import CellSnapshot, CheckModelCommand, Snapshot
 
 _GIVEN_UP = "Checking this model has ended the engine twice"
 _ADVICE = "It is checked again when you change it."
@@ -29,6 +29,7 @@ class ModelChecker(QObject):
         self._lost_with: Project | None = None
         self._given_up: Project | None = None
         bench.store.revision_changed.connect(self.check)
+        bench.store.snapshot.connect(self._on_snapshot)
         bench.files.opened.connect(self._check_first)
         bench.link.became_ready.connect(self._check_first)
         bench.link.ended.connect(self._stop)
@@ -40,6 +41,12 @@ class ModelChecker(QObject):
             project = self._bench.project
             command = CheckModelCommand(model=project.model, training=project.training)
             self._is_checking = self._questions.ask(command, self._on_answer, self._on_answer)
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        """A cell may have made other data of the console, which the model must fit."""
+        data = self._bench.project.training.data
+        if isinstance(snapshot, CellSnapshot) and data.kind == "console":
+            self.check()
 
     def _on_answer(self, _: object) -> None:
         """Check the newest revision, if it waits. The answer itself is shown from the store."""

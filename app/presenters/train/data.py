@@ -5,11 +5,19 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 
 from app.presenters.questions import Questions, in_words
+from app.presenters.train.objective import NO_DATA
 from app.workbench import Workbench
 from engine.project.catalogue import datasets
 from engine.project.document import Project
 from engine.project.subject import CanvasSubject
-from engine.protocol import DataSnapshot, DescribeDataCommand, ErrorReport
+from engine.protocol import (
+    CellSnapshot,
+    DataSnapshot,
+    DescribeDataCommand,
+    ErrorReport,
+    Snapshot,
+    VariablesSnapshot,
+)
 from widgets.training.settings.data_form import DataForm
 
 
@@ -24,8 +32,22 @@ class DataPresenter(QObject):
         form.report_wanted.connect(self._ask)
         form.path_wanted.connect(self._choose_path)
         bench.store.project_changed.connect(self._on_project_changed)
+        bench.store.snapshot.connect(self._on_snapshot)
         bench.link.became_ready.connect(self._ask)
         self._ask()
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        """Offer the data of the console, and look at it again after a cell."""
+        if isinstance(snapshot, VariablesSnapshot):
+            names = [v.name for v in snapshot.variables if v.kind not in NO_DATA]
+            self._form.console.offer_names(names)
+        elif isinstance(snapshot, CellSnapshot) and self._is_of_console():
+            self._ask()
+
+    def _is_of_console(self) -> bool:
+        project = self._bench.project
+        is_canvas = isinstance(project.subject, CanvasSubject)
+        return is_canvas and project.training.data.kind == "console"
 
     def _choose_path(self, what: str) -> None:
         path = self._bench.files.ask_data_path(what)
@@ -46,7 +68,7 @@ class DataPresenter(QObject):
         wanted = self._form.previews or source
         if kind is None or not isinstance(project.subject, CanvasSubject) or not wanted:
             return
-        if source and not setup.path:
+        if source and not (setup.points if source == "points" else setup.path):
             self._form.report.clear()
             return
         self._form.report.show_words("Reading the data…")

@@ -19,7 +19,7 @@ from engine.protocol import (
 )
 from widgets.training.settings.setup_form import SetupForm
 
-_NO_DATA = ("module", "optimizer", "number", "function")
+NO_DATA = ("module", "optimizer", "number", "function")
 """Kinds of variables that are no data."""
 
 
@@ -54,7 +54,7 @@ class ObjectivePresenter(QObject):
         subject, names = self._bench.project.subject, list[str]()
         variables, file = self._bench.newest(VariablesSnapshot), self._bench.newest(FileSnapshot)
         if isinstance(subject, ConsoleSubject) and variables is not None:
-            names = [v.name for v in variables.variables if v.kind not in _NO_DATA]
+            names = [v.name for v in variables.variables if v.kind not in NO_DATA]
         elif file is not None and _is_of(subject, file):
             names = [found.name for found in file.objects if found.kind == "data"]
         self._form.offer_names(names)

@@ -12,6 +12,7 @@ from ..limits import (
     MAX_EPOCHS,
     MAX_PATH_CHARS,
     MAX_PATIENCE,
+    MAX_POINTS,
     MAX_PREFETCH,
     MAX_PROCESSES,
     MAX_RECOMPUTED,
@@ -21,6 +22,7 @@ from ..limits import (
     MAX_WARMUP,
     MAX_WORKERS,
 )
+from ..points import point_problem
 from ..steps.order import order_problem
 from ..subject import Objective, Subject
 from .parameters import EditError, checked_params, one_of, parsed_params
@@ -83,6 +85,11 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
         raise EditError(problem)
     if len(setup.data.transforms) > MAX_TRANSFORMS:
         raise EditError(f"A data set has at most {MAX_TRANSFORMS} transforms.")
+    if len(setup.data.points) > MAX_POINTS:
+        raise EditError(f"At most {MAX_POINTS:,} points can be painted.")
+    for point in setup.data.points:
+        if problem := point_problem(point):
+            raise EditError(problem)
     kinds = [one_of("transform", t.kind, catalogue.transforms()) for t in setup.data.transforms]
     data = replace(
         setup.data,

@@ -11,6 +11,7 @@ import torch
 from engine.datasets import load as module
 from engine.datasets import points
 from engine.datasets.dataset import epoch_order
+from engine.datasets.facts import facts_of
 from engine.datasets.load import load_dataset
 from engine.datasets.samples import DataProblem, Samples
 from engine.datasets.split import split
@@ -244,3 +245,35 @@ def test_what_is_not_split_by_classes_is_split_at_random() -> None:
     dataset = load_dataset(DataSetup("diabetes", validation_fraction=0.25))
     assert (len(dataset), len(dataset.y_val)) == (331, 111)
     assert np.isnan(dataset.guess_accuracy)
+
+
+POINTS = tuple((i / 10 - 1, 1 - i / 10, i % 3) for i in range(20))
+
+
+def test_painted_points_are_samples_with_their_classes() -> None:
+    dataset = load_dataset(DataSetup("painted", validation_fraction=0.0, points=POINTS))
+    assert dataset.x_train.tolist() == torch.tensor([point[:2] for point in POINTS]).tolist()
+    assert dataset.y_train.tolist() == [point[2] for point in POINTS]
+    assert (dataset.classes, dataset.columns) == (("0", "1", "2"), ("x", "y"))
+    facts = facts_of(DataSetup("painted", points=POINTS))
+    assert (facts.sample_shape, facts.classes) == ((2,), 3)
+    moved = (*POINTS[:-1], (0.0, 0.0, 0))
+    setup = DataSetup("painted", validation_fraction=0.0, points=moved)
+    assert load_dataset(setup).x_train[-1].tolist() == [0.0, 0.0]
+
+
+def test_painted_numbers_are_y_over_x() -> None:
+    setup = DataSetup("painted", {"target": "numbers"}, 0.0, points=POINTS)
+    dataset = load_dataset(setup)
+    assert dataset.x_train.shape == dataset.y_train.shape == (20, 1)
+    assert torch.equal(dataset.x_train[:, 0], torch.tensor([point[0] for point in POINTS]))
+    assert torch.equal(dataset.y_train[:, 0], torch.tensor([point[1] for point in POINTS]))
+    assert not dataset.classes and dataset.targets == ("y",)
+
+
+def test_without_points_the_data_says_what_to_do() -> None:
+    with pytest.raises(DataProblem, match="No points are painted yet"):
+        load_dataset(DataSetup("painted"))
+    one = tuple(point for point in POINTS if point[2] == 1) + POINTS[:1]
+    with pytest.raises(DataProblem, match="every class needs samples"):
+        load_dataset(DataSetup("painted", points=one))

@@ -164,7 +164,8 @@ def test_a_small_project_word_for_word():
         "workers": null,
         "prefetch_factor": 2,
         "pin_memory": false
-      }
+      },
+      "points": []
     },
     "loss": "nn.CrossEntropyLoss",
     "optimizer": "optim.Adam",

@@ -15,8 +15,10 @@ from engine.project.document import Column, DataSetup, ParamValue, replace
 from engine.project.limits import MAX_SEED
 from widgets import make
 from widgets.forms import ParamForm
+from widgets.painting.paint_form import PaintForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
+from widgets.training.settings.console_field import ConsoleField
 from widgets.training.settings.data_report import DataReport
 from widgets.training.settings.fold import fold
 from widgets.training.settings.loading_form import LoadingForm
@@ -80,13 +82,19 @@ class DataForm(QWidget):
             for what in ("file", "folder")
         }
         self._source = make.page(self._path, make.row(*self._buttons.values(), make.STRETCH))
+        self.console = ConsoleField()
+        self.console.chosen.connect(self._name_data)
+        self._points = PaintForm()
+        self._points.edited.connect(self.edited)
         self._params, self._split = ParamForm(), ParamForm()
         self._params.setObjectName("setup_data_form")
         self._split.setObjectName("setup_split_form")
         self._loading = LoadingForm()
         self.report = DataReport()
         self._preview = fold("setup_preview", "Preview", _PREVIEW_TIP, self.report)
-        for widget in (self._kind, self._words, self._source, self._params, self._split):
+        for widget in (self._kind, self._words, self._source, self.console, self._points):
+            layout.addWidget(widget)
+        for widget in (self._params, self._split):
             layout.addWidget(widget)
         for widget in (self._loading, self._preview, self.report):
             layout.addWidget(widget)
@@ -107,7 +115,11 @@ class DataForm(QWidget):
         self._params.show_params(params, setup.params)
         self._params.setVisible(bool(params))
         source = kind.source if kind else ""
-        self._source.setVisible(bool(source))
+        self._source.setVisible(kind is not None and kind.is_of_path)
+        self.console.setVisible(source == "console")
+        self.console.show_name(setup.path if source == "console" else "")
+        self._points.setVisible(source == "points")
+        self._points.show_setup(setup)
         empty = f"Choose a {source}, or drop it here." if source else ""
         self._path.setText(setup.path or empty)
         for what, button in self._buttons.items():
@@ -119,7 +131,8 @@ class DataForm(QWidget):
 
     def _choose(self, key: str) -> None:
         if key != self._setup.kind:
-            setup = replace(self._setup, kind=key, params={}, path="", columns={}, transforms=())
+            cleared = {"params": {}, "path": "", "columns": {}, "transforms": ()}
+            setup = replace(self._setup, kind=key, **cleared)
             self.edited.emit(setup, f"Use the data set {datasets()[key].title}")
 
     @property
@@ -134,6 +147,10 @@ class DataForm(QWidget):
         params = self._setup.params if kind == self._setup.kind else {}
         setup = replace(self._setup, kind=kind, params=params, path=path, columns={})
         self.edited.emit(setup, f"Use the data of {PurePath(path).name}")
+
+    def _name_data(self, expression: str) -> None:
+        setup = replace(self._setup, path=expression)
+        self.edited.emit(setup, f"Set the data to {expression or 'none'}")
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if _dropped(event.mimeData()):

@@ -307,10 +307,15 @@ def _loss_words(kind: str) -> str:
 def _loss_for(data: DataSetup, setup: TrainingSetup) -> str:
     """The loss of a set-up that goes to another data set: another one where one of the two has
     numbers as targets, and the other classes. Of a file, it is not known before it is read."""
-    kinds = (datasets().get(data.kind), datasets().get(setup.data.kind))
-    to_numbers, from_numbers = (
-        kind is not None and not kind.classes and not kind.source for kind in kinds
-    )
+    to_numbers, from_numbers = _has_numbers(data), _has_numbers(setup.data)
     if to_numbers == from_numbers:
         return setup.loss
     return "nn.MSELoss" if to_numbers else _DEFAULT.loss
+
+
+def _has_numbers(data: DataSetup) -> bool:
+    """Whether the targets are numbers, as far as that is known before the data is read."""
+    kind = datasets().get(data.kind)
+    if kind is None or kind.source:
+        return data.params.get("target") == "numbers"
+    return not kind.classes
