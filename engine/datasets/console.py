@@ -33,6 +33,11 @@ def read(expression: str, target: str, padding: str, padding_value: float) -> Sa
         raise
     except LabError as error:
         raise DataProblem(str(error), hint=error.hint) from error
+    except NameError as error:
+        raise DataProblem(
+            f"The data {expression} needs `{error.name}`, which the console does not have.",
+            hint="Run the cell that makes it.",
+        ) from error
     except Exception as error:  # the user's code may raise anything
         told = f"{type(error).__name__}: {error}"
         raise DataProblem(f"{expression} cannot be read: {told}", hint=_SHAPE) from error
