@@ -33,7 +33,7 @@ _STEP_TIP = (
     " Ctrl+Enter takes an edit over."
 )
 _STEP_LINES = 9
-_NO_NAMES = "loader, or data.py:loader"
+_NO_NAMES = "loader, data.py:loader"
 _EXAMPLES = 2
 _STEP = "def step(batch):\n    x, y = batch\n    return F.mse_loss(model(x), y)"
 _OWN_STEP = "The step of your code.\nType one here to use\nthat instead."
@@ -121,7 +121,7 @@ class ObjectiveForm(QWidget):
     def offer_names(self, names: Sequence[str]) -> None:
         """The names that the fields complete."""
         self._names.setStringList(list(names))
-        example = ", ".join(names[:_EXAMPLES]) if names else _NO_NAMES
+        example = "such as " + (", ".join(names[:_EXAMPLES]) if names else _NO_NAMES)
         self.data.setPlaceholderText(f"{example}, …" if len(names) > _EXAMPLES else example)
         for field in (self.data, self.validation):
             for action in field.actions():

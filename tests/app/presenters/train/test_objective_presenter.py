@@ -57,12 +57,12 @@ def test_a_subject_that_is_chosen_after_its_file_ran_has_its_data_offered(bench,
     assert offered(view) == []
     work_on(bench, FileSubject(PATH, "Net()"))
     assert offered(view) == ["train_loader"]
-    assert view.form.objective.data.placeholderText() == "train_loader"
+    assert view.form.objective.data.placeholderText() == "such as train_loader"
     work_on(bench, FileSubject("/work/other.py", "Net()"))
     assert offered(view) == []
     work_on(bench, ConsoleSubject("model"))
     assert offered(view) == ["x", "pairs", "y"]
-    assert view.form.objective.data.placeholderText() == "x, pairs, …"
+    assert view.form.objective.data.placeholderText() == "such as x, pairs, …"
 
 
 def test_words_on_missing_data_go_once_data_are_named(bench, view):

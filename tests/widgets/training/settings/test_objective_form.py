@@ -124,4 +124,4 @@ def test_the_names_are_listed_to_choose_from_and_a_choice_is_an_edit(form, qtbot
     qtbot.waitUntil(lambda: bool(form.edits), timeout=10_000)
     assert form.edits == [(Objective("loader"), "Set the data to loader")]
     form.offer_names([])
-    assert form.data.placeholderText() == "loader, or data.py:loader"
+    assert form.data.placeholderText() == "such as loader, data.py:loader"
