@@ -78,7 +78,11 @@ class ShowIn(QObject):
         reference = self._bench.selection.current
         assert reference is not None
         for way in self.ways_from(view):
-            menu.addAction(way.title, lambda way=way: way.show(reference))
+            menu.addAction(way.title, lambda way=way: self._follow(way, reference))
+
+    def _follow(self, way: Way, reference: Reference) -> None:
+        self._bench.selection.look_in(way.view)
+        way.show(reference)
 
     def _return(self, view: str, reference: Reference) -> None:
         known = self._bench.known

@@ -44,15 +44,18 @@ class Selection(QObject):
         if reference == self._current:
             return
         if reference is not None:
-            del self._chosen[self._place + 1 :]
-            if step and self._chosen and type(self._chosen[-1][1]) is type(reference):
-                del self._chosen[-1]
-            self._chosen = [*self._chosen, (view, reference)][-MAX_REMEMBERED:]
-            self._place = len(self._chosen) - 1
+            if step and self._place >= 0 and type(self._chosen[self._place][1]) is type(reference):
+                self._place -= 1
+            self._remember(view, reference)
         self._set(reference)
 
+    def look_in(self, view: str) -> None:
+        """The user goes to another view of what is selected: the way back leads here first."""
+        if self._current is not None:
+            self._remember(view, self._current)
+
     def back(self) -> None:
-        """Select what was chosen before."""
+        """Select what was chosen before, or go back to the view in which it was looked at."""
         # Once nothing is selected, the newest choice is the one before.
         self._go(self._place - 1 if self._current is not None else self._place)
 
@@ -71,6 +74,12 @@ class Selection(QObject):
         self._place = len(self._chosen) - 1
         if isinstance(self._current, Node | Call):
             self._set(None)
+
+    def _remember(self, view: str, reference: Reference) -> None:
+        """In the place of what could be gone forward to."""
+        before = self._chosen[: self._place + 1]
+        self._chosen = [*before, (view, reference)][-MAX_REMEMBERED:]
+        self._place = len(self._chosen) - 1
 
     def _go(self, place: int) -> None:
         if 0 <= place < len(self._chosen):

@@ -182,7 +182,7 @@ def test_what_a_file_holds_is_offered_until_the_engine_ends(bench, link, files, 
     assert bench.project.subject == CanvasSubject()
     others = "Functions of tensors, and modules without parameters"
     shown = [str(net), "Net()", "Deep(…)", "make()", "model", others, "Run net.py again"]
-    assert offered(chooser)[1:] == [*shown, "Open a Python file …"]
+    assert offered(chooser)[1:] == [*shown, "Open a Python file…"]
     pick(chooser, "Net()")
     assert bench.project.subject == FileSubject(str(net), "Net()")
     assert chooser.button.text() == "Subject: net.py: Net()" and need(chooser) == ""

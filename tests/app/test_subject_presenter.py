@@ -50,7 +50,7 @@ def trigger(chooser: SubjectChooser, text: str) -> None:
 
 
 def test_modules_of_the_console_are_offered(bench, chooser):
-    assert offered(chooser) == ["Canvas", "Console", "model", "Open a Python file …"]
+    assert offered(chooser) == ["Canvas", "Console", "model", "Open a Python file…"]
 
 
 def test_a_choice_is_an_undo_step_of_the_project(bench, chooser):
@@ -105,7 +105,7 @@ def test_a_module_of_several_names_is_offered_once(bench, chooser):
             )
         )
     )
-    assert offered(chooser) == ["Canvas", "Console", "model", "Open a Python file …"]
+    assert offered(chooser) == ["Canvas", "Console", "model", "Open a Python file…"]
     for name, text in (("net", "Canvas"), ("again", "model")):
         chooser.show_subject(ConsoleSubject(name))
         offered(chooser)
@@ -123,7 +123,7 @@ def test_a_module_without_parameters_stands_in_a_menu_of_its_own(bench, chooser)
     bench.store.take(answer)
     other = "Functions of tensors, and modules without parameters"
     for _ in range(2):  # the menu is filled each time that it opens
-        assert offered(chooser) == ["Canvas", "Console", "model", other, "Open a Python file …"]
+        assert offered(chooser) == ["Canvas", "Console", "model", other, "Open a Python file…"]
     action = next(a for a in chooser.button.menu().actions() if a.text() == other)
     (criterion,) = action.menu().actions()
     criterion.trigger()
@@ -135,7 +135,7 @@ def test_functions_of_tensors_are_offered_but_the_step(bench, chooser):
         variables=(Variable("f", "function", "function"), Variable("step", "function", "function"))
     )
     bench.store.take(answer)
-    assert offered(chooser) == ["Canvas", "Console", "f", "Open a Python file …"]
+    assert offered(chooser) == ["Canvas", "Console", "f", "Open a Python file…"]
 
 
 def test_a_model_of_a_file_is_the_subject_and_stays_offered(bench, link, chooser):
@@ -144,6 +144,6 @@ def test_a_model_of_a_file_is_the_subject_and_stays_offered(bench, link, chooser
     assert chooser.button.text() == "Subject: net.pt2" and not chooser.need.text()
     link.ended.emit()
     bench.history.stack.undo()
-    assert offered(chooser) == ["Canvas", "/x/net.pt2", "net.pt2", "Open a Python file …"]
+    assert offered(chooser) == ["Canvas", "/x/net.pt2", "net.pt2", "Open a Python file…"]
     trigger(chooser, "net.pt2")
     assert bench.project.subject == FileSubject("/x/net.pt2", "model")

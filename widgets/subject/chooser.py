@@ -142,7 +142,7 @@ class SubjectChooser(QWidget):
         menu.addSeparator()
         make.action(
             menu,
-            "Open a Python file …",
+            "Open a Python file…",
             self.open_requested.emit,
             name="subject_open",
             tip="Run a file as a module, and choose among the modules that it holds or defines. It"

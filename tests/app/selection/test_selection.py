@@ -43,6 +43,22 @@ def test_it_goes_back_and_forward_to_the_view_of_each_choice(selection):
     assert selection.current == B
 
 
+def test_it_goes_back_from_another_view_to_the_one_of_the_choice(selection):
+    returned: list = []
+    selection.returned.connect(lambda view, reference: returned.append((view, reference)))
+    selection.look_in("values")  # nothing is selected
+    selection.choose(A, "canvas")
+    selection.choose(B, "structure")
+    selection.look_in("values")
+    assert selection.current == B
+    selection.back()
+    assert selection.current == B
+    selection.back()
+    selection.forward()
+    selection.forward()
+    assert returned == [("structure", B), ("canvas", A), ("structure", B), ("values", B)]
+
+
 def test_after_nothing_is_selected_back_goes_to_the_newest_choice(selection):
     selection.choose(A)
     selection.choose(B)
