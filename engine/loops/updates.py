@@ -42,6 +42,7 @@ class Updates(Steps):
         self._before: list[tuple[str, Tensor, Tensor, float | None]] = []
         self._known: dict[str, Update] = {}
         self._held_by = weakref.WeakKeyDictionary[Optimizer, set[str]]()
+        self._stepping: weakref.ref[Optimizer] | None = None
 
     @property
     def is_asked(self) -> bool:
@@ -67,9 +68,14 @@ class Updates(Steps):
         """Those that have stepped since the first `ask` for the module, and live."""
         return list(self._held_by)
 
+    def is_stepping(self, optimizer: Optimizer) -> bool:
+        """Whether the last step that was seen is one of this optimizer, and has not ended."""
+        return self._stepping is not None and self._stepping() is optimizer
+
     # -- what the hooks call ---------------------------------------------------------------------
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        self._stepping = weakref.ref(optimizer)
         if not self._waiting:
             return
         with self._inside():
@@ -88,6 +94,7 @@ class Updates(Steps):
                     self._before.append((name, parameter, parameter.detach().clone(), norm))
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        self._stepping = None
         if not self._before:
             return
         with self._inside():

@@ -21,6 +21,8 @@ from ...training.optimization.next_update import next_update
 from ...training.run import TrainingRun
 from ..subjects import find_subject
 
+_IN_STEP = "Its optimizer is in the middle of a step: the next update is known after it."
+
 
 def read_element(lab: Lab, command: ReadElementCommand) -> Iterator[ElementSnapshot]:
     """Raises LabError if there is no such subject, parameter or element."""
@@ -35,7 +37,14 @@ def read_element(lab: Lab, command: ReadElementCommand) -> Iterator[ElementSnaps
     scale = step.optimization.autocast.scale if step is not None and waits else 1.0
     with quiet():
         optimizer = _optimizer(lab, subject, run, parameter)
-        element = next_update(parameter, optimizer, command.index, scale)
+        is_stepping = (
+            optimizer is not None
+            and lab.inside is not None
+            and lab.subjects.updates.is_stepping(optimizer)
+        )
+        element = next_update(parameter, None if is_stepping else optimizer, command.index, scale)
+    if is_stepping:
+        element = replace(element, optimizer=type(optimizer).__name__, note=_IN_STEP)
     if step is not None and waits and element.update is not None:
         clips = step.setup.clip_norm or step.setup.clip_value
         note = "The update of this step, before the gradients are clipped." if clips else ""

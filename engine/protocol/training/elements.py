@@ -17,7 +17,7 @@ class ReadElementCommand(Command, frozen=True, kw_only=True):
 
     handler = "training.elements:read_element"
     newest_only = True
-    while_held = True
+    while_running = True
     name: str
     index: tuple[int, ...] | None = None
     subject: Subject = CanvasSubject()

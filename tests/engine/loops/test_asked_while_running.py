@@ -24,8 +24,10 @@ from engine.protocol import (
     Command,
     CompleteCommand,
     CompletionsSnapshot,
+    ElementSnapshot,
     ErrorSnapshot,
     ModelSnapshot,
+    ReadElementCommand,
     ReadParametersCommand,
     ReadValuesCommand,
     ReadVariablesCommand,
@@ -150,6 +152,9 @@ def test_a_loop_that_was_asked_has_plain_pythons_bits(
         assert isinstance(values, ValuesSnapshot) and (values.rows, values.columns) == (8, 4)
         read = cell.one(ReadParametersCommand(subject=ConsoleSubject("net")))
         assert isinstance(read, StructureSnapshot) and read.optimizers == ("optimizer",)
+        subject = ConsoleSubject("net")
+        found = cell.one(ReadElementCommand(name="0.weight", index=(1, 2), subject=subject))
+        assert isinstance(found, ElementSnapshot) and found.element.optimizer == "Adam"
     cell.go()
     report = HeldEngine(
         shared_engine,

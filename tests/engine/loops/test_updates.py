@@ -16,6 +16,9 @@ from engine.loops.updates import Update, Updates
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import (
+    Element,
+    ElementSnapshot,
+    ReadElementCommand,
     ReadParametersCommand,
     RunCellCommand,
     Snapshot,
@@ -265,3 +268,29 @@ def test_in_the_midst_of_code_the_gradient_is_that_of_the_measured_step() -> Non
     assert after["2.weight"].gradient is None and after["2.weight"].update
     lab.inside = lambda answer: answer()
     assert rows_of(ask(lab, ReadParametersCommand(subject=NET)))["2.weight"].gradient
+
+
+def test_an_element_that_is_asked_for_inside_a_step_has_no_next_update() -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    run_cell = RunCellCommand(source="net = nn.Linear(2, 1)\nopt = torch.optim.Adam([net.weight])")
+    ask(lab, run_cell)
+    net, optimizer = (lab.console.namespace.variables[name] for name in ("net", "opt"))
+    net.weight.grad = torch.ones(1, 2)
+    found: list[Element] = []
+
+    def read(*step: object) -> None:
+        (answer,) = ask(lab, ReadElementCommand(name="weight", index=(0, 1), subject=NET))
+        assert isinstance(answer, ElementSnapshot)
+        found.append(answer.element)
+
+    lab.inside = lambda answer: answer()  # as in the middle of a cell
+    optimizer.register_step_pre_hook(read)  # it runs after those that see all optimizers
+    with steps_shown(lab.subjects.updates):
+        optimizer.step()
+    read()
+    inside, after = found
+    assert inside.update is None and inside.note.startswith("Its optimizer is in the middle")
+    assert inside.optimizer == after.optimizer == "Adam" and inside.gradient == 1.0
+    assert after.value == net.weight[0, 1].item() != inside.value
+    optimizer.step()
+    assert after.after == net.weight[0, 1].item()
