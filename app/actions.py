@@ -54,15 +54,9 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
         ("file.save_as", "Save &as…", "Ctrl+Shift+S", "content-save-edit-outline",
          "Write the project to another file, and save there from now on."),
         SEPARATOR,
-        ("file.export_pt", "Export weights as .&pt…", "", "export",
-         "Write the model's state_dict with torch.save, load it back and compare."),
-        ("file.export_safetensors", "Export weights as .sa&fetensors…", "", "export",
-         "Write the model's state_dict as safetensors: no pickle, so it is safe to share."),
-        ("file.export_py", "Export model as P&ython…", "", "language-python",
-         "Write the model as an nn.Module that runs without this program."),
-        ("file.export_script", "Export training as a scr&ipt…", "", "script-text-outline",
-         "Write model and training loop as a script of plain PyTorch, with data and first weights"
-         " beside it: the same losses for the same seed."),
+        ("file.export", "&Export…", "Ctrl+E", "export",
+         "Write the subject's weights (.pt, safetensors, ...) or a program (Python, ONNX, ...); a"
+         " fresh process reads it back and compares."),
         SEPARATOR,
         ("file.quit", "&Quit", "Ctrl+Q", "exit-to-app",
          "Close the window. It asks about unsaved changes first."),

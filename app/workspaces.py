@@ -173,7 +173,7 @@ class Workspaces(QObject):
         let_drops_through(page.canvas)
         self._bench.actions.give_canvas(page.canvas)
         presenter = ModelPresenter(self._bench, page, self)
-        page.code.save_requested.connect(lambda: self._export.ask("py"))
+        page.code.save_requested.connect(lambda: self._export.open("py"))
         ModelChecker(self._bench, self)
         self._add_docked("model", page)
         self._bench.store.project_changed.connect(self._place_subject)
@@ -295,7 +295,7 @@ class Workspaces(QObject):
         RanksPresenter(self._bench, view, self)
         OverTimePresenter(self._bench, view, self)
         RunsPresenter(self._bench, presenter, self)
-        presenter.export_requested.connect(lambda: self._export.ask("pt"))
+        presenter.export_requested.connect(lambda: self._export.open("pt"))
         self._connect_switch(view.bar.own_backward)
         self._window.add_page("train", view)
         return presenter

@@ -10,7 +10,6 @@ from app.workbench import Workbench
 from engine.protocol import (
     CheckModelCommand,
     ErrorSnapshot,
-    ExportCommand,
     HeldSnapshot,
     InitialiseCommand,
     ReadySnapshot,
@@ -134,7 +133,6 @@ class EnginePresenter(QObject):
 _WORDS = {
     CheckModelCommand.__name__: "Checking the model",
     InitialiseCommand.__name__: "Resetting the weights",
-    ExportCommand.__name__: "The export",
 }
 
 

@@ -22,7 +22,7 @@ elements."""
 
 class TensorsStage(Stage):
     def run(self) -> None:
-        self.press(self.application.export.panel, "export_close")
+        self.application.export.dialog.hide()
         self.hand.choose(
             self.application.window.menuBar(),
             self.application.window.actions_table["tensors.console"],

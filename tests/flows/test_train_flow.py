@@ -17,6 +17,7 @@ from app.settings import Settings
 from engine.project.document import replace
 from engine.protocol import EpochRow, ExportSnapshot, TrainingSnapshot
 from tests.scripts import run_script
+from tests.verifying import one_verifier
 
 pytestmark = pytest.mark.one_program
 
@@ -160,34 +161,44 @@ def test_the_run_is_shown_while_the_model_is_edited(mlp):
     assert run_of(mlp).step == 2
 
 
-@pytest.mark.parametrize(
-    ("form", "action"),
-    [("pt", "file.export_pt"), ("safetensors", "file.export_safetensors")],
-)
-def test_weights_are_exported_compared_and_shown(mlp, answers, tmp_path, form, action):
+@pytest.fixture
+def exported(mlp):
+    """Exports to a path; what the engine found."""
+
+    def export(form, path) -> ExportSnapshot:
+        mlp.bench.store.forget(ExportSnapshot)
+        mlp.export.export(form, str(path))
+        mlp.bench.link.drain()
+        return mlp.bench.store.newest(ExportSnapshot)
+
+    with one_verifier():
+        yield export
+
+
+def test_weights_are_exported_by_the_dialog_compared_and_shown(mlp, exported, answers, tmp_path):
     view(mlp).bar.train_requested.emit()
     mlp.bench.link.drain()
     answers.save = str(tmp_path / "mlp")
-    mlp.bench.actions[action].trigger()
+    mlp.bench.actions["file.export"].trigger()
     mlp.bench.link.drain()
-    path = tmp_path / f"mlp.{form}"
-    panel = mlp.export.panel
-    assert panel.isVisible()
-    assert panel.text("path") == str(path)
-    assert panel.text("sha256") == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert panel.text("error") == "0: bit for bit the same"
-    exported = mlp.bench.store.newest(ExportSnapshot)
-    assert f"{exported.size_bytes:,} bytes" in panel.text("size")
-    assert path.stat().st_size == exported.size_bytes
+    dialog = mlp.export.dialog
+    assert dialog.isVisible() and "step 23" in dialog.view.subject.text()
+    dialog.view.formats.choose("safetensors")
+    dialog.view.export.click()
+    mlp.bench.link.drain()
+    path = tmp_path / "mlp.safetensors"
+    told = dialog.view.result.text
+    assert told("path") == str(path) and "is verified" in dialog.view.result.verdict.text()
+    assert told("sha256") == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert told("error") == "0: bit for bit the same"
+    assert f"{path.stat().st_size:,} bytes" in told("size")
 
 
-def test_exported_weights_fit_the_exported_code(mlp, answers, tmp_path):
+def test_exported_weights_fit_the_exported_code(mlp, exported, tmp_path):
     view(mlp).bar.train_requested.emit()
     mlp.bench.link.drain()
-    for form, action in (("pt", "file.export_pt"), ("py", "file.export_py")):
-        answers.save = str(tmp_path / f"mlp.{form}")
-        mlp.bench.actions[action].trigger()
-        mlp.bench.link.drain()
+    for form in ("pt", "py"):
+        assert exported(form, tmp_path / f"mlp.{form}").verified
     namespace: dict = {"__name__": "exported"}
     exec((tmp_path / "mlp.py").read_text(encoding="utf-8"), namespace)
     net = namespace["Model"]()
@@ -195,28 +206,32 @@ def test_exported_weights_fit_the_exported_code(mlp, answers, tmp_path):
     assert missing.missing_keys == []
 
 
-def test_the_training_is_exported_as_a_script_that_begins_where_it_began(mlp, answers, tmp_path):
+def test_the_training_is_exported_as_a_script_that_begins_where_it_began(mlp, exported, tmp_path):
     view(mlp).bar.train_requested.emit()
     mlp.bench.link.drain()
-    answers.save = str(tmp_path / "train.py")
-    mlp.bench.actions["file.export_script"].trigger()
-    mlp.bench.link.drain()
-    assert mlp.export.panel.text("load") == "python train.py --out weights.pt"
-    answers.save = str(tmp_path / "lab.pt")
-    mlp.bench.actions["file.export_pt"].trigger()
-    mlp.bench.link.drain()
+    assert exported("script", tmp_path / "train.py").verified
+    lines = mlp.export.dialog.view.details.lines.text()
+    assert lines.endswith("python train.py --out weights.pt")
+    assert exported("pt", tmp_path / "lab.pt").verified
     out = tmp_path / "script.pt"
     run_script(tmp_path / "train.py", "--out", str(out))
-    expected, found = (torch.load(path, weights_only=True) for path in (answers.save, out))
+    expected, found = (torch.load(path, weights_only=True) for path in (tmp_path / "lab.pt", out))
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
-def test_an_export_that_cannot_be_written_is_told(mlp, answers, tmp_path):
-    answers.save = str(tmp_path / "no" / "mlp.pt")
-    mlp.bench.actions["file.export_pt"].trigger()
+def test_the_checkpoint_of_a_run_is_that_of_its_step(mlp, exported, tmp_path):
+    view(mlp).bar.step_requested.emit()
     mlp.bench.link.drain()
-    banner = mlp.window.banners.banner("error_ExportCommand")
-    assert banner is not None and banner.title.startswith("The export failed")
+    done = exported("checkpoint", tmp_path / "run.pt")
+    assert done.verified and done.notes == ("It is that of step 1.",)
+    saved = torch.load(tmp_path / "run.pt", weights_only=True)
+    assert saved["step"] == 1 and len(saved["optimizer"]["state"]) == len(weights(mlp))
+    assert all(torch.equal(saved["model"][k], v) for k, v in weights(mlp).items())
+
+
+def test_an_export_that_cannot_be_written_is_told_in_the_dialog(mlp, exported, tmp_path):
+    exported("pt", tmp_path / "no" / "mlp.pt")
+    assert f"The folder {tmp_path / 'no'} does not exist" in mlp.export.dialog.view.told.text()
 
 
 def test_trained_weights_come_back_after_a_restart(mlp):

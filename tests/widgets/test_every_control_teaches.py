@@ -25,6 +25,7 @@ from widgets.console.console_view import ConsoleView
 from widgets.console.variables_view import VariablesView
 from widgets.derivatives.flow_view import FlowView
 from widgets.derivatives.view import DerivativeView
+from widgets.exporting.export_view import ExportView
 from widgets.memory.alias_map import AliasMapView
 from widgets.memory.storage_view import StorageView
 from widgets.model.code_view import CodeView
@@ -54,7 +55,7 @@ def code_view() -> CodeView:
 SOME_KINDS = tuple(catalogue.kinds().values())[:12]
 VIEWS: tuple[Callable[[], QWidget], ...] = (
     AutogradView, MistakesView, ModelCanvas, ConsoleView, VariablesView, FlowView, DerivativeView,
-    AliasMapView, StorageView, code_view, lambda: BlockPalette(SOME_KINDS),
+    ExportView, AliasMapView, StorageView, code_view, lambda: BlockPalette(SOME_KINDS),
     BlockProperties, CreateForm, OperationView, NodePage, RuleCard, BroadcastView, PickView,
     ProductView, ReductionView, StructureView, TraceView, TrainView, ValuesView,
 )  # fmt: skip

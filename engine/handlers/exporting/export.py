@@ -23,7 +23,7 @@ from .weight_exports import write_and_read
 ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
 
-def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot | None]:
+def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
     """Write the files and answer with an ExportSnapshot. A module of code takes over the weights of
     `command.weights`; the canvas's live model is not changed.
 
@@ -44,7 +44,8 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot | None]:
         for words in write(lab, command, source, path, verifier, result):
             done, stages = result.done, result.stages
             yield ExportStageSnapshot(words=words, done=done, stages=stages)
-            yield None  # a stop may end it here
+            if lab.control.stop.is_set() and not lab.is_training:  # else it is meant for the run
+                raise KeyboardInterrupt
             result.done += 1
     files = [file for file in result.files if file.is_file()]
     whole = files[0].read_bytes() if path.is_file() else None

@@ -1,4 +1,4 @@
-"""One process reads what all tests of a file export; it knows no more than a fresh one."""
+"""A lab for all tests of a file, and the process that reads what they export."""
 
 from __future__ import annotations
 
@@ -7,31 +7,17 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from engine.exporting.verifying import Verifier
-from engine.handlers.exporting import export
 from engine.lab import Lab
 from engine.protocol import Command, Snapshot
 from engine.session import handler_of
+from tests.verifying import one_verifier
 
 Ask = Callable[[Command], list[Snapshot]]
 
 
-class Lent:
-    """The one process as each export gets it: it does not end with the export."""
-
-    def __init__(self, verifier: Verifier) -> None:
-        self._verifier = verifier
-
-    def __enter__(self) -> Verifier:
-        return self._verifier
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Verifier]:
-    with Verifier() as verifier, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export, "Verifier", lambda: Lent(verifier))
+    with one_verifier() as verifier:
         yield verifier
 
 
