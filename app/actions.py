@@ -47,7 +47,10 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
     "&File": _menu(
         ("file.new", "&New project", "Ctrl+N", "file-plus-outline", "Start an empty project."),
         ("file.open", "&Open…", "Ctrl+O", "folder-open-outline",
-         "Open a project, a Python file with a module to work on, or weights for the subject."),
+         "Open a project, a Python file with a module to work on, or a file of tensors or of a"
+         " program to look into."),
+        ("file.open_folder", "Open &folder…", "", "folder-outline",
+         "Look into a folder of Hugging Face, of torch.distributed.checkpoint or of a run."),
         RECENT,
         SEPARATOR,
         ("file.save", "&Save", "Ctrl+S", "content-save-outline", "Write the project to its file."),
@@ -88,6 +91,8 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
          "Step one batch forward through the model and its gradients backward."),
         ("view.train", "&Train workspace", "Ctrl+5", "chart-line",
          "Train the model and watch it learn."),
+        ("view.files", "F&iles", "Ctrl+6", "file-search-outline",
+         "What the open file of tensors or of a program holds: keys, numbers, graph."),
         SEPARATOR,
         ("view.show_in", "S&how the selection in…", "Ctrl+J", "arrow-top-right",
          "Go to another view of what is selected: its block or module, nodes, values, line."),

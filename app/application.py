@@ -87,13 +87,14 @@ class Application(QObject):
         self.python_files = PythonFiles(bench, self)
         self.subject = SubjectPresenter(bench, self.python_files, self.window.subject_chooser, self)
         self.weights = WeightsPresenter(bench, self)
-        bench.files.weights_chosen.connect(self.weights.load)
-        bench.files.model_chosen.connect(self._open_model)
         self.export = ExportPresenter(bench, self)
         console_history = recovery.parent / CONSOLE_HISTORY
         self.workspaces = Workspaces(
             bench, self.cells, self.export, self.recording, console_history, self
         )
+        bench.files.artifact_chosen.connect(lambda path: self.workspaces.files.open(path))
+        self.workspaces.weights_wanted.connect(self.weights.load)
+        self.workspaces.model_wanted.connect(self._open_model)
         self.show_in = ShowIn(bench, ways(self.workspaces), self)
         self.cells.again_requested.connect(lambda: self.workspaces.at_tensors().run_again())
         self.engine.resume_requested.connect(lambda: self.workspaces.at_train().resume())
@@ -165,6 +166,7 @@ class Application(QObject):
         return {
             "file.new": bench.files.new,
             "file.open": bench.files.open,
+            "file.open_folder": bench.files.open_folder,
             "file.save": frame.save,
             "file.save_as": bench.files.save_as,
             "file.export": self.export.open,
@@ -182,6 +184,7 @@ class Application(QObject):
             "view.model": to.at_model,
             "view.autograd": partial(self.window.show_workspace, "autograd"),
             "view.train": to.at_train,
+            "view.files": to.at_files,
             "view.show_in": self.show_in.ask,
             "view.back": bench.selection.back,
             "view.forward": bench.selection.forward,

@@ -15,29 +15,30 @@ from app.weights import Weights, shown_name
 from app.window.dialogs import Dialogs
 from engine.project import files
 from engine.project.document import Project, replace
+from engine.project.other_files import ARTIFACTS, READ_SUFFIXES, is_readable
 from engine.protocol import TrainingSnapshot
 
 FILTER = f"Tensor Lab project (*{files.SUFFIX})"
+_READABLE = " ".join(f"*{suffix}" for suffix in READ_SUFFIXES)
 OPEN_FILTER = (
-    f"Project, Python, model or weights (*{files.SUFFIX} *.py *.pt *.pth *.pt2 *.safetensors);;"
-    "All files (*)"
+    f"Project, Python, weights, program or array (*{files.SUFFIX} *.py {_READABLE});;All files (*)"
 )
+ARTIFACT_FILTER = f"Weights, program or array ({_READABLE});;All files (*)"
 
 
 class ProjectFiles(QObject):
     """`path_changed(path)`: the project has another file ("": none yet). `saved()`: it was
     written. `opened()`: another project is shown. `failed(message)`: an error in words, with the
     file's name.
-    `python_chosen(path)`: the file to open is Python; `weights_chosen(path)`: it has weights;
-    `model_chosen(path)`: it holds a whole model."""
+    `python_chosen(path)`: the file to open is Python; `artifact_chosen(path)`: it has tensors or a
+    program, or is a folder that may have some."""
 
     path_changed = Signal(str)
     saved = Signal()
     opened = Signal()
     failed = Signal(str)
     python_chosen = Signal(str)
-    weights_chosen = Signal(str)
-    model_chosen = Signal(str)
+    artifact_chosen = Signal(str)
 
     def __init__(
         self,
@@ -95,6 +96,9 @@ class ProjectFiles(QObject):
         if not path:
             return False
         path = str(Path(path).absolute())
+        if os.path.isdir(path):
+            self.artifact_chosen.emit(path)
+            return False
         try:
             data = files.read(path)
             project = files.loads(data, path)
@@ -104,10 +108,8 @@ class ProjectFiles(QObject):
             kind = problem.kind if isinstance(problem, files.OtherFile) else ""
             if kind == "python":
                 self.python_chosen.emit(path)
-            elif kind == "model":
-                self.model_chosen.emit(path)
-            elif kind in ("weights", "safetensors"):
-                self.weights_chosen.emit(path)
+            elif kind in ARTIFACTS or (is_readable(path) and os.path.exists(path)):
+                self.artifact_chosen.emit(path)
             else:
                 self.failed.emit(f"{shown_name(Path(path))} was not opened. {problem}")
             return False
@@ -116,6 +118,16 @@ class ProjectFiles(QObject):
         self._settings.add_recent_file(path)
         self._show(project, path, _digest(data))
         return True
+
+    def open_folder(self) -> None:
+        """Ask for a folder that has tensors, and show them."""
+        path = self._dialogs.open_folder(self._window, "Open a folder", self._folder())
+        if path:
+            self.open(path)
+
+    def ask_artifact_path(self, title: str) -> str:
+        """Ask for a file of tensors or of a program; "" if the user cancels."""
+        return self._dialogs.open_path(self._window, title, self._folder(), ARTIFACT_FILTER)
 
     def save(self) -> bool:
         return self._write(self.path, replaces=False) if self.path else self.save_as()

@@ -1,4 +1,4 @@
-"""The five workspaces: each one's page and presenters, made and connected at its first visit.
+"""The workspaces, and the page Files: page and presenters of each, made at its first visit.
 
 A workspace's modules are also imported then: the window is shown before they are needed.
 """
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from app.presenters.autograd.chosen import ChosenPresenter
     from app.presenters.autograd.passes import AutogradPresenter
     from app.presenters.autograd.trace import TracePresenter
+    from app.presenters.files import FilesPresenter
     from app.presenters.model.structure import StructurePresenter
     from app.presenters.model.workspace import ModelPresenter
     from app.presenters.start import StartPresenter
@@ -41,10 +42,14 @@ class Workspaces(QObject):
     their pages are shown or not. `at_tensors()` and the like also show the page.
 
     `file_wanted(path)`: run a Python file. `advice_muted(kind)`: no findings of a kind are wanted.
+    `weights_wanted(path, group)`: load the tensors of a file, all or those of a group, into the
+    subject. `model_wanted(path)`: make the program in a file the subject.
     """
 
     file_wanted = Signal(str)
     advice_muted = Signal(str)
+    weights_wanted = Signal(str, str)
+    model_wanted = Signal(str)
 
     def __init__(
         self,
@@ -65,6 +70,7 @@ class Workspaces(QObject):
             "model": lambda: self.model,
             "autograd": lambda: self.autograd,
             "train": lambda: self.train,
+            "files": lambda: self.files,
         }
         bench.actions.give_step_keys(to_trace=False)
         self._loop = 0  # the command of the newest loop
@@ -91,6 +97,10 @@ class Workspaces(QObject):
     def at_train(self) -> TrainPresenter:
         self._window.show_workspace("train")
         return self.train
+
+    def at_files(self) -> FilesPresenter:
+        self._window.show_workspace("files")
+        return self.files
 
     def at_parameters(self) -> ParametersPresenter:
         """Train in front, with its table of parameters."""
@@ -299,6 +309,26 @@ class Workspaces(QObject):
         self._connect_switch(view.bar.own_backward)
         self._window.add_page("train", view)
         return presenter
+
+    @cached_property
+    def files(self) -> FilesPresenter:
+        from app.presenters.files import FilesPresenter
+        from widgets.artifacts.file_view import FileView
+
+        view = FileView()
+        let_drops_through(view.calls.view)
+        presenter = FilesPresenter(self._bench, view, self)
+        presenter.opened.connect(self.at_files)
+        presenter.cell_requested.connect(self._make_variable)
+        presenter.load_requested.connect(self.weights_wanted)
+        presenter.work_requested.connect(self.model_wanted)
+        self._window.add_page("files", view)
+        return presenter
+
+    def _make_variable(self, source: str, name: str) -> None:
+        """Run Python that makes a tensor of the console, and select it in Tensors."""
+        self.at_tensors().submit(source)
+        self.tensors.select(name)
 
     def _show_loop(self, snapshot: Snapshot) -> None:
         """A cell runs a loop: make Train's page, which shows it, and say so elsewhere."""

@@ -40,9 +40,9 @@ class WeightsPresenter(QObject):
         self._bench.link.ended.connect(panel.hide)
         return panel
 
-    def load(self, path: str) -> None:
+    def load(self, path: str, group: str = "") -> None:
         """Load the weights if all tensors of the subject are in the file, by their names; else
-        show what fits, and ask."""
+        show what fits, and ask. With `group`, only tensors whose keys begin so."""
         project = self._bench.project
         self._send(
             LoadWeightsCommand(
@@ -50,6 +50,7 @@ class WeightsPresenter(QObject):
                 training=project.training,
                 subject=project.subject,
                 path=str(Path(path).absolute()),
+                group=group,
             )
         )
 

@@ -14,7 +14,7 @@ from app.actions import ON_CANVAS
 from app.autosave import Autosave, Recovery
 from app.settings import ThemeChoice
 from app.workbench import Workbench
-from engine.project.document import Workspace, replace
+from engine.project.document import WORKSPACES, Workspace, replace
 from engine.project.subject import CanvasSubject, title
 from engine.protocol import ReadySnapshot
 from widgets import theme
@@ -150,7 +150,8 @@ class WindowPresenter(QObject):
 
     def _on_workspace_changed(self, name: str) -> None:
         view = self._bench.project.view
-        self._bench.store.set_view(replace(view, workspace=cast(Workspace, name)))
+        if name in WORKSPACES:
+            self._bench.store.set_view(replace(view, workspace=cast(Workspace, name)))
         for action in ON_CANVAS:
             self._bench.actions[action].setEnabled(name == "model")
 

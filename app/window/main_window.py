@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -18,10 +19,11 @@ from PySide6.QtWidgets import (
 
 from app.actions import MENUS, RECENT, SEPARATOR, Actions, ActionSpec
 from app.window.banners import BannerArea
+from app.window.pages import Page
 from app.window.rail import Rail
 from engine.project import catalogue
-from engine.project.document import Workspace
 from engine.project.files import SUFFIX
+from engine.project.other_files import READ_SUFFIXES
 from widgets import make, theme
 from widgets.icons import icon
 from widgets.subject.chooser import SubjectChooser
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     from app.window.command_palette import CommandPalette, Entry
 
 MESSAGE_MS = 8000
-DROPPED = (SUFFIX, ".py", ".pt", ".pth", ".pt2", ".safetensors")
-"""How the name of a file ends that the window takes."""
+DROPPED = (SUFFIX, ".py", *READ_SUFFIXES)
+"""How the name of a file ends that the window takes; it takes folders too."""
 
 _ENGINE_TIPS = {
     "starting": "The engine, a process of its own, loads torch. You can build the model meanwhile.",
@@ -62,10 +64,10 @@ class MainWindow(QMainWindow):
         self.resize(1440, 900)
         self.actions_table = Actions(self)
         self.may_close: Callable[[], bool] = lambda: True
-        self.page_makers: Mapping[Workspace, Callable[[], object]] = {}
-        self._pages: dict[Workspace, QWidget] = {}
-        self._instead: dict[Workspace, QWidget] = {}
-        self._workspace: Workspace | None = None
+        self.page_makers: Mapping[Page, Callable[[], object]] = {}
+        self._pages: dict[Page, QWidget] = {}
+        self._instead: dict[Page, QWidget] = {}
+        self._workspace: Page | None = None
 
         self.banners = BannerArea()
         self.stack = QStackedWidget()
@@ -86,25 +88,25 @@ class MainWindow(QMainWindow):
     # -- pages -----------------------------------------------------------------------------------
 
     @property
-    def pages(self) -> Mapping[Workspace, QWidget]:
+    def pages(self) -> Mapping[Page, QWidget]:
         """Those that have been made."""
         return self._pages
 
     @property
-    def workspace(self) -> Workspace | None:
+    def workspace(self) -> Page | None:
         return self._workspace
 
-    def add_page(self, name: Workspace, page: QWidget) -> None:
+    def add_page(self, name: Page, page: QWidget) -> None:
         self._pages[name] = page
         self.stack.addWidget(page)
 
-    def page(self, name: Workspace) -> QWidget:
+    def page(self, name: Page) -> QWidget:
         """The page of a workspace, made now if it does not exist yet."""
         if name not in self._pages:
             self.page_makers[name]()
         return self._pages[name]
 
-    def show_instead(self, name: Workspace, widget: QWidget | None) -> None:
+    def show_instead(self, name: Page, widget: QWidget | None) -> None:
         """Show a widget in the place of a workspace's page; for None, the page again."""
         if widget is None:
             self._instead.pop(name, None)
@@ -114,9 +116,10 @@ class MainWindow(QMainWindow):
         if self._workspace == name:
             self.stack.setCurrentWidget(widget or self.page(name))
 
-    def show_workspace(self, name: Workspace) -> None:
+    def show_workspace(self, name: Page) -> None:
         page = self._instead.get(name) or self.page(name)
         self.stack.setCurrentWidget(page)
+        self.rail.buttons[name].show()
         self.rail.buttons[name].setChecked(True)
         if self._workspace != name:
             self._workspace = name
@@ -273,4 +276,4 @@ def block_entries(chosen: Callable[[str], object], prefix: str = "") -> list[Ent
 def _dropped_file(event: QDropEvent) -> str:
     """The first file of a drop that the program opens; empty if there is none."""
     paths = (url.toLocalFile() for url in event.mimeData().urls())
-    return next((path for path in paths if path.endswith(DROPPED)), "")
+    return next((path for path in paths if path.endswith(DROPPED) or os.path.isdir(path)), "")

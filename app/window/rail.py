@@ -1,4 +1,4 @@
-"""The rail at the left of the window: one button per workspace."""
+"""The rail at the left of the window: one button per page."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QFrame, QToolButton
 
 from app.actions import Actions
-from engine.project.document import WORKSPACES, Workspace
+from app.window.pages import PAGES, Page
 from widgets import make, theme
 from widgets.theme import GRID
 
 
 class Rail(QFrame):
-    """Each button triggers its workspace's action."""
+    """Each button triggers its page's action. That of the page Files is hidden until it is shown
+    first."""
 
     def __init__(self, actions: Actions) -> None:
         super().__init__()
         self.setObjectName("rail")
-        self.buttons: dict[Workspace, QToolButton] = {}
+        self.buttons: dict[Page, QToolButton] = {}
         icons = {spec.id: spec.icon for spec, _ in actions}
         layout = make.column(on=self, gap=GRID // 2, margins=(0, GRID, 0, GRID))
-        for name in WORKSPACES:
+        for name in PAGES:
             action = actions[f"view.{name}"]
             button = make.tool_button(
                 f"rail_{name}",
@@ -28,7 +29,7 @@ class Rail(QFrame):
                 action.toolTip(),
                 action.trigger,
                 text=name.capitalize(),
-                accessible=f"{name.capitalize()} workspace",
+                accessible="Files" if name == "files" else f"{name.capitalize()} workspace",
             )
             button.setCheckable(True)
             button.setAutoExclusive(True)
@@ -36,6 +37,7 @@ class Rail(QFrame):
             button.setIconSize(QSize(3 * GRID, 3 * GRID))
             layout.addWidget(button)
             self.buttons[name] = button
+        self.buttons["files"].hide()
         layout.addStretch(1)
         text = self.fontMetrics()
         width = max(text.horizontalAdvance(button.text()) for button in self.buttons.values())

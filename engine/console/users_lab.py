@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,7 +21,7 @@ class UsersLab:
     """`lab.log(accuracy=0.9)` adds named figures to the next optimizer step of a loop, or to the
     step of Train that calls it, in Train's plots. `lab.hold()` holds the code there, as
     `breakpoint()` does. `lab.subject` is the module that the workspaces work on; `subject` finds
-    it."""
+    it. `lab.open("net.onnx")["fc.weight"]` is a tensor of a file, nothing of which is run."""
 
     def __init__(self, subject: Callable[[], nn.Module] | None = None) -> None:
         self._subject = subject
@@ -44,6 +46,13 @@ class UsersLab:
         if self._subject is None:
             raise LabError("No workspace works on these variables.")
         return self._subject()
+
+    def open(self, path: str | PathLike[str]) -> Mapping[str, Tensor]:
+        """The tensors of a file or folder by their keys, each read when it is asked for. Raises
+        LabError for a file that cannot be read, or that asks for more than to be read."""
+        from ..artifacts.tensors import TensorsOf
+
+        return TensorsOf(Path(path))
 
     def hold(self) -> None:
         """Hold the code here, to look at its variables."""

@@ -10,24 +10,21 @@ Kind = Literal[
     "python", "notebook", "weights", "model", "safetensors", "array", "picture", "onnx", "table"
 ]
 
+_SEE = "See what it holds: File > Open in the window, or `tensorlab inspect {name}`."
 _WORDS: dict[Kind, str] = {
     "python": "This is a Python file, not a project. Open it in the console of Tensors, cell by"
     " cell; or run it whole with `tensorlab exec`.",
     "notebook": "This is a notebook, not a project. Save it as a Python file (`jupyter nbconvert"
     " --to script`), and open that in the console of Tensors.",
-    "weights": "This is a file of PyTorch's (weights or a checkpoint), not a project. Load it in"
-    ' the console of Tensors: saved = torch.load("{name}", weights_only=True)',
+    "weights": f"This is a file of PyTorch's (weights or a checkpoint), not a project. {_SEE}",
     "model": "This is a model of PyTorch's (TorchScript, or a program of torch.export), not a"
-    " project. Opened in the window, it becomes the subject.",
-    "safetensors": "This is a file of weights, not a project. Load it in the console of Tensors:"
-    ' from safetensors.torch import load_file; saved = load_file("{name}")',
-    "array": "This is a NumPy array, not a project. Load it in the console of Tensors:"
-    ' x = torch.from_numpy(np.load("{name}"))',
+    f" project. {_SEE}",
+    "safetensors": f"This is a file of weights, not a project. {_SEE}",
+    "array": f"This is a NumPy array, not a project. {_SEE}",
     "picture": "This is a picture, not a project. With Pillow installed (`pip install pillow`),"
     " load it in the console of Tensors:"
     ' from PIL import Image; x = torch.from_numpy(np.array(Image.open("{name}")))',
-    "onnx": "This is an ONNX model, not a project. Tensor Lab cannot read its graph: build the"
-    " model from blocks, or open its Python.",
+    "onnx": f"This is an ONNX model, not a project. {_SEE}",
     "table": "This is a table, not a project. Load it in the console of Tensors:"
     ' x = torch.from_numpy(np.genfromtxt("{name}", delimiter=","))',
 }
@@ -51,6 +48,8 @@ READ_SUFFIXES = (
     ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".pt2", ".onnx", ".npy", ".npz", ".index.json",
 )  # fmt: skip
 """Files whose tensors and graph are shown without running anything of them."""
+ARTIFACTS: frozenset[Kind] = frozenset({"weights", "model", "safetensors", "array", "onnx"})
+"""Kinds of such files."""
 
 
 def is_readable(name: str) -> bool:

@@ -65,15 +65,17 @@ class InitialiseCommand(Command, frozen=True, kw_only=True):
 
 
 class LoadWeightsCommand(Command, frozen=True, kw_only=True):
-    """Load a state_dict (.pt, .pth or .safetensors) into the subject -> FitSnapshot. Unless
-    `agreed`, nothing is loaded if a tensor of the subject is missing or of another shape, or a
-    prefix would be taken off the names; what does not fit is never loaded."""
+    """Load the tensors of a file into the subject -> FitSnapshot. With `group`, only those whose
+    keys are in that branch, `model` or `state_dict/encoder`. Unless `agreed`, nothing is loaded if
+    a tensor of the subject is missing or of another shape, or a prefix would be taken off the
+    names; what does not fit is never loaded."""
 
     handler = "exporting.weights:load_into_subject"
     model: Model
     training: TrainingSetup
     subject: Subject
     path: str
+    group: str = ""
     agreed: bool = False
 
 

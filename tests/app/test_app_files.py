@@ -64,10 +64,8 @@ class Desk:
         self.files.failed.connect(self.failures.append)
         self.python: list[str] = []
         self.files.python_chosen.connect(self.python.append)
-        self.weight_files: list[str] = []
-        self.files.weights_chosen.connect(self.weight_files.append)
-        self.models: list[str] = []
-        self.files.model_chosen.connect(self.models.append)
+        self.artifacts: list[str] = []
+        self.files.artifact_chosen.connect(self.artifacts.append)
 
     def change(self) -> None:
         project, _ = edits.add_block(self.store.project, "nn.Linear", 0, 0)
@@ -318,7 +316,7 @@ def test_a_file_of_weights_is_told_by_its_path(desk, tmp_path):
     old.write_bytes(b"\x80\x02K\x01.")
     for path in (weights, old):
         assert not desk.files.open(str(path))
-    assert (desk.weight_files, desk.failures) == ([str(weights), str(old)], [])
+    assert (desk.artifacts, desk.failures) == ([str(weights), str(old)], [])
 
 
 def test_a_file_with_a_whole_model_is_told_by_its_path(desk, tmp_path):
@@ -327,4 +325,14 @@ def test_a_file_with_a_whole_model_is_told_by_its_path(desk, tmp_path):
         archive.writestr("net/models/model.json", "{}")
         archive.writestr("net/archive_format", "pt2")
     assert not desk.files.open(str(path))
-    assert (desk.models, desk.weight_files, desk.failures) == ([str(path)], [], [])
+    assert (desk.artifacts, desk.failures) == ([str(path)], [])
+
+
+def test_a_folder_an_index_and_an_array_are_told_by_their_paths(desk, tmp_path):
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text('{"weight_map": {}}')
+    array = tmp_path / "x.npy"
+    array.write_bytes(b"\x93NUMPY")
+    for path in (tmp_path, index, array):
+        assert not desk.files.open(str(path))
+    assert (desk.artifacts, desk.failures) == ([str(tmp_path), str(index), str(array)], [])

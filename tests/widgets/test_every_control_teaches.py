@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from engine.project import catalogue
 from tests.words import assert_same_words
+from widgets.artifacts.file_view import FileView
 from widgets.autograd.autograd_view import AutogradView
 from widgets.autograd.mistakes_view import MistakesView
 from widgets.canvas.model_canvas import ModelCanvas
@@ -57,7 +58,7 @@ VIEWS: tuple[Callable[[], QWidget], ...] = (
     AutogradView, MistakesView, ModelCanvas, ConsoleView, VariablesView, FlowView, DerivativeView,
     ExportView, AliasMapView, StorageView, code_view, lambda: BlockPalette(SOME_KINDS),
     BlockProperties, CreateForm, OperationView, NodePage, RuleCard, BroadcastView, PickView,
-    ProductView, ReductionView, StructureView, TraceView, TrainView, ValuesView,
+    ProductView, ReductionView, FileView, StructureView, TraceView, TrainView, ValuesView,
 )  # fmt: skip
 CONTROLS = (QAbstractButton, QAbstractSpinBox, QComboBox, QLineEdit, QSlider)
 """Tables, trees and lists teach by their headings or their rows."""

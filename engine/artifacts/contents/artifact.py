@@ -90,6 +90,21 @@ class Artifact:
         return entry.place.read(entry.shape)
 
 
+def state_of(artifact: Artifact, group: str = "") -> dict[str, Tensor]:
+    """The tensors of a file that have numbers, by their keys; of a group, by what comes after its
+    name. Raises LabError if there are none."""
+    state = {}
+    for entry in artifact.tensors:
+        inside = entry.key.removeprefix(group)
+        is_in = not group or (inside != entry.key and inside[:1] in ("/", "."))
+        if is_in and entry.place is not None:
+            state[inside[1:] if group else inside] = artifact.tensor(entry.key)
+    if not state:
+        where = f" under {group}" if group else ""
+        raise LabError(f"{artifact.path.name} has no tensors{where} that can be loaded.")
+    return state
+
+
 def with_own_keys(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """The entries with keys in plain characters, each once. Raises LabError for too many."""
     found: dict[str, Entry] = {}

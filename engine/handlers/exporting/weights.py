@@ -10,6 +10,7 @@ from pathlib import Path
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
+from ...artifacts.contents.artifact import state_of
 from ...exporting.weights import check_fits, load_weights, save_weights
 from ...exporting.weights_fit import find_fit, load_fit, tensors_of
 from ...lab import Lab
@@ -34,7 +35,11 @@ MAX_TOLD_KEYS = 100
 def load_into_subject(lab: Lab, command: LoadWeightsCommand) -> Iterator[Snapshot]:
     """Raises LabError if the file cannot be read, and what making the subject raises."""
     path = Path(command.path)
-    state = load_weights(path)
+    artifact = lab.artifacts.open(command.path)
+    if artifact.kind in ("torch", "safetensors") and not command.group:
+        state = load_weights(path)  # looks for the state_dict in a checkpoint
+    else:
+        state = state_of(artifact, command.group)
     subject = find_subject(lab, command.subject, command.model, command.training)
     fit = find_fit(state, subject.module)
     may_load = command.agreed or (fit.is_whole and not fit.is_renamed)
