@@ -28,13 +28,15 @@ ARTIFACT_FILTER = f"Weights, program or array ({_READABLE});;All files (*)"
 
 class ProjectFiles(QObject):
     """`path_changed(path)`: the project has another file ("": none yet). `saved()`: it was
-    written. `opened()`: another project is shown. `failed(message)`: an error in words, with the
+    written, `saved_as(before)`: it had the file `before` and has another one now. `opened()`:
+    another project is shown. `failed(message)`: an error in words, with the
     file's name.
     `python_chosen(path)`: the file to open is Python; `artifact_chosen(path)`: it has tensors or a
     program, or is a folder that may have some."""
 
     path_changed = Signal(str)
     saved = Signal()
+    saved_as = Signal(str)
     opened = Signal()
     failed = Signal(str)
     python_chosen = Signal(str)
@@ -221,7 +223,7 @@ class ProjectFiles(QObject):
             reason = error.strerror or error
             self.failed.emit(f"{name} was not saved: {reason}. Choose another place.")
             return False
-        self.path, self._known = path, _digest(data)
+        before, self.path, self._known = self.path, path, _digest(data)
         self._recovered = False
         self._kept_cells = project.cells
         self._store.set_project(project)
@@ -231,6 +233,8 @@ class ProjectFiles(QObject):
         self._settings.add_recent_file(path)
         self.path_changed.emit(path)
         self.saved.emit()
+        if before and before != path:
+            self.saved_as.emit(before)
         return True
 
     def _may_replace(self, path: str, agreed: bool) -> bool:

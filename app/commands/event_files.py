@@ -21,7 +21,7 @@ def write_event_files(rows: Sequence[RunRow], out: Path) -> list[str]:
         message = f"--tensorboard {shown}: the name is not valid UTF-8. Rename it."
         raise CommandFailure(message, BAD_ARGUMENTS) from None
     if out.exists() and not out.is_dir():
-        raise CommandFailure(f"--tensorboard {out}: this is no folder.", BAD_ARGUMENTS)
+        raise CommandFailure(f"--tensorboard {out}: this is not a folder.", BAD_ARGUMENTS)
     folders = tuple(str(Path(row.folder).absolute()) for row in rows if row.state != "damaged")
     if not folders:
         raise CommandFailure("--tensorboard: there is no run that can be written.")

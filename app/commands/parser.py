@@ -41,7 +41,8 @@ def command_parser(
     train.add_argument(
         "--run", metavar="DIR", type=Path, dest="run_folder",
         help="folder for the run, a new one: settings, figures in SQLite, checkpoints (default:"
-        " one in the data folder); with --resume, the folder of the run that goes on",
+        " one in NAME.runs beside the project; for code, in the data folder); with --resume, the"
+        " folder of the run that goes on",
     )  # fmt: skip
     train.add_argument(
         "--epochs",

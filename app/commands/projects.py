@@ -17,7 +17,7 @@ from app.commands.paths import format_of, require_folder_of, require_utf8
 from app.commands.progress import Progress
 from app.commands.report import number, write_report
 from app.commands.run_beginnings import BeginFrom, Beginning, begin
-from app.commands.target import Target, run_files, show_output
+from app.commands.target import Target, run_files, runs_beside, show_output
 from engine.project.document import HoldWhen, TrainingSetup
 from engine.protocol import (
     EpochRow,
@@ -97,6 +97,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
                 checkpoint=beginning.path if beginning.kind == "checkpoint" else "",
                 subject=target.subject,
                 objective=target.objective,
+                runs=runs_beside(target),
                 folder=str(options.run.absolute()) if options.run else "",
             )
             for snapshot in engine.ask(command):

@@ -19,8 +19,8 @@ from app.commands.projects import require_data
 from app.commands.report import write_report
 from app.commands.runs import run_report
 from app.commands.target import Target, run_files, runs_beside, show_output
-from engine.project.edits.sweeps import check_sweep
-from engine.project.sweep import Sweep, SweepProblem, parse_choice
+from engine.project.sweeps.sweep import Sweep, SweepProblem, parse_choice
+from engine.project.sweeps.trials import check_sweep
 from engine.protocol import ErrorSnapshot, RunRow, SweepCommand, TrainingSnapshot, TrialProgress
 from engine.runs.summary import rows_in
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from app import templates
 from app.commands.conversation import Conversation, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from engine.project import files
@@ -91,8 +92,9 @@ def load_project(path: Path) -> Project:
 
 def runs_beside(target: Target) -> str:
     """The folder for runs beside the project, as in the window; "" is the data folder: for code,
-    and where nothing can be written beside the project."""
-    if target.is_code or not os.access(target.path.absolute().parent, os.W_OK):
+    for a template of the program's own, and where nothing can be written beside the project."""
+    folder = target.path.absolute().parent
+    if target.is_code or folder.resolve() == templates.FOLDER or not os.access(folder, os.W_OK):
         return ""
     return files.runs_folder(target.path)
 

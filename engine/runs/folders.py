@@ -101,6 +101,18 @@ def checkpoints_of(folder: Path) -> list[Path]:
     return [file for _, file in sorted(found, reverse=True)]
 
 
+def copy(folder: Path, target: Path) -> None:
+    """Copy a run that nobody writes; one that is there already stays. A copy that was begun and not
+    ended is no run. Raises OSError."""
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    begun = target.with_name(f".copy-{target.name}")
+    shutil.rmtree(begun, ignore_errors=True)
+    shutil.copytree(folder, begun)
+    begun.rename(target)
+
+
 def delete(folders: list[Path]) -> None:
     """Put runs of one folder aside, until the next ones are. Raises OSError."""
     aside = folders[0].parent / DELETED

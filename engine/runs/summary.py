@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ..project.subject import title
-from ..project.sweep import in_words
+from ..project.sweeps.sweep import in_words
 from ..protocol import KeptState, RunRow, TrialRow
 from .folders import METRICS, checkpoints_of, is_run, runs_in
 from .heartbeat import ALIVE, SILENT_S, silent_s

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import LabError
 from ..project.document import ParamValue
-from ..project.sweep import Choice, Sweep
+from ..project.sweeps.sweep import Choice, Sweep
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

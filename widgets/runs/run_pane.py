@@ -30,9 +30,10 @@ class RunPane(QWidget):
     """`open_requested(folder)`, `resume_requested(folder)`, `delete_requested(folders)`,
     `restore_requested()`, `compare_requested(first, second)`; `folder_requested()`: show the runs
     of another folder, `home_requested()`: those of the project again; `events_requested(folders)`:
-    write runs as event files, `stop_requested()`: stop that; `settings_requested(folder)`: take
-    over the settings of a run; `sweep_opened()`: the form of `sweeps` is shown; `came_in_sight()`:
-    the list is shown. The notes and ticks are those of `table`."""
+    write runs as event files, `stop_requested()`: stop that, or copying;
+    `settings_requested(folder)`: take over the settings of a run; `sweep_opened()`: the form of
+    `sweeps` is shown; `came_in_sight()`: the list is shown. The notes and ticks are those of
+    `table`."""
 
     open_requested = Signal(str)
     resume_requested = Signal(str)
@@ -145,10 +146,10 @@ class RunPane(QWidget):
         )
         self.stop = make.button(
             "runs_stop",
-            "Stop writing",
+            "Stop",
             "mdi6.stop",
             self.stop_requested,
-            tip="Stop writing event files. Those that are complete stay.",
+            tip="Stop writing event files, or copying runs. Those that are complete stay.",
         )
         self.stop.hide()
         self.table = RunTable()
@@ -221,7 +222,8 @@ class RunPane(QWidget):
         make.set_role(self.told, "muted")
 
     def show_writing(self, text: str) -> None:
-        """Say how far event files are written; they can be stopped until the text is empty."""
+        """Say how far event files are written, or runs are copied; that can be stopped until the
+        text is empty."""
         self.stop.setVisible(bool(text))
         self.show_told(text)
         self._show_buttons()

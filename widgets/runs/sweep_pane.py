@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QLineEdit, QToolButton, QVBoxLayout, QWidget
 
 from engine.project.limits import MAX_SEED, MAX_TRIALS
-from engine.project.sweep import Sweep, SweepProblem, parse_choice
+from engine.project.sweeps.sweep import Sweep, SweepProblem, parse_choice
 from widgets import make
 from widgets.flow_layout import FlowLayout
 from widgets.theme import GRID

@@ -48,6 +48,8 @@ class EventFilesPresenter(QObject):
         self._pane.show_problem(in_words(error))
 
     def _stop(self) -> None:
+        if not self._wanted:
+            return
         self._questions.drop()
         self._bench.link.stop_job()
         self._end("Stopped. The event files of the runs before stay where they are.")

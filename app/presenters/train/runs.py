@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, QTimer
 from app.presenters.questions import Questions, in_words
 from app.presenters.train.curves import Curves
 from app.presenters.train.event_files import EventFilesPresenter
+from app.presenters.train.run_copies import RunCopies
 from app.presenters.train.sweeps import SweepsPresenter
 from app.presenters.train.train import TrainPresenter
 from app.workbench import Workbench
@@ -47,6 +48,7 @@ class RunsPresenter(QObject):
         self._curves = Curves(bench, train.view, self)
         EventFilesPresenter(bench, self._pane, self)
         SweepsPresenter(bench, train, self)
+        RunCopies(bench, self._pane, self)
         self._unsaved: list[str] = []
         """The folders of the runs of this document while it has no file."""
         self._place = ""

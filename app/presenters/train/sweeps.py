@@ -8,9 +8,9 @@ from app.presenters.train.train import TrainPresenter
 from app.workbench import Workbench
 from engine.project import catalogue
 from engine.project.document import Block, Project
-from engine.project.edits.sweeps import check_sweep
 from engine.project.subject import CanvasSubject
-from engine.project.sweep import RATE, Sweep, SweepProblem
+from engine.project.sweeps.sweep import RATE, Sweep, SweepProblem
+from engine.project.sweeps.trials import check_sweep
 from engine.protocol import TrainingSnapshot
 from widgets.runs.run_pane import RunPane
 from widgets.runs.sweep_pane import SweepOption

@@ -15,7 +15,7 @@ from engine.project import edits, files
 from engine.project.document import ADJUSTABLE, Model, Project, TrainingSetup, replace
 from engine.project.problems import located
 from engine.project.subject import CanvasSubject, Subject, title
-from engine.project.sweep import Sweep
+from engine.project.sweeps.sweep import Sweep
 from engine.protocol import (
     AdjustTrainingCommand,
     CellSnapshot,

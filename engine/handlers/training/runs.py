@@ -17,6 +17,8 @@ from ...lab import Lab
 from ...project.document import Project
 from ...protocol import (
     CompareRunsCommand,
+    CopiedRunsSnapshot,
+    CopyRunsCommand,
     DeleteRunsCommand,
     KeptRunSnapshot,
     ListRunsCommand,
@@ -135,6 +137,16 @@ def move_runs(lab: Lab, command: MoveRunsCommand) -> Iterator[MovedRunsSnapshot]
                 shutil.move(folder, target)
             moved.append((str(folder), str(target)))
     yield MovedRunsSnapshot(moved=tuple(moved))
+
+
+def copy_runs(lab: Lab, command: CopyRunsCommand) -> Iterator[CopiedRunsSnapshot | None]:
+    """Raises LabError if one of them cannot be copied; those before it then have been."""
+    for copied, folder in enumerate(map(Path, command.folders)):
+        yield CopiedRunsSnapshot(runs=len(command.folders), copied=copied)
+        yield None
+        with as_lab_errors():
+            folders.copy(folder, Path(command.runs) / folder.name)
+    yield CopiedRunsSnapshot(runs=len(command.folders), copied=len(command.folders))
 
 
 def _listed(runs: str, events: bool = False) -> RunsSnapshot:

@@ -17,9 +17,9 @@ from ...lab import Lab
 from ...models.check import require_runnable
 from ...project.document import HoldWhen, ParamValue, Project
 from ...project.edits import EditError
-from ...project.edits.sweeps import check_sweep, with_values
 from ...project.subject import CanvasSubject
-from ...project.sweep import SweepProblem, in_words
+from ...project.sweeps.sweep import SweepProblem, in_words
+from ...project.sweeps.trials import check_sweep, with_values
 from ...protocol import EpochRow, Snapshot, SweepCommand, TrainingState, TrialProgress
 from ...runs import folders
 from ...runs.record import Trial

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ...project.document import Model, TrainingSetup
 from ...project.subject import CanvasSubject, Objective, Subject
-from ...project.sweep import Sweep
+from ...project.sweeps.sweep import Sweep
 from ..commands import Command
 
 

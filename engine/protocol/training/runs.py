@@ -127,6 +127,22 @@ class MoveRunsCommand(Command, frozen=True, kw_only=True):
     runs: str
 
 
+class CopyRunsCommand(Command, frozen=True, kw_only=True):
+    """Copy runs into another folder of runs; one that is there stays as it is ->
+    CopiedRunsSnapshot, after each and at the end."""
+
+    handler = "training.runs:copy_runs"
+    folders: tuple[str, ...]
+    runs: str
+
+
+class CopiedRunsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """So many of `runs` have been copied."""
+
+    runs: int
+    copied: int = 0
+
+
 class RunsSnapshot(Snapshot, frozen=True, kw_only=True):
     """The runs in a folder, the newest first, as they were at the time `read_s`; `left_out` older
     ones are not told. `deleted` ones can be restored. `problem` says what could not be listed."""

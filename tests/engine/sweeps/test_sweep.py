@@ -15,9 +15,9 @@ from engine.errors import LabError
 from engine.handlers.subjects import find_subject
 from engine.lab import Lab
 from engine.project.document import Project, replace
-from engine.project.edits.sweeps import with_values
 from engine.project.subject import ConsoleSubject, Objective
-from engine.project.sweep import Choice, Sweep
+from engine.project.sweeps.sweep import Choice, Sweep
+from engine.project.sweeps.trials import with_values
 from engine.protocol import RunRow, SweepCommand, TrainCommand, TrainingSnapshot
 from engine.runs import reading
 from engine.runs.record import load

@@ -41,7 +41,7 @@ def test_a_run_of_another_process_is_drawn_live_and_resumed_once_it_has_ended(
     assert (
         f"Runs in {folder}" in pane.place.text() and "trains it; last figure" in pane.place.text()
     )
-    plot = lab.workspaces.train.view.plots["loss"]
+    plot = lab.workspaces.train.view.board.plots["loss"]
 
     def drawn() -> int:
         (overlay,) = [track for _, track in plot._overlays]

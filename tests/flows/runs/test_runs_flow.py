@@ -330,7 +330,7 @@ def test_a_run_goes_to_tensorboard_and_comes_back_as_curves(lab, answers, tmp_pa
     lab.bench.link.drain()
     (row,) = pane.table.rows
     assert (row.state, row.title, row.step) == ("event files", run.run, run.step)
-    plot = lab.workspaces.train.view.plots["loss"]
+    plot = lab.workspaces.train.view.board.plots["loss"]
     own = plot.tracks["loss"].raw
     pane.table.cell(0, RUN).setCheckState(Qt.CheckState.Checked)
     lab.bench.link.drain()
@@ -347,3 +347,42 @@ def test_a_run_goes_to_tensorboard_and_comes_back_as_curves(lab, answers, tmp_pa
     pane.events.click()
     lab.bench.link.drain()
     assert "has something already" in pane.told.text() and pane.stop.isHidden()
+
+
+def test_save_as_asks_once_whether_the_runs_go_along(lab, answers, tmp_path, monkeypatch):
+    first, second, third = (str(tmp_path / f"{name}.tlab") for name in ("one", "two", "three"))
+    asked: list[tuple[str, str]] = []
+    agrees: list[str] = []
+
+    def confirm(_parent, question: str, yes: str) -> bool:
+        asked.append((question, yes))
+        return bool(agrees)
+
+    monkeypatch.setattr(answers, "confirm", confirm, raising=False)
+    answers.save = first
+    lab.bench.actions["file.save"].trigger()
+    lab.bench.link.drain()
+    answers.save = second
+    lab.bench.actions["file.save_as"].trigger()
+    lab.bench.link.drain()
+    assert asked == []  # there is no run yet
+    run = trained(lab)
+    answers.save = third
+    lab.bench.actions["file.save_as"].trigger()
+    lab.bench.link.drain()
+    ((question, yes),) = asked
+    assert question == "two.runs has 1 run of this project. Copy them beside three.tlab, too?"
+    assert yes == "Copy" and not (tmp_path / "three.runs").exists() and names(lab) == []
+    lab.bench.files.open(second)
+    lab.bench.link.drain()
+    agrees.append("yes")
+    lab.bench.actions["file.save_as"].trigger()
+    lab.bench.link.drain()
+    copy = tmp_path / "three.runs" / run.run
+    assert names(lab) == [run.run] and pane_of(lab).stop.isHidden()
+    assert "1 runs are copied" in pane_of(lab).told.text() or not pane_of(lab).told.text()
+    assert load(copy) == load(Path(run.folder)) and Path(run.folder).is_dir()
+    pane_of(lab).table.selectRow(0)
+    pane_of(lab).open.click()
+    lab.bench.link.drain()
+    assert newest(lab).folder == str(copy) and newest(lab).step == run.step

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 
-from engine.project.sweep import Choice, Sweep
+from engine.project.sweeps.sweep import Choice, Sweep
 from engine.protocol import EpochRow, RunRow, RunsSnapshot, TrialRow
 from tests.pictures import assert_same_picture
 from tests.widgets.runs.test_run_pane import BEGAN_S, ROWS, texts

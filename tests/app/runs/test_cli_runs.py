@@ -21,10 +21,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from app import cli
 from engine.project import files
 from engine.project.document import HoldWhen, replace
+from engine.runs import folders
 from tests import forking
 from tests.scripts import run_script
 
-MLP = Path(__file__).parents[2] / "assets" / "templates" / "mlp.tlab"
+MLP = Path(__file__).parents[3] / "assets" / "templates" / "mlp.tlab"
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
 
@@ -198,3 +199,17 @@ def test_runs_are_written_as_event_files(finished: Path, tmp_path: Path, capsys)
     assert "has something already" in capsys.readouterr().err
     assert run("runs", finished, "--tensorboard", tmp_path / "more") == 0
     assert f"wrote {tmp_path / 'more' / 'first'}" in capsys.readouterr().out
+
+
+def test_without_a_folder_the_run_is_beside_the_project(tmp_path: Path, capsys) -> None:
+    project = tmp_path / "net.tlab"
+    project.write_bytes(MLP.read_bytes())
+    first = report(capsys, "train", project, "--epochs", 1)
+    beside = tmp_path / "net.runs"
+    assert Path(first["run"]).parent == beside
+    (listed,) = report(capsys, "runs", project)["runs"]
+    assert listed["folder"] == first["run"]
+    resumed = report(capsys, "train", project, "--epochs", 2, "--resume")
+    assert (resumed["run"], resumed["begins"]["step"]) == (first["run"], first["steps"])
+    assert report(capsys, "train", MLP, "--epochs", 1)["run"].startswith(str(folders.data_runs()))
+    assert not MLP.with_suffix(".runs").exists()

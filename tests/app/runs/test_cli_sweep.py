@@ -10,7 +10,7 @@ import pytest
 
 from app import cli
 
-TEMPLATE = Path(__file__).parents[2] / "assets" / "templates" / "mlp.tlab"
+TEMPLATE = Path(__file__).parents[3] / "assets" / "templates" / "mlp.tlab"
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
 
@@ -63,7 +63,7 @@ def test_what_cannot_be_swept_is_told(project: Path, capsys) -> None:
         ("batch_size=0,8", "batch_size cannot be 0: batch_size is 0: it must be at least 1"),
         ("learning_rate=1..0.1", "a range goes up"),
         ("learning_rate=0..1:log", "begins above 0"),
-        ("learning_rate=a..b", "“a” is no number"),
+        ("learning_rate=a..b", "“a” is not a number"),
         ("optimizer=Adam,Nadir", "There is no optimizer “optim.Nadir”"),
         ("batch_size=", "there is nothing to try"),
         ("epochs=2.5,3", "epochs cannot be 2.5"),

@@ -3,7 +3,7 @@
 A setting is named by its path: `optimizer_params.lr` and `batch_size` are of the training set-up,
 `blocks.fc1.out_features` is a parameter of a block; `learning_rate` is short for the first.
 
-Not here: how the values of a trial go into a project (`edits/sweeps.py`).
+Not here: how the values of a trial go into a project (`trials.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from .document import ParamValue
+from ..document import ParamValue
 
 Value = None | bool | int | float | str
 
@@ -102,7 +102,7 @@ def _value(text: str) -> Value:
 def _number(name: str, text: str) -> int | float:
     value = _value(text)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SweepProblem(f"{name}: “{text}” is no number. {_TRY}")
+        raise SweepProblem(f"{name}: “{text}” is not a number. {_TRY}")
     return value
 
 

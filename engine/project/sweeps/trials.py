@@ -8,11 +8,11 @@ import msgspec
 
 from .. import catalogue
 from ..document import ParamValue, Project, TrainingSetup, replace
+from ..edits.blocks import set_param
+from ..edits.parameters import EditError
+from ..edits.training import set_training
 from ..limits import MAX_TRIALS
-from ..sweep import Sweep, SweepProblem
-from .blocks import set_param
-from .parameters import EditError
-from .training import set_training
+from .sweep import Sweep, SweepProblem
 
 MAX_CHOICES = 20
 
