@@ -163,6 +163,18 @@ def test_options_and_frozen_modules_change_between_two_steps() -> None:
     ]
 
 
+def test_a_module_that_is_frozen_on_the_way_loses_its_gradient_and_no_other() -> None:
+    """Without zero_grad, the next update would use it."""
+    loop = TrainingLoop(Net(), SETUP)
+    steps = loop.steps()
+    next(steps)
+    loop.adjust(replace(SETUP, groups=(FROZEN,)))
+    without = {name for name, p in loop.model.named_parameters() if p.grad is None}
+    assert without == {"0.weight", "0.bias"}
+    steps.close()
+    loop.close()
+
+
 def test_several_changes_at_one_step_have_one_mark() -> None:
     loop = TrainingLoop(Net(), SETUP)
     next(steps := loop.steps())

@@ -24,7 +24,7 @@ TABLE = DataSnapshot(
     targets="classes",
     classes=(ClassCount("no", 27, 7), ClassCount("yes", 21, 5)),
     class_count=2,
-    columns=(ColumnFigures("age", 1.0, 80.0, 40.5, 12.25),),
+    columns=(ColumnFigures("age", 1.0, 80.0, 40.5129, 12.2471),),
     roles=(
         NamedColumn("id", Column("ignore")),
         NamedColumn("age", Column("feature", "number")),
