@@ -335,7 +335,7 @@ class Workspaces(QObject):
         if isinstance(snapshot, LoopSnapshot) and snapshot.reply_to != self._loop:
             self._loop = snapshot.reply_to
             if self.train and self._window.workspace != "train":
-                self._bench.say("A loop is running: Train shows it.")
+                self._bench.say("Train shows the loop of your code.")
 
     def show_finding(self, finding: Finding, beside_run: bool) -> None:
         """Show a note beside the run of Train, or in the console."""

@@ -41,7 +41,7 @@ def test_a_cells_loop_is_plotted_by_train_without_being_asked(program) -> None:
     program.workspaces.run_python(CODE.format(steps=30))
     program.bench.link.drain()
     program.window.show_workspace("train")
-    assert program.window.statusBar().currentMessage() == "A loop is running: Train shows it."
+    assert program.window.statusBar().currentMessage() == "Train shows the loop of your code."
     assert loop_of(program).state == "finished"
     view = program.window.page("train")
     loss = view.board.plots["loss"].tracks["loss"].raw

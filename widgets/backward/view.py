@@ -35,8 +35,8 @@ from widgets.boxes.operation_words import GRAD_FN
 from widgets.theme import GRID
 
 EMPTY_TEXT = (
-    "Once the loss is known, Step reads the graph from loss.grad_fn. Each further step runs one node"
-    f" and shows the gradients that go in and out.\n\n{GRAD_FN}"
+    "Once the loss is known, Step reads the graph from loss.grad_fn. Each further step runs one"
+    f" node and shows the gradients that go in and out.\n\n{GRAD_FN}"
 )
 _SHARES = [360, 180]
 """Shares of the height, for a step's values and for the lists."""

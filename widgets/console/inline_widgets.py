@@ -58,6 +58,15 @@ class InlineWidgets(QObject):
                 self._set_lines(number, anchor, self._lines_for(widget))
         self._arrange()
 
+    def bring_up(self, widget: QWidget) -> None:
+        """Scroll down until all of the widget is in sight, or as much as there is room for."""
+        line = self._editor.fontMetrics().lineSpacing()
+        below = widget.geometry().bottom() + 1 - self._editor.viewport().height()
+        lines = min(math.ceil(below / line), widget.y() // line)
+        if lines > 0:
+            bar = self._editor.verticalScrollBar()
+            bar.setValue(bar.value() + lines)
+
     def remove(self, widget: QWidget) -> None:
         """Remove a widget and its lines."""
         for number, (anchor, placed) in list(self._placed.items()):

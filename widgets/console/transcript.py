@@ -223,6 +223,8 @@ class Transcript(QPlainTextEdit):
         def fit() -> None:
             entry.is_open = note.is_open
             self._pictures.fit(note)
+            if note.is_open:
+                self._pictures.bring_up(note)
 
         note.height_changed.connect(fit)
         note.dismissed.connect(lambda: self._drop(note))

@@ -85,6 +85,22 @@ def test_a_note_is_one_line_that_opens_to_evidence_and_fix(transcript, qapp):
     assert transcript.toPlainText().rstrip().endswith("more")
 
 
+def test_a_note_that_opens_below_the_edge_is_brought_in_sight(transcript, qapp):
+    transcript.resize(720, 120)
+    transcript.add_finding(BROADCAST)
+    (note,) = notes(transcript)
+    click(note, "finding_open")
+    qapp.processEvents()
+    room = transcript.viewport().height()
+    assert note.height() < room and note.y() >= 0 and note.geometry().bottom() < room
+    transcript.resize(720, 60)
+    note.set_open(False)
+    note.set_open(True)
+    qapp.processEvents()
+    line = transcript.fontMetrics().lineSpacing()
+    assert note.height() > transcript.viewport().height() and 0 <= note.y() < line  # its head stays
+
+
 def test_an_open_note_covers_no_text(transcript, qapp):
     transcript.add_finding(BROADCAST)
     transcript.add_output("stdout", "more\n")
