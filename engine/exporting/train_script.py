@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..datasets.dataset import Dataset
 from ..project.document import ParamValue, TrainingSetup
+from ..training.components.class_weights import weighted
 from ..training.steps.training_step import check_order
 from .code_export import proved
 from .script_lines import (
@@ -146,7 +147,9 @@ def script_of(
         epochs=setup.epochs,
         device=setup.device,
         beside=_beside(path).name,
-        loss=loss_lines(loss, loss_params, dataset.y_train.is_floating_point()),
+        loss=loss_lines(
+            loss, weighted(loss_params, dataset, loss), dataset.y_train.is_floating_point()
+        ),
         groups=groups,
         optimizer=call(
             setup.optimizer[6:], "groups" if groups else "parameters", setup.optimizer_params

@@ -67,10 +67,11 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
     setup = command.training
     live = lab.models.live_model(command.model, setup.seed)
     try:
-        x, y = load_dataset(setup.data).train_batch(command.batch, setup.batch_size, setup.seed)
+        dataset = load_dataset(setup.data)
+        x, y = dataset.train_batch(command.batch, setup.batch_size, setup.seed)
     except IndexError as error:
         raise LabError(str(error), hint="Choose another batch.") from error
-    loss = make_loss(*loss_call(command.model, setup))
+    loss = make_loss(*loss_call(command.model, setup), dataset).to(live.device)
     lines = block_places(checked.code, checked.lines)
     forward = lab.models.forward = ForwardPass(live, x, y, loss, setup.seed, command.batch, lines)
     lab.backward.close()

@@ -31,9 +31,17 @@ def constructor(block: Block) -> str:
         leading = []
     written = [_literal(values[name]) for name in leading]
     written += [
-        f"{name}={_literal(value)}" for name, value in values.items() if name not in leading
+        f"{name}={_of_argument(name, value)}"
+        for name, value in values.items()
+        if name not in leading and value != "balanced"  # it depends on the training rows
     ]
     return f"{block.kind}({', '.join(written)})"
+
+
+def _of_argument(name: str, value: ParamValue) -> str:
+    """An argument as Python: weights of classes are tensors."""
+    is_weight = name in ("weight", "pos_weight") and isinstance(value, tuple)
+    return f"torch.tensor({_literal(value)})" if is_weight else _literal(value)
 
 
 def call(block: Block, args: list[str]) -> str:

@@ -16,6 +16,7 @@ from ..models.state import ModelState
 from ..project.document import Model, TrainingSetup
 from ..project.edits import loss_call
 from ..protocol import WeightsSnapshot
+from ..training.components.class_weights import BALANCED
 from ..training.components.losses import make_loss
 
 _Print = list[tuple[int, int, str]]
@@ -116,7 +117,10 @@ class UsersCanvas:
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The loss, a scalar: that of the canvas's loss block, else the one set under Train."""
         canvas = self._canvas
-        return make_loss(*loss_call(canvas.model, canvas.training))(output, target)
+        kind, params = loss_call(canvas.model, canvas.training)
+        is_balanced = BALANCED in params.values()
+        dataset = load_dataset(canvas.training.data) if is_balanced else None
+        return make_loss(kind, params, dataset).to(output.device)(output, target)
 
     def __repr__(self) -> str:
         return "<canvas: canvas.model, canvas.batch() and canvas.loss(output, target)>"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from ...errors import LabError
@@ -79,13 +80,13 @@ class ModelScript:
 
     def _loss_lines(self) -> list[str]:
         function, prediction = self._forward.loss_function, f"{self.model}({self._x})"
-        if isinstance(function, nn.CrossEntropyLoss):
+        if isinstance(function, nn.CrossEntropyLoss) and function.weight is None:
             given = _given(function, ignore_index=-100, reduction="mean", label_smoothing=0.0)
             return [f"return F.cross_entropy({prediction}, {self._y}{given})"]
         kind = f"nn.{type(function).__name__}"
         if kind in catalogue.losses():
             schema = catalogue.losses()[kind].params
-            params = {p.name: getattr(function, p.name) for p in schema}
+            params = {p.name: _plain(getattr(function, p.name)) for p in schema}
             given = {p.name: params[p.name] for p in schema if params[p.name] != p.default}
             return [
                 f"prediction, target = {prediction}, {self._y}",
@@ -116,3 +117,8 @@ def packed(values: dict[str, object]) -> bytes:
     if values:
         torch.save(values, buffer)
     return buffer.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """A weight of a loss as numbers."""
+    return tuple(value.tolist()) if isinstance(value, Tensor) else value

@@ -9,10 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ...datasets.dataset import Dataset
 from ...errors import LabError
 from ...project import catalogue
 from ...project.document import ParamValue
 from .arguments import checked
+from .class_weights import WEIGHTS, tensors, weighted
 
 _LEAST = {"nn.PoissonNLLLoss": 0.0, "nn.KLDivLoss": 0.0}
 """Losses of numbers that have a least one."""
@@ -20,7 +22,8 @@ _LEAST = {"nn.PoissonNLLLoss": 0.0, "nn.KLDivLoss": 0.0}
 
 class FittedLoss(nn.Module):
     """A loss of torch's that compares a prediction with numbers of its shape, or with class labels
-    (B, ...), int64, for a prediction (B, C, ...); `fitted_target` says how it takes labels.
+    (B, ...), int64, for a prediction (B, C, ...); `fitted_target` says how it takes labels. Of a
+    `pos_weight` for each class, a prediction (B, 1) takes the last.
 
     Raises LabError where torch would broadcast.
     """
@@ -29,6 +32,15 @@ class FittedLoss(nn.Module):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         target = fitted_target(self.kind, input, target)
+        if isinstance(weight := getattr(self, "pos_weight", None), Tensor):
+            whole, self.pos_weight = weight, weight[-input.shape[1] :]
+            try:
+                return self._checked(input, target)
+            finally:
+                self.pos_weight = whole
+        return self._checked(input, target)
+
+    def _checked(self, input: Tensor, target: Tensor) -> Tensor:
         if input.shape != target.shape:
             title = catalogue.kind(self.kind).title
             title = title[:1].lower() + title[1:]
@@ -39,15 +51,19 @@ class FittedLoss(nn.Module):
         return super().forward(input, target)
 
 
-def make_loss(kind: str, params: Mapping[str, ParamValue]) -> nn.Module:
-    """Return the loss of catalogue kind `kind` as `loss(prediction, target) -> scalar`.
+def make_loss(
+    kind: str, params: Mapping[str, ParamValue], dataset: Dataset | None = None
+) -> nn.Module:
+    """Return the loss of catalogue kind `kind` as `loss(prediction, target) -> scalar`. Weights are
+    balanced by the training rows of the data set.
 
     Raises LabError for an unknown loss or a bad parameter.
     """
     losses = catalogue.losses()
     if kind not in losses:
         raise LabError(f"There is no loss {kind!r}.", hint=f"Choose one of {', '.join(losses)}.")
-    return _class(kind)(**checked(kind, losses[kind].params, params))
+    arguments = weighted(checked(kind, losses[kind].params, params), dataset, kind)
+    return _class(kind)(**tensors(arguments))
 
 
 @lru_cache
@@ -110,7 +126,16 @@ def class_scores(loss: nn.Module, prediction: Tensor) -> Tensor:
 
 def loss_source(kind: str, params: Mapping[str, ParamValue]) -> str:
     """Python that makes torch's loss: `nn.MSELoss(reduction='sum')`."""
-    return f"{kind}({', '.join(f'{name}={value!r}' for name, value in params.items())})"
+    return (
+        f"{kind}({', '.join(f'{name}={_source(name, value)}' for name, value in params.items())})"
+    )
+
+
+def _source(name: str, value: ParamValue) -> str:
+    if name not in WEIGHTS or value is None:
+        return repr(value)
+    tensor = f"torch.tensor({value!r}, device=prediction.device)"
+    return f"{tensor}[-prediction.shape[1] :]" if name == "pos_weight" else tensor
 
 
 def target_source(kind: str, target_is_numbers: bool) -> list[str]:

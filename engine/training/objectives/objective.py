@@ -125,8 +125,8 @@ class CatalogueObjective:
     ) -> None:
         self.metrics = EpochMetrics()
         kind, params = (loss, loss_params or {}) if loss else (setup.loss, setup.loss_params)
-        self.loss_fn = make_loss(kind, params)
         self.dataset = load_dataset(setup.data)
+        self.loss_fn = make_loss(kind, params, self.dataset)
         check_numbers(kind, self.dataset.y_train)
         self.validation_samples = len(self.dataset.y_val)
         self.guess_accuracy = self.dataset.guess_accuracy
@@ -146,6 +146,7 @@ class CatalogueObjective:
 
     def to(self, device: torch.device) -> None:
         self._device = device
+        self.loss_fn.to(device)
         if self.dataset.loading.workers is None:
             self.dataset = self.dataset.to(device)
 

@@ -116,6 +116,9 @@ MOONS = replace(
     ("changes", "words"),
     [
         ({"loss": "nn.MSELoss"}, "nn.functional.one_hot"),
+        ({"loss_params": {"weight": "balanced"}}, "weight=torch.tensor((1.0"),
+        ({"loss": "nn.BCEWithLogitsLoss", "loss_params": {"pos_weight": "balanced"}},
+         "[-prediction.shape[1] :]"),
         ({"loss": "nn.HuberLoss", "loss_params": {"delta": 0.5}}, "nn.HuberLoss(delta=0.5)"),
         ({"loss": "nn.BCEWithLogitsLoss"}, "target.unsqueeze(1) if"),
         ({"loss": "nn.SoftMarginLoss"}, "2 * target - 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -151,3 +152,81 @@ def test_these_compare_with_any_numbers(kind: str) -> None:
     with torch.no_grad():
         expected = plain(kind)(model(dataset.x_val), dataset.y_val)
     assert loop.metrics.epochs[-1].validation_loss == pytest.approx(expected.item(), rel=1e-5)
+
+
+# -- weights of classes ----------------------------------------------------------------------------
+
+UNEQUAL = DataSetup("breast_cancer", {}, 0.25)
+
+
+def test_weights_of_classes_are_torchs() -> None:
+    scores, weights = prediction(4, 4), (1.0, 2.0, 0.5, 4.0)
+    for kind in ("nn.CrossEntropyLoss", "nn.NLLLoss", "nn.MultiMarginLoss"):
+        expected = plain(kind, weight=torch.tensor(weights))(scores, LABELS)
+        assert torch.equal(make_loss(kind, {"weight": weights})(scores, LABELS), expected)
+    for weights in ((3.0,), (1.0, 2.0, 0.5, 4.0)):
+        expected = nn.BCEWithLogitsLoss(pos_weight=torch.tensor(weights))(scores, ROWS)
+        found = make_loss("nn.BCEWithLogitsLoss", {"pos_weight": weights})(scores, ROWS)
+        assert torch.equal(found, expected)
+
+
+def test_balanced_weights_are_those_of_scikit_learn_over_the_training_rows() -> None:
+    from sklearn.utils.class_weight import compute_class_weight
+
+    dataset = load_dataset(UNEQUAL)
+    y = dataset.y_train.numpy()
+    loss = make_loss("nn.CrossEntropyLoss", {"weight": "balanced"}, dataset)
+    expected = torch.tensor(compute_class_weight("balanced", classes=np.arange(2), y=y)).float()
+    assert torch.allclose(loss.weight, expected) and not torch.equal(expected, torch.ones(2))
+
+
+def test_a_balanced_one_is_worth_zeros_by_ones() -> None:
+    dataset = load_dataset(UNEQUAL)
+    ones = int(dataset.y_train.sum())
+    zeros = len(dataset) - ones
+    loss = make_loss("nn.BCEWithLogitsLoss", {"pos_weight": "balanced"}, dataset)
+    scores, labels = prediction(8, 1), dataset.y_train[:8]
+    weight = torch.tensor([zeros / ones])
+    expected = nn.BCEWithLogitsLoss(pos_weight=weight)(scores, labels[:, None].float())
+    assert torch.equal(loss(scores, labels), expected)
+    two, rows = prediction(8, 2), torch.eye(2)[labels]
+    weight = torch.tensor([ones / zeros, zeros / ones])
+    assert torch.equal(loss(two, labels), nn.BCEWithLogitsLoss(pos_weight=weight)(two, rows))
+    assert loss.pos_weight.shape == (2,)
+
+
+def test_weights_that_do_not_fit_are_told() -> None:
+    dataset = load_dataset(UNEQUAL)
+    with pytest.raises(LabError, match="has 3 numbers as its weight, and the data has 2 classes"):
+        make_loss("nn.CrossEntropyLoss", {"weight": (1.0, 2.0, 3.0)}, dataset)
+    with pytest.raises(LabError, match="need training rows"):
+        make_loss("nn.CrossEntropyLoss", {"weight": "balanced"})
+    with pytest.raises(LabError, match="no classes to balance"):
+        make_loss("nn.NLLLoss", {"weight": "balanced"}, load_dataset(DataSetup("diabetes")))
+    points = tuple((i / 10, 0.0, 2 * (i % 2)) for i in range(8))
+    painted = load_dataset(DataSetup("painted", points=points))
+    with pytest.raises(LabError, match="class 1 has no training row"):
+        make_loss("nn.CrossEntropyLoss", {"weight": "balanced"}, painted)
+
+
+def test_a_run_trains_with_balanced_weights() -> None:
+    setup = TrainingSetup(
+        data=UNEQUAL, loss_params={"weight": "balanced"}, batch_size=64, epochs=1, seed=1
+    )
+    dataset = load_dataset(UNEQUAL)
+    torch.manual_seed(0)
+    model, other = nn.Linear(30, 2), nn.Linear(30, 2)
+    other.load_state_dict(model.state_dict())
+    loop = TrainingLoop(model, setup)
+    for _ in loop.steps():
+        pass
+    loop.close()
+    counts = dataset.y_train.bincount()
+    criterion = nn.CrossEntropyLoss(weight=(len(dataset) / (2 * counts)).float())
+    optimizer = torch.optim.Adam(other.parameters())
+    for index in range(dataset.batches(64)):
+        x, y = dataset.train_batch(index, 64, 1)
+        optimizer.zero_grad()
+        criterion(other(x), y).backward()
+        optimizer.step()
+    assert torch.allclose(model.weight, other.weight, atol=1e-6)

@@ -281,6 +281,9 @@ def of_model(loss: Any) -> Lab:
     (make_loss("nn.MSELoss", {}), "return nn.MSELoss()(prediction, target)"),
     (make_loss("nn.SoftMarginLoss", {"reduction": "sum"}),
      "return nn.SoftMarginLoss(reduction='sum')(prediction, target)"),
+    (nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 4.0])),
+     "return nn.CrossEntropyLoss(weight=torch.tensor((1.0, 2.0, 4.0), device=prediction.device))"
+     "(prediction, target)"),
     (nn.MultiMarginLoss(p=2), "return nn.MultiMarginLoss(p=2)(prediction, target)"),
     (F.cross_entropy, "return F.cross_entropy(model(x), y)"),
 ])  # fmt: skip
