@@ -12,9 +12,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from ..errors import LabError
 from .console_values import current
-from .padding import padded
 from .samples import DataProblem, Samples
-from .source import MAX_BYTES, labelled, require_size
+from .source import MAX_BYTES, labelled, padded, require_size
 
 _SHAPE = "Data is a pair of tensors (x, y), a Dataset of such pairs, a DataLoader, or a function."
 

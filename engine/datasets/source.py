@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from .samples import DataProblem
 
@@ -148,3 +150,21 @@ def matched(x: int, y: int, x_name: str, y_name: str) -> None:
         raise DataProblem(f"{x_name} has {x:,} samples, {y_name} has {y:,} targets.")
     if not x:
         raise DataProblem(f"{x_name} has no samples.")
+
+
+def padded(sequences: Sequence[Tensor], on_the_left: bool, value: float) -> tuple[Tensor, Tensor]:
+    """Sequences (L, ...) in one tensor (N, longest, ...), with `value` behind them, or before them
+    if `on_the_left`, and their lengths, int64 (N,). Raises DataProblem where they differ in more than
+    their length."""
+    shapes = {tuple(sequence.shape[1:]) for sequence in sequences if sequence.ndim}
+    if len(shapes) != 1 or any(not sequence.ndim for sequence in sequences):
+        told = sorted({tuple(sequence.shape) for sequence in sequences})[:3]
+        raise DataProblem(
+            "Only dim 0 of a sample may have different sizes to be padded: there are shapes"
+            f" {', '.join(map(str, told))}.",
+            hint="Give samples of shape (length, ...).",
+        )
+    side = "left" if on_the_left else "right"
+    lengths = [len(sequence) for sequence in sequences]
+    whole = pad_sequence(list(sequences), True, value, side)
+    return whole, whole.new_tensor(lengths).long()

@@ -48,3 +48,13 @@ HOLD_LIMITS: dict[str, float] = {
 def clamped(coordinate: float) -> float:
     """The coordinate, or the nearest one that a block may have."""
     return min(max(float(coordinate), -MAX_POSITION), MAX_POSITION)
+
+
+def point_problem(point: tuple[float, float, int]) -> str:
+    """Why a painted point cannot be one of a project, in a sentence; empty if it can."""
+    x, y, label = point
+    if not (-1 <= x <= 1 and -1 <= y <= 1):
+        return f"The point ({x:g}, {y:g}) is outside the plane: coordinates are from -1 to 1."
+    if not 0 <= label < MAX_PAINTED_CLASSES:
+        return f"A painted point has a class from 0 to {MAX_PAINTED_CLASSES - 1}, not {label}."
+    return ""

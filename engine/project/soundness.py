@@ -12,9 +12,8 @@ from typing import TypeVar
 
 from . import catalogue, limits
 from .document import Block, Model, ParamValue, Project, TrainingSetup, Transform, ViewState
-from .limits import HOLD_LIMITS
+from .limits import HOLD_LIMITS, point_problem
 from .names import identifier_problem
-from .points import point_problem
 from .steps.order import order_problem
 from .subject import CanvasSubject, FileSubject, Subject
 

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from engine.project.catalogue import Param
 from engine.project.document import DataSetup, PaintedPoint, ParamValue, replace
-from engine.project.limits import MAX_PAINTED_CLASSES, MAX_POINTS
-from engine.project.points import point_problem
+from engine.project.limits import MAX_PAINTED_CLASSES, MAX_POINTS, point_problem
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.painting.paint_pad import Brush, PaintPad, class_color

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import cos, hypot, pi, sin, sqrt
 from typing import NamedTuple
 
@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.project.document import PaintedPoint
 from engine.project.limits import MAX_POINTS
-from engine.project.points import erased, rounded
 from widgets import make, theme
 from widgets.painted_widget import PaintedWidget, set_small_font
 from widgets.theme import GRID
@@ -203,3 +202,15 @@ def class_color(label: int) -> QColor:
     """That of the decision surface."""
     series = theme.current().series
     return QColor(series[label % len(series)])
+
+
+def rounded(x: float, y: float, label: int) -> PaintedPoint:
+    """The point of the plane nearest to (x, y), in steps of a thousandth."""
+    return round(min(max(x, -1.0), 1.0), 3), round(min(max(y, -1.0), 1.0), 3), label
+
+
+def erased(
+    points: Iterable[PaintedPoint], x: float, y: float, radius: float
+) -> tuple[PaintedPoint, ...]:
+    """Those that are farther than the radius from (x, y)."""
+    return tuple(p for p in points if hypot(p[0] - x, p[1] - y) > radius)

@@ -21,8 +21,8 @@ from ..limits import (
     MAX_TRANSFORMS,
     MAX_WARMUP,
     MAX_WORKERS,
+    point_problem,
 )
-from ..points import point_problem
 from ..steps.order import order_problem
 from ..subject import Objective, Subject
 from .parameters import EditError, checked_params, one_of, parsed_params

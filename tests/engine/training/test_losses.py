@@ -177,6 +177,7 @@ def test_balanced_weights_are_those_of_scikit_learn_over_the_training_rows() -> 
     y = dataset.y_train.numpy()
     loss = make_loss("nn.CrossEntropyLoss", {"weight": "balanced"}, dataset)
     expected = torch.tensor(compute_class_weight("balanced", classes=np.arange(2), y=y)).float()
+    assert isinstance(loss.weight, Tensor)
     assert torch.allclose(loss.weight, expected) and not torch.equal(expected, torch.ones(2))
 
 
