@@ -154,8 +154,8 @@ def matched(x: int, y: int, x_name: str, y_name: str) -> None:
 
 def padded(sequences: Sequence[Tensor], on_the_left: bool, value: float) -> tuple[Tensor, Tensor]:
     """Sequences (L, ...) in one tensor (N, longest, ...), with `value` behind them, or before them
-    if `on_the_left`, and their lengths, int64 (N,). Raises DataProblem where they differ in more than
-    their length."""
+    if `on_the_left`, and their lengths, int64 (N,). Raises DataProblem where they differ in more
+    than their length."""
     shapes = {tuple(sequence.shape[1:]) for sequence in sequences if sequence.ndim}
     if len(shapes) != 1 or any(not sequence.ndim for sequence in sequences):
         told = sorted({tuple(sequence.shape) for sequence in sequences})[:3]
