@@ -25,10 +25,10 @@ from engine.project.subject import CanvasSubject
 from engine.protocol import Finding, HeldSnapshot, LoopSnapshot, Snapshot
 
 if TYPE_CHECKING:
+    from app.presenters.artifacts.files import FilesPresenter
     from app.presenters.autograd.chosen import ChosenPresenter
     from app.presenters.autograd.passes import AutogradPresenter
     from app.presenters.autograd.trace import TracePresenter
-    from app.presenters.files import FilesPresenter
     from app.presenters.model.structure import StructurePresenter
     from app.presenters.model.workspace import ModelPresenter
     from app.presenters.start import StartPresenter
@@ -312,7 +312,7 @@ class Workspaces(QObject):
 
     @cached_property
     def files(self) -> FilesPresenter:
-        from app.presenters.files import FilesPresenter
+        from app.presenters.artifacts.files import FilesPresenter
         from widgets.artifacts.file_view import FileView
 
         view = FileView()

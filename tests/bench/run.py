@@ -22,7 +22,7 @@ def run_one(path: Path) -> list[dict]:
     """The objects that one benchmark printed; raises CalledProcessError when it failed."""
     environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "OMP_WAIT_POLICY": "PASSIVE"}
     done = subprocess.run(
-        [sys.executable, "-m", f"tests.bench.{path.stem}"],
+        [sys.executable, "-m", ".".join(path.relative_to(ROOT).with_suffix("").parts)],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only these, e.g. training backward")
     parser.add_argument("--json", metavar="FILE", help="also write all figures to FILE")
     arguments = parser.parse_args()
-    paths = sorted(HERE.glob("bench_*.py"))
+    paths = sorted(HERE.rglob("bench_*.py"))
     if arguments.names:
         paths = [path for path in paths if path.stem.removeprefix("bench_") in arguments.names]
         if not paths:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from app import templates
-from app.presenters.files import name_for
+from app.presenters.artifacts.files import name_for
 from engine.project.subject import MODEL, FileSubject
 from engine.protocol import VariablesSnapshot
 

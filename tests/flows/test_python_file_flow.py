@@ -168,6 +168,8 @@ def test_weights_dropped_on_the_window_are_loaded_into_the_subject(program, net,
     torch.save(weights, tmp_path / "w.pt")
     drop(program, tmp_path / "w.pt")
     program.bench.link.drain()
+    program.workspaces.files.view.load.click()
+    program.bench.link.drain()
     panel = program.weights.panel
     assert panel.title.text() == "w.pt: 2 of 2 tensors of net.py: Net()" and panel.isVisible()
     panel.load.click()

@@ -71,7 +71,7 @@ def read(folder: Path) -> dict[str, Any]:
     found: dict[str, Tensor] = {}
     for entry in open_dcp(folder).entries:
         if entry.place is None:
-            raise LabError(f"{folder} cannot be read as a checkpoint: {entry.key} is no tensor.")
+            raise LabError(f"{folder} cannot be read as a checkpoint: {entry.key} is not a tensor.")
         found[entry.key] = entry.place.read(entry.shape)
     data = found.pop(_REST).numpy().tobytes()
     fields = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)

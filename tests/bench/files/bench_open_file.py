@@ -2,7 +2,7 @@
 its peak. Beside it torch.load with mmap, and safetensors' own safe_open. Each in a fresh process,
 after its imports.
 
-    python -m tests.bench.bench_open_file
+    python -m tests.bench.files.bench_open_file
 """
 
 from __future__ import annotations

@@ -1,0 +1,2 @@
+"""What ties the page Files to the engine, the subject and the console.
+Not here: the project's own file (`app/files.py`)."""
