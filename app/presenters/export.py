@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, QUrl
 
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
+from engine.project.document import Project
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject
 from engine.protocol import (
     ErrorReport,
     ExportCommand,
@@ -36,6 +39,7 @@ class ExportPresenter(QObject):
         self._bench = bench
         self._questions = Questions(bench, self)
         bench.link.ended.connect(self._on_ended)
+        bench.store.project_changed.connect(self._on_project_changed)
 
     @cached_property
     def dialog(self) -> ExportDialog:
@@ -100,7 +104,7 @@ class ExportPresenter(QObject):
 
     def _on_plan(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ExportPlanSnapshot):
-            self.dialog.view.show_plan(snapshot, self._bench.project.name)
+            self.dialog.view.show_plan(snapshot, _name_of(self._bench.project))
 
     def _on_no_plan(self, error: ErrorReport) -> None:
         self.dialog.view.show_no_plan(in_words(error))
@@ -125,9 +129,31 @@ class ExportPresenter(QObject):
         cancelled = error.type == "KeyboardInterrupt"
         self.dialog.view.show_failed("The export was cancelled." if cancelled else in_words(error))
 
+    def _on_project_changed(self, old: Project, new: Project) -> None:
+        """The dialog stays open while the user works: it follows the subject."""
+        if "dialog" not in vars(self) or not self.dialog.isVisible():
+            return
+        if self.dialog.view.state == "idle" and _exported_parts(old) != _exported_parts(new):
+            self._plan()
+
     def _on_ended(self) -> None:
         if "dialog" in vars(self) and self.dialog.view.state == "running":
             self.dialog.view.show_failed("The engine has ended, and the export with it.")
+
+
+def _exported_parts(project: Project) -> tuple:
+    return project.model, project.subject, project.objective, project.name
+
+
+def _name_of(project: Project) -> str:
+    """What a file is called after: the project, or the code that is the subject."""
+    match project.subject:
+        case CanvasSubject():
+            return project.name
+        case ConsoleSubject(expression=expression):
+            return re.sub(r"\W+", "_", expression).strip("_") or "model"
+        case FileSubject(path=path):
+            return PurePath(path).stem
 
 
 def _show_in_folder(path: str) -> None:

@@ -111,6 +111,24 @@ def test_a_module_of_code_is_trained_and_exported_as_a_plain_loop_would(net, tmp
     assert torch.export.load(program).state_dict.keys() == learnt.keys()
 
 
+def test_an_export_that_differs_is_written_and_told(tmp_path, capsys):
+    """Tracing freezes a branch as the batch took it."""
+    net = tmp_path / "branch.py"
+    net.write_text(
+        "import torch\nfrom torch import nn\ndata = [(torch.ones(4, 3),)]\n"
+        "class Branch(nn.Module):\n"
+        "    def forward(self, x):\n        return x if len(x) > 3 else -x\n"
+    )
+    out = tmp_path / "out.pt"
+    arguments = ("--format", "torchscript-trace", "--data", "data", "--out", out, "--json")
+    assert run("export", f"{net}:Branch", *arguments) == 1
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)
+    assert not report["verified"] and report["max_abs_error"] == 2.0
+    assert report["differs"] == "Branch.forward; the modules inside agree" and out.is_file()
+    assert f"{out}: what was read back differs in Branch.forward" in captured.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

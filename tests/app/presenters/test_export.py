@@ -8,6 +8,8 @@ import pytest
 from PySide6.QtGui import QDesktopServices
 
 from app.presenters.export import ExportPresenter
+from engine.project import edits
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject
 from engine.protocol import (
     ErrorReport,
     ErrorSnapshot,
@@ -65,6 +67,26 @@ def test_a_file_beside_the_projects_is_proposed_and_gets_its_suffix(export, benc
     assert (command.dtype, command.opset, command.fresh) == ("float16", 0, False)
     assert bench.window.said[-1] == f"Exporting to {command.path} …"
     assert view.state == "running"
+
+
+def test_the_open_dialog_follows_the_subject_and_calls_the_file_after_it(
+    export, bench, link
+) -> None:
+    export.open("onnx")
+    link.answer(PLAN)
+    for subject, name in (
+        (ConsoleSubject("Net(10).encoder"), "Net_10_encoder.onnx"),
+        (FileSubject("/home/me/gpt.py", "GPT(5)"), "gpt.onnx"),
+        (CanvasSubject(), f"{bench.project.name}.onnx"),
+    ):
+        bench.edit("Work on it", lambda p, subject=subject: edits.set_subject(p, subject))
+        assert isinstance(link.sent[-1], PlanExportCommand) and link.sent[-1].subject == subject
+        link.answer(PLAN)
+        assert export.dialog.view.proposed_name == name
+    sent = len(link.sent)
+    export.dialog.hide()
+    bench.edit("Work on it", lambda p: edits.set_subject(p, ConsoleSubject("net")))
+    assert len(link.sent) == sent
 
 
 def test_a_folder_gets_no_suffix(export, bench, link, tmp_path) -> None:
