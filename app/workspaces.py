@@ -279,6 +279,7 @@ class Workspaces(QObject):
         from app.presenters.train.execution import ExecutionPresenter
         from app.presenters.train.holding import HoldingPresenter
         from app.presenters.train.landscape import LandscapePresenter
+        from app.presenters.train.memory import MemoryPresenter
         from app.presenters.train.objective import ObjectivePresenter
         from app.presenters.train.over_time import OverTimePresenter
         from app.presenters.train.parameters import ParametersPresenter
@@ -302,6 +303,7 @@ class Workspaces(QObject):
         ElementPresenter(self._bench, view.parameters.element, self)
         PredictionsPresenter(self._bench, view, self)
         LandscapePresenter(self._bench, view, self)
+        MemoryPresenter(self._bench, view, self)
         RanksPresenter(self._bench, view, self)
         OverTimePresenter(self._bench, view, self)
         RunsPresenter(self._bench, presenter, self)

@@ -29,6 +29,7 @@ from .training.elements import *  # noqa: F403
 from .training.execution import *  # noqa: F403
 from .training.landscape import *  # noqa: F403
 from .training.looks import *  # noqa: F403
+from .training.memory_curve import *  # noqa: F403
 from .training.predictions import *  # noqa: F403
 from .training.ranks import *  # noqa: F403
 from .training.runs import *  # noqa: F403

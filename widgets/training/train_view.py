@@ -22,6 +22,7 @@ from widgets.runs.run_pane import RunPane
 from widgets.theme import GRID
 from widgets.training.checks.check_pane import CheckPane
 from widgets.training.landscape.landscape_pane import LandscapePane
+from widgets.training.memory.memory_pane import MemoryPane
 from widgets.training.over_time.histogram_pane import HistogramPane
 from widgets.training.over_time.module_pane import ModulePane
 from widgets.training.parameter_pane import ParameterPane
@@ -73,7 +74,7 @@ class TrainView(QWidget):
         self.bar.predictions_toggled.connect(self.predictions.setVisible)
         self.checks = CheckPane()
         self.modules, self.histograms = ModulePane(), HistogramPane()
-        self.landscape = LandscapePane()
+        self.memory, self.landscape = MemoryPane(), LandscapePane()
         self.ranks = RankPane()
         self.tabs = make.tabs(
             "train_tabs",
@@ -88,6 +89,11 @@ class TrainView(QWidget):
                     self.histograms,
                     "Histograms",
                     "Weights and gradients of each parameter over the steps of the run",
+                ),
+                (
+                    self.memory,
+                    "Memory",
+                    "The memory of one step, operation by operation, and what holds it",
                 ),
                 (
                     self.landscape,

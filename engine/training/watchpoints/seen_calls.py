@@ -94,7 +94,7 @@ class _Mode(TorchFunctionMode):
 
         def call() -> Call:
             module = running[-1] if running else None
-            return Call(name_of(func), module, *_place(frame, self._outermost))
+            return Call(name_of(func), module, *place_of_call(frame, self._outermost))
 
         self._saw(call, func, args, kwargs, result)
         return result
@@ -106,7 +106,7 @@ def name_of(func: Callable) -> str:
     return name.replace("torch.nn.functional.", "F.").replace("torch.Tensor.", "Tensor.")
 
 
-def _place(frame: FrameType | None, outermost: FrameType) -> tuple[str, int, str]:
+def place_of_call(frame: FrameType | None, outermost: FrameType | None) -> tuple[str, int, str]:
     """File and line of the innermost frame of the user's code, or the line of a forward that
     torch.fx wrote."""
     source = ""

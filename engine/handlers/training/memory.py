@@ -1,0 +1,108 @@
+"""Answers with the memory of one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from ...errors import LabError, sendable
+from ...lab import Lab
+from ...models.check import require_runnable
+from ...project.subject import CanvasSubject
+from ...protocol import (
+    MemoryBlock,
+    MemoryCurveSnapshot,
+    MemoryOp,
+    OversizeSnapshot,
+    TraceMemoryCommand,
+    encode_snapshot,
+)
+from ...training.memory.one_step import OneStep
+from ...training.memory.tracking import Block, Tracker
+from ..subjects import find_subject, objective_of, running
+
+MAX_NAME_CHARS = 80
+LIMITS = (1500, 700, 300, 100)
+"""As many operations, and as many storages, are told; fewer where their names are too long."""
+
+
+def trace_memory(lab: Lab, command: TraceMemoryCommand) -> Iterator[MemoryCurveSnapshot]:
+    """Raises LabError while a run is under way, and if the model or its data cannot be trained."""
+    if lab.is_training:
+        raise LabError("A run is under way: its memory would be told twice.", hint="Stop it first.")
+    setup = command.training
+    if isinstance(command.subject, CanvasSubject):
+        require_runnable(command.model, setup)
+    subject = find_subject(lab, command.subject, command.model, setup)
+    objective = objective_of(lab, subject, command.objective, command.model, setup)
+    with running(lab, setup, objective.generators):
+        step = OneStep(subject.module, objective, setup)
+    yield fitting(lambda limit: _sent(step, limit))
+
+
+def fitting(make: Callable[[int], MemoryCurveSnapshot]) -> MemoryCurveSnapshot:
+    """What `make` gives for the first of LIMITS with which it can be sent."""
+    for limit in LIMITS[:-1]:
+        found = make(limit)
+        try:
+            encode_snapshot(found)
+        except OversizeSnapshot:
+            continue
+        return found
+    return make(LIMITS[-1])
+
+
+def _sent(step: OneStep, limit: int) -> MemoryCurveSnapshot:
+    tracker = step.tracker
+    series = tracker.bytes_by_kind()
+    whole = [sum(each) for each in zip(*series.values(), strict=True)]
+    shown = highest(whole, limit)
+    place = {number: i for i, number in enumerate(shown)}
+    largest = sorted(tracker.blocks, key=lambda block: -block.size)
+    told = [block for block in largest if block.size][:limit]
+    on_cuda = tracker.device.type == "cuda"
+    segments = torch.cuda.memory_snapshot() if on_cuda else []
+    return MemoryCurveSnapshot(
+        samples=step.samples,
+        device=str(tracker.device),
+        total=len(tracker.ops),
+        peak=max(range(len(whole)), key=lambda number: whole[number]),
+        ops=tuple(_op(tracker, number) for number in shown),
+        series={kind: tuple(of[number] for number in shown) for kind, of in series.items()},
+        blocks=tuple(_block(block, place, len(whole)) for block in told),
+        left_out=sum(block.size > 0 for block in largest) - len(told),
+        allocated=tuple(tracker.allocated[number] for number in shown) if on_cuda else (),
+        reserved=sum(segment["total_size"] for segment in segments),
+        segments=len(segments),
+        unused=sum(segment["total_size"] - segment["allocated_size"] for segment in segments),
+    )
+
+
+def highest(whole: list[int], limit: int) -> list[int]:
+    """At most `limit` places, in their order: of each of some equal stretches the lowest and the
+    highest, and both ends."""
+    if len(whole) <= limit:
+        return list(range(len(whole)))
+    stretches = (limit - 2) // 2
+    kept = {0, len(whole) - 1}
+    for i in range(stretches):
+        stretch = range(i * len(whole) // stretches, (i + 1) * len(whole) // stretches)
+        kept.add(min(stretch, key=lambda place: whole[place]))
+        kept.add(max(stretch, key=lambda place: whole[place]))
+    return sorted(kept)
+
+
+def _op(tracker: Tracker, number: int) -> MemoryOp:
+    op = tracker.ops[number]
+    module, file, line, source = op.place
+    short = None if module is None else sendable(module)[-MAX_NAME_CHARS:]
+    return MemoryOp(
+        number, op.name, op.phase, short, sendable(file), line, sendable(source[:MAX_NAME_CHARS])
+    )
+
+
+def _block(block: Block, place: dict[int, int], total: int) -> MemoryBlock:
+    died = -1 if block.died is None or block.died >= total else block.died
+    name = sendable(block.name)[-MAX_NAME_CHARS:]
+    return MemoryBlock(block.kind, block.size, block.born, died, place.get(block.born, -1), name)

@@ -1,0 +1,75 @@
+"""The memory of one step, operation by operation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from ...project.document import Model, TrainingSetup
+from ...project.steps.order import Phase
+from ...project.subject import CanvasSubject, Objective, Subject
+from ..commands import Command
+from ..snapshots import Snapshot
+
+MemoryKind = Literal["parameters", "gradients", "optimizer", "activations", "data", "other"]
+
+
+class TraceMemoryCommand(Command, frozen=True, kw_only=True):
+    """Run two steps on copies of the weights, and follow each storage of the second ->
+    MemoryCurveSnapshot. The model is as before afterwards. Not while a run is under way."""
+
+    handler = "training.memory:trace_memory"
+    model: Model
+    training: TrainingSetup
+    subject: Subject = CanvasSubject()
+    objective: Objective = Objective()
+
+
+class MemoryOp(Struct, frozen=True, array_like=True):
+    """An operation that ran in a `phase`, by its number. `module` is the path of the module that
+    ran, or whose backward did ("" the whole model, None outside of it); `file` and `line` (from 1)
+    are those of the user's code, `source` is the line of the canvas's code; empty where there is
+    none."""
+
+    number: int
+    name: str
+    phase: Phase
+    module: str | None
+    file: str
+    line: int
+    source: str
+
+
+class MemoryBlock(Struct, frozen=True, array_like=True):
+    """A storage of `size` bytes, made by the operation number `born` (-1: before the step) and
+    freed during number `died` (-1: it lives at the end). `op` is the operation that made it, as a
+    place in `ops`, -1 without one; `name` is what holds it, empty if only the graph does."""
+
+    kind: MemoryKind
+    size: int
+    born: int
+    died: int
+    op: int
+    name: str
+
+
+class MemoryCurveSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The step of a batch with so many samples has `total` operations, of which `ops` are shown,
+    the `peak` (its number) among them. `series` has the bytes of each kind after each of these.
+    `blocks` are the largest storages, `left_out` more are not told. On CUDA, `allocated` is what
+    the allocator has handed out after each of these, `reserved` what it holds at the end, in
+    `segments` of which `unused` bytes are free."""
+
+    samples: int
+    device: str
+    total: int
+    peak: int
+    ops: tuple[MemoryOp, ...]
+    series: dict[MemoryKind, tuple[int, ...]]
+    blocks: tuple[MemoryBlock, ...]
+    left_out: int = 0
+    allocated: tuple[int, ...] = ()
+    reserved: int = 0
+    segments: int = 0
+    unused: int = 0

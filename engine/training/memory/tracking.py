@@ -1,0 +1,181 @@
+"""Storages as operations make them and as they are freed, with the place that each comes from."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import accumulate
+from types import FrameType
+from typing import Any, Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from ...compiled import own_modules
+from ..watchpoints.seen_calls import place_of_call
+
+BlockKind = Literal["parameters", "gradients", "optimizer", "activations", "data", "other"]
+KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
+Phase = Literal["zero_grad", "forward", "loss", "backward", "step"]
+
+
+class Place(NamedTuple):
+    """Where an operation comes from: the path of the innermost module that runs, or whose backward
+    runs ("" the whole model, None outside of it), and the line of the user's code; without one,
+    `source` is the line of a forward that torch.fx wrote, if it is one."""
+
+    module: str | None = None
+    file: str = ""
+    line: int = 0
+    source: str = ""
+
+
+class Op(NamedTuple):
+    name: str
+    phase: Phase
+    place: Place
+
+
+@dataclass
+class Block:
+    """A storage: made by the operation number `born`, freed during number `died`. -1 is before the
+    first, None that it lives at the end. `name` says what holds it, as far as that is known."""
+
+    size: int
+    born: int
+    died: int | None = None
+    kind: BlockKind = "other"
+    name: str = ""
+
+
+@dataclass(eq=False)
+class Tracker(TorchDispatchMode):
+    """In this context operations and their storages are written down. `device` tells the bytes that
+    the allocator of CUDA has handed out after each operation."""
+
+    model: nn.Module
+    device: torch.device
+    phase: Phase = "forward"
+    ops: list[Op] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    allocated: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self._live: dict[int, Block] = {}
+        self._refs: dict[int, weakref.ref[torch.UntypedStorage]] = {}
+        self._running: list[str] = []
+        self._of_node: dict[int, Place] = {}
+        self._outermost: FrameType | None = None
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """In this context the tracker is active, and knows which module runs."""
+        hooks = []
+        for path, module, _ in own_modules(self.model):
+            hooks += [
+                module.register_forward_pre_hook(lambda *_, path=path: self._running.append(path)),
+                module.register_forward_hook(lambda *_: _end(self._running), always_call=True),
+            ]
+        self._outermost = sys._getframe(2)
+        try:
+            with saved_tensors_hooks(self._pack, lambda tensor: tensor), self:
+                yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+            self._outermost = None
+
+    # -- storages --------------------------------------------------------------------------------
+
+    def know(self, named: Iterable[tuple[str, Tensor]], kind: BlockKind) -> None:
+        """These tensors are held by these names. One that was made before counts from the start."""
+        for name, tensor in named:
+            for part in _plain(tensor):
+                block = self._block_of(part) or self._add(part.untyped_storage(), -1)
+                if not block.name:
+                    block.kind, block.name = kind, name
+
+    def _block_of(self, tensor: Tensor) -> Block | None:
+        return self._live.get(tensor.untyped_storage()._cdata)
+
+    def _add(self, storage: torch.UntypedStorage, born: int) -> Block:
+        key = storage._cdata
+        block = self._live[key] = Block(storage.nbytes(), born)
+        self.blocks.append(block)
+
+        def end(_: object) -> None:
+            block.died = len(self.ops)
+            if self._live.get(key) is block:
+                del self._live[key], self._refs[key]
+
+        self._refs[key] = weakref.ref(storage, end)
+        return block
+
+    def _pack(self, tensor: Tensor) -> Tensor:
+        for part in _plain(tensor):
+            block = self._block_of(part)
+            if block is not None and block.kind == "other":
+                block.kind = "activations"
+        return tensor
+
+    def living_at(self, number: int) -> Iterator[Block]:
+        """The storages that live after this operation."""
+        for block in self.blocks:
+            if block.born <= number and (block.died is None or block.died > number):
+                yield block
+
+    def bytes_by_kind(self) -> dict[BlockKind, list[int]]:
+        """Of each kind the bytes that live after each operation."""
+        size = len(self.ops) + 1
+        changes: dict[BlockKind, list[int]] = {kind: [0] * size for kind in KINDS}
+        for block in self.blocks:
+            changes[block.kind][max(0, block.born)] += block.size
+            if block.died is not None and block.died < len(self.ops):
+                changes[block.kind][block.died] -= block.size
+        return {kind: list(accumulate(of_kind))[:-1] for kind, of_kind in changes.items()}
+
+    # -- operations ------------------------------------------------------------------------------
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func.namespace == "profiler":
+            return func(*args, **(kwargs or {}))
+        node = torch._C._current_autograd_node()
+        frame = sys._getframe(1)
+        made = func(*args, **(kwargs or {}))
+        number = len(self.ops)
+        if node is None:
+            module = self._running[-1] if self._running else None
+            place = Place(module, *place_of_call(frame, self._outermost))
+            # The node of this operation, if it has one, is the newest.
+            self._of_node.setdefault(torch.autograd._get_sequence_nr() - 1, place)
+        else:
+            place = self._of_node.get(node._sequence_nr(), Place())
+        self.ops.append(Op(str(func), self.phase, place))
+        own = {part.untyped_storage()._cdata for part in _plain(args, kwargs)}
+        for part in _plain(made):
+            storage = part.untyped_storage()
+            if storage._cdata not in own and storage._cdata not in self._live:
+                self._add(storage, number)
+        if self.device.type == "cuda":
+            self.allocated.append(torch.cuda.memory_allocated(self.device))
+        return made
+
+
+def _end(running: list[str]) -> None:
+    running.pop()
+
+
+def _plain(*values: Any) -> Iterator[Tensor]:
+    """The tensors that have one storage."""
+    for leaf in tree_leaves(values):
+        if isinstance(leaf, Tensor) and leaf.layout is torch.strided:
+            yield leaf

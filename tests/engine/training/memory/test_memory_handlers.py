@@ -1,0 +1,86 @@
+"""The memory of one step as a command: what is sent adds up, errors in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from engine.handlers.training.memory import fitting, highest
+from engine.project.document import TrainingSetup
+from engine.protocol import (
+    MemoryBlock,
+    MemoryCurveSnapshot,
+    MemoryOp,
+    TraceMemoryCommand,
+    TrainCommand,
+    encode_snapshot,
+)
+from engine.training.memory.tracking import KINDS
+from tests.engine.handlers.test_training_handlers import MLP, Client, assert_equal
+
+SETUP = TrainingSetup(epochs=1, batch_size=64, seed=3)
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    client = Client()
+    yield client
+    client.session.close()
+
+
+def test_the_storages_that_live_are_the_bytes_of_the_curve(client: Client) -> None:
+    client.send(TraceMemoryCommand(id=1, model=MLP, training=SETUP))
+    found = client.said[-1]
+    assert isinstance(found, MemoryCurveSnapshot), found
+    assert found.samples == 64 and found.left_out == 0 and found.total == len(found.ops)
+    whole = [sum(each) for each in zip(*found.series.values(), strict=True)]
+    assert whole.index(max(whole)) == found.peak
+    for place, op in enumerate(found.ops):
+        living = [b for b in found.blocks if b.born <= op.number and not -1 < b.died <= op.number]
+        assert sum(block.size for block in living) == whole[place]
+    made = {b.op for b in found.blocks if b.born >= 0}
+    assert all(found.ops[place].number == b.born for b in found.blocks if (place := b.op) >= 0)
+    assert len(made) > 10
+    sources = {op.source for op in found.ops if op.module == "linear1"}
+    assert "linear1 = self.linear1(flatten)" in sources
+
+
+def test_weights_and_random_numbers_are_as_before(client: Client) -> None:
+    client.send(TraceMemoryCommand(id=1, model=MLP, training=SETUP))
+    weights = client.weights()
+    torch.manual_seed(5)
+    client.send(TraceMemoryCommand(id=2, model=MLP, training=SETUP))
+    drawn = torch.rand(3)
+    torch.manual_seed(5)
+    assert torch.equal(drawn, torch.rand(3))
+    assert_equal(client.weights(), weights)
+
+
+def test_a_run_under_way_is_not_disturbed(client: Client) -> None:
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP, paused=True))
+    client.send(TraceMemoryCommand(id=2, model=MLP, training=SETUP))
+    assert "A run is under way" in client.error.error.message and client.error.error.hint
+
+
+def test_of_many_operations_each_stretch_keeps_its_highest() -> None:
+    whole = [n % 7 + (1000 if n == 4321 else 0) for n in range(10_000)]
+    shown = highest(whole, 100)
+    assert len(shown) <= 100 and 4321 in shown and (shown[0], shown[-1]) == (0, 9999)
+    assert shown == sorted(shown) and highest(whole[:50], 100) == list(range(50))
+
+
+def test_a_step_with_long_names_is_told_with_fewer_operations() -> None:
+    def make(limit: int) -> MemoryCurveSnapshot:
+        op = MemoryOp(1, "aten.mm.default", "backward", "m" * 80, "f" * 200, 9, "s" * 80)
+        series = {kind: (2**40,) * limit for kind in KINDS}
+        block = MemoryBlock("activations", 2**33, 1, 2, 1, "n" * 80)
+        return MemoryCurveSnapshot(
+            samples=1, device="cuda:0", total=limit, peak=0, ops=(op,) * limit, series=series,
+            blocks=(block,) * limit, allocated=(2**40,) * limit,
+        )  # fmt: skip
+
+    found = fitting(make)
+    assert len(found.ops) == 300 and encode_snapshot(found)
+    assert encode_snapshot(make(100))

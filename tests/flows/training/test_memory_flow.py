@@ -1,0 +1,44 @@
+"""The memory of a step through the window: measured, chosen in all views, refused during a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import templates
+from app.selection.references import Module, Parameter
+from tests.labels import said
+
+pytestmark = pytest.mark.one_program
+
+
+@pytest.fixture
+def mlp(program):
+    program.bench.files.new(templates.load_template("mlp"))
+    program.window.show_workspace("train")
+    program.bench.link.drain()
+    return program
+
+
+def test_a_step_is_measured_and_its_parts_are_chosen(mlp) -> None:
+    pane = mlp.window.page("train").memory
+    pane.measure.click()
+    mlp.bench.link.drain()
+    found = pane.found
+    assert found is not None and "holds at most" in said(pane, "step_memory_words")
+    place = next(i for i, op in enumerate(found.ops) if op.module == "linear1")
+    pane.chart.chosen.emit(place)
+    assert mlp.bench.selection.current == Module("linear1")
+    rows = [row[0] for row in pane.table.rows()]
+    pane.table.selectRow(rows.index("exp_avg of linear1.weight"))
+    assert mlp.bench.selection.current == Parameter("linear1.weight")
+
+
+def test_it_is_refused_while_a_run_is_under_way(mlp) -> None:
+    view = mlp.window.page("train")
+    view.bar.step_requested.emit()
+    mlp.bench.link.drain()
+    view.memory.measure.click()
+    mlp.bench.link.drain()
+    assert "A run is under way" in said(view.memory, "step_memory_words")
+    mlp.bench.link.stop_job()
+    mlp.bench.link.drain()

@@ -1,0 +1,83 @@
+"""Operations and storages of a step in words."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from engine.protocol import MemoryBlock, MemoryCurveSnapshot, MemoryKind, MemoryOp
+from widgets import theme
+from widgets.text import format_bytes
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+TITLES: dict[MemoryKind, tuple[str, str, str]] = {
+    "parameters": ("parameters", "leaf", "Weights and buffers of the model"),
+    "gradients": ("gradients", "gradient", "The .grad of each parameter"),
+    "optimizer": ("optimizer", "accent", "What the optimizer keeps: momentum, Adam's moments"),
+    "data": ("data", "storage", "The storage under the batch: of a small set the whole set"),
+    "activations": (
+        "activations",
+        "",
+        "What forward saves for backward, by storage: a view and its base count once",
+    ),
+    "other": ("other", "muted", "Results that nothing saves, and what backward passes on"),
+}
+"""Title, role of the colour and tooltip of each kind, from the bottom of the picture to the top."""
+
+
+def color_of_kind(kind: MemoryKind) -> str:
+    """As `#rrggbb` in the current theme. The colour of intermediate results is near that of muted
+    words, so activations have one of the plots'."""
+    role = TITLES[kind][1]
+    colors = theme.current()
+    return getattr(colors, role) if role else colors.series[3]
+
+
+def unit_of(largest: float) -> tuple[float, str]:
+    """The unit in which a picture of so many bytes has its numbers."""
+    power = max(p for p in range(len(_UNITS)) if largest >= 1024**p or not p)
+    return 1024.0**power, _UNITS[power]
+
+
+def place_text(op: MemoryOp) -> str:
+    """Where an operation comes from: module and line."""
+    words = ""
+    if op.module is not None:
+        words = f"in {op.module or 'the model'}"
+    if op.line:
+        words += f" ({PurePath(op.file).name}, line {op.line})"
+    elif op.source:
+        words += f" ({op.source})"
+    return words.strip()
+
+
+def op_text(op: MemoryOp, bytes_after: int) -> str:
+    """An operation and the memory after it."""
+    name = op.name.removeprefix("aten.").removesuffix(".default")
+    words = f"{op.number:,} · {op.phase}: {name} {place_text(op)}".rstrip()
+    return f"{words} → {format_bytes(bytes_after)}"
+
+
+def block_name(block: MemoryBlock, found: MemoryCurveSnapshot) -> str:
+    """What holds a storage, or what made it."""
+    if block.name:
+        return block.name
+    if block.op < 0:
+        return "a tensor of before"
+    op = found.ops[block.op]
+    name = op.name.removeprefix("aten.").partition(".")[0]
+    return f"{name} {place_text(op)}".rstrip()
+
+
+def summary(found: MemoryCurveSnapshot) -> str:
+    """The step in a sentence or two."""
+    place = next(i for i, op in enumerate(found.ops) if op.number == found.peak)
+    peak = sum(of[place] for of in found.series.values())
+    op = found.ops[place]
+    name = op.name.removeprefix("aten.").partition(".")[0]
+    words = f"A step with {found.samples:,} samples on {found.device} holds at most"
+    words += f" {format_bytes(peak)}, at operation {op.number:,} of {found.total:,}:"
+    words += f" {name} {place_text(op)}".rstrip() + f" in {op.phase}."
+    if found.reserved:
+        words += f" The allocator holds {format_bytes(found.reserved)} in {found.segments:,}"
+        words += f" segments, of which {format_bytes(found.unused)} are free now."
+    return words
