@@ -278,11 +278,11 @@ class Workspaces(QObject):
         from app.presenters.train.elements import ElementPresenter
         from app.presenters.train.execution import ExecutionPresenter
         from app.presenters.train.holding import HoldingPresenter
-        from app.presenters.train.landscape import LandscapePresenter
-        from app.presenters.train.memory import MemoryPresenter
         from app.presenters.train.objective import ObjectivePresenter
-        from app.presenters.train.over_time import OverTimePresenter
         from app.presenters.train.parameters import ParametersPresenter
+        from app.presenters.train.pictures.landscape import LandscapePresenter
+        from app.presenters.train.pictures.memory import MemoryPresenter
+        from app.presenters.train.pictures.over_time import OverTimePresenter
         from app.presenters.train.predictions import PredictionsPresenter
         from app.presenters.train.ranks import RanksPresenter
         from app.presenters.train.rates import RatesPresenter
