@@ -12,6 +12,7 @@ from engine.project.document import TrainingSetup
 from engine.protocol import (
     MemoryBlock,
     MemoryCurveSnapshot,
+    MemoryKind,
     MemoryOp,
     TraceMemoryCommand,
     TrainCommand,
@@ -74,7 +75,7 @@ def test_of_many_operations_each_stretch_keeps_its_highest() -> None:
 def test_a_step_with_long_names_is_told_with_fewer_operations() -> None:
     def make(limit: int) -> MemoryCurveSnapshot:
         op = MemoryOp(1, "aten.mm.default", "backward", "m" * 80, "f" * 200, 9, "s" * 80)
-        series = {kind: (2**40,) * limit for kind in KINDS}
+        series: dict[MemoryKind, tuple[int, ...]] = {kind: (2**40,) * limit for kind in KINDS}
         block = MemoryBlock("activations", 2**33, 1, 2, 1, "n" * 80)
         return MemoryCurveSnapshot(
             samples=1, device="cuda:0", total=limit, peak=0, ops=(op,) * limit, series=series,
