@@ -6,7 +6,9 @@ import inspect
 from functools import partial
 from types import FunctionType, MethodType
 
-from torch import Tensor
+from torch import Tensor, nn
+
+MAX_METHODS = 12
 
 
 def required_parameters(value: object) -> tuple[str, ...]:
@@ -40,3 +42,19 @@ def takes_tensors(value: object) -> bool:
         kind is inspect.Parameter.empty or kind is Tensor or str(kind).endswith("Tensor")
         for kind in kinds
     )
+
+
+def tensor_methods(module: nn.Module) -> tuple[str, ...]:
+    """The methods of a module, other than forward, that a class of the user's gives it and that may
+    be functions of tensors, such as `encode`: the first MAX_METHODS."""
+    own = (kind for kind in type(module).__mro__ if kind.__module__.partition(".")[0] != "torch")
+    found = {
+        name: None
+        for kind in own
+        for name, value in vars(kind).items()
+        if isinstance(value, FunctionType)
+        and not name.startswith("_")
+        and name != "forward"
+        and takes_tensors(MethodType(value, module))
+    }
+    return tuple(found)[:MAX_METHODS]

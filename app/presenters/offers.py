@@ -13,18 +13,23 @@ STEP = "step"
 
 
 def offers_of_console(variables: Sequence[Variable]) -> tuple[Offer, ...]:
-    """A module that has several names is offered once, by its first."""
-    return tuple(
-        Offer(
-            ConsoleSubject(variable.name),
-            f"{variable.type}, a variable of the console.",
-            is_other=variable.kind == "module" and variable.size_bytes == 0,
-            also=tuple(ConsoleSubject(v.name) for v in variables if v.same_as == variable.name),
-        )
-        for variable in variables
-        if (variable.kind == "module" and not variable.same_as)
-        or (variable.kind == "function" and variable.name != STEP)
-    )
+    """A module that has several names is offered once, by its first; then its methods."""
+    offers: list[Offer] = []
+    for variable in variables:
+        name, is_module = variable.name, variable.kind == "module"
+        if (is_module and not variable.same_as) or (variable.kind == "function" and name != STEP):
+            offers.append(
+                Offer(
+                    ConsoleSubject(name),
+                    f"{variable.type}, a variable of the console.",
+                    is_other=is_module and variable.size_bytes == 0,
+                    also=tuple(ConsoleSubject(v.name) for v in variables if v.same_as == name),
+                )
+            )
+            offers += (
+                _of_method(ConsoleSubject(f"{name}.{method}"), name) for method in variable.methods
+            )
+    return tuple(offers)
 
 
 def names_of_canvas(variables: Iterable[Variable]) -> tuple[Subject, ...]:
@@ -35,8 +40,20 @@ def names_of_canvas(variables: Iterable[Variable]) -> tuple[Subject, ...]:
 def offers_of_file(path: str, objects: Iterable[FileObject]) -> tuple[Offer, ...]:
     """Modules, classes, functions that can be called as they are, which may return a module, and
     functions of tensors."""
-    offers = (_offer(path, found) for found in objects)
-    return tuple(offer for offer in offers if offer is not None)
+    offers: list[Offer] = []
+    for found in objects:
+        offer = _offer(path, found)
+        if offer is not None:
+            offers.append(offer)
+        offers += (
+            _of_method(FileSubject(path, f"{found.name}.{method}"), found.name)
+            for method in found.methods
+        )
+    return tuple(offers)
+
+
+def _of_method(subject: Subject, owner: str) -> Offer:
+    return Offer(subject, f"a method of {owner}, of tensors.", is_other=True)
 
 
 def _offer(path: str, found: FileObject) -> Offer | None:

@@ -17,7 +17,7 @@ from torch import nn
 from ..control import Control
 from ..errors import sendable
 from ..protocol import MAX_SNAPSHOT_BYTES, Variable, VariableKind, VariablesSnapshot
-from ..signatures import takes_tensors
+from ..signatures import takes_tensors, tensor_methods
 from ..tensors.readable import dtype_name, readable
 from ..tensors.storages import Storages
 from .namespace import Namespace
@@ -108,6 +108,7 @@ def describe(name: str, value: object, storages: Storages) -> Variable:
         text=_clip(or_none(lambda: _words(value)) or ""),
         device=or_none(lambda: _devices(value)) or "",
         size_bytes=or_none(lambda: _module_bytes(value)),
+        methods=or_none(lambda: _methods(value)) or (),
     )
 
 
@@ -191,6 +192,10 @@ def _module_bytes(value: object) -> int | None:
     if not isinstance(value, nn.Module):
         return None
     return sum(t.numel() * t.element_size() for t in _tensors_of(value))
+
+
+def _methods(value: object) -> tuple[str, ...]:
+    return tensor_methods(value) if isinstance(value, nn.Module) else ()
 
 
 def _devices(value: object) -> str:

@@ -203,9 +203,10 @@ class Variable(Struct, frozen=True):
 
     The fields from `shape` on are those of a tensor (an ndarray has some of them), and None for
     other objects and for layouts without them; a ragged dimension is -1. A module's `size_bytes` is
-    that of its parameters and buffers; `same_as` is the name that the same module has already, that
-    of an earlier variable or `canvas.model`. `storage` is a number from 1: variables with equal
-    numbers share memory, and a number stays as long as the memory does.
+    that of its parameters and buffers; `methods` are those that may be functions of tensors;
+    `same_as` is the name that the same module has already, that of an earlier variable or
+    `canvas.model`. `storage` is a number from 1: variables with equal numbers share memory, and a
+    number stays as long as the memory does.
     """
 
     name: str
@@ -222,6 +223,7 @@ class Variable(Struct, frozen=True):
     version: int | None = None
     storage: int | None = None
     same_as: str = ""
+    methods: tuple[str, ...] = ()
 
 
 class VariablesSnapshot(Snapshot, frozen=True, kw_only=True):

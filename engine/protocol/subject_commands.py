@@ -20,7 +20,8 @@ class FileObject(Struct, frozen=True):
     """A name in a Python file that a workspace can work on: a class of modules, a module, a
     function of the file's own, a bound method or a partial, or data (a Dataset, DataLoader or
     tensors). `required` are the parameters without a default. `takes_tensors`: it may be a function
-    of tensors. `is_bare`: it is a module without parameters and buffers, as most losses are."""
+    of tensors. `is_bare`: it is a module without parameters and buffers, as most losses are.
+    `methods` are those of a module that may be functions of tensors."""
 
     name: str
     kind: FileObjectKind
@@ -28,6 +29,7 @@ class FileObject(Struct, frozen=True):
     required: tuple[str, ...] = ()
     takes_tensors: bool = False
     is_bare: bool = False
+    methods: tuple[str, ...] = ()
 
 
 class RunFileCommand(Command, frozen=True, kw_only=True):

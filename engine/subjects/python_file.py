@@ -25,7 +25,7 @@ from ..control import Control
 from ..errors import LabError
 from ..protocol import FileObject, FileObjectKind
 from ..recording.user_files import is_user_file
-from ..signatures import required_parameters, takes_tensors
+from ..signatures import required_parameters, takes_tensors, tensor_methods
 
 _PREFIX = "tensorlab_file_"
 """Before the name of a module whose own name a library has."""
@@ -116,6 +116,7 @@ def objects_in(file: PythonFile) -> tuple[FileObject, ...]:
                     required_parameters(value),
                     takes_tensors=takes_tensors(value),
                     is_bare=isinstance(value, nn.Module) and _is_bare(value),
+                    methods=tensor_methods(value) if isinstance(value, nn.Module) else (),
                 )
             )
     return tuple(found)

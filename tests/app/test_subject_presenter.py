@@ -138,6 +138,18 @@ def test_functions_of_tensors_are_offered_but_the_step(bench, chooser):
     assert offered(chooser) == ["Canvas", "Console", "f", "Open a Python file…"]
 
 
+def test_the_methods_of_a_module_are_offered_among_functions(bench, chooser):
+    net = Variable("net", "module", "VAE", size_bytes=40, methods=("encode", "decode"))
+    bench.store.take(VariablesSnapshot(variables=(net,)))
+    other = "Functions of tensors, and modules without parameters"
+    assert offered(chooser) == ["Canvas", "Console", "net", other, "Open a Python file…"]
+    action = next(a for a in chooser.button.menu().actions() if a.text() == other)
+    encode, decode = action.menu().actions()
+    assert (encode.text(), decode.text()) == ("net.encode", "net.decode")
+    encode.trigger()
+    assert bench.project.subject == ConsoleSubject("net.encode")
+
+
 def test_a_model_of_a_file_is_the_subject_and_stays_offered(bench, link, chooser):
     chooser.property("presenter").open_model("/x/net.pt2")
     assert bench.project.subject == FileSubject("/x/net.pt2", "model")

@@ -14,6 +14,7 @@ from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
     ExportCommand,
+    FileSnapshot,
     FlowCommand,
     FlowSnapshot,
     ReadStructureCommand,
@@ -230,6 +231,43 @@ def test_methods_and_partials_are_functions_of_their_objects_tensors(lab, ask, n
     assert torch.equal(eval(name, variables)(x), expected)
     copied(x).sum().backward()
     assert all(p.grad is None for p in module.parameters())
+
+
+VAE = """
+class Base(nn.Module):
+    def sample(self, count: int): return torch.randn(count, 2)
+    def decode(self, z): return self.out(z)
+class Net(Base):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.out = nn.Linear(3, 2), nn.Linear(2, 3)
+    def forward(self, x): return self.decode(self.encode(x))
+    def encode(self, x: torch.Tensor): return self.inner(x)
+    def count(self): return 2
+    def _hidden(self, x): return x
+    @property
+    def broken(self): raise RuntimeError
+    @staticmethod
+    def twice(x): return 2 * x
+net, plain = Net(), nn.Linear(2, 2)
+x = torch.ones(4, 3)
+"""
+
+
+def test_the_methods_of_a_module_that_take_tensors_are_told_and_are_subjects(lab, ask, write):
+    answers = ask(RunCellCommand(source=VAE))
+    (listed,) = [a for a in answers if isinstance(a, VariablesSnapshot)]
+    assert {each.name: each.methods for each in listed.variables if each.methods} == {
+        "net": ("encode", "decode")
+    }
+    net = lab.console.namespace.variables["net"]
+    module = find_subject(lab, ConsoleSubject("net.encode"), Model(), TrainingSetup()).module
+    assert torch.equal(module(torch.ones(4, 3)), net.encode(torch.ones(4, 3)))
+    path = str(write("vae.py", "import torch\nfrom torch import nn\n" + VAE))
+    (file,) = [a for a in ask(RunFileCommand(path=path)) if isinstance(a, FileSnapshot)]
+    assert {found.name: found.methods for found in file.objects if found.methods} == {
+        "net": ("encode", "decode")
+    }
 
 
 def test_a_partial_without_arguments_left_makes_a_module(lab, ask):
