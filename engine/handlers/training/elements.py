@@ -33,8 +33,9 @@ def read_element(lab: Lab, command: ReadElementCommand) -> Iterator[ElementSnaps
     if run is not None and run.loop.model is not subject.module:
         run = None
     step = run.loop.current if run is not None and run.is_in_step else None
-    waits = step is not None and "step" not in step.done
-    scale = step.optimization.autocast.scale if step is not None and waits else 1.0
+    if step is not None and "step" in step.done:
+        step = None  # it has made its update
+    scale = 1.0 if step is None else step.optimization.autocast.scale
     with quiet():
         optimizer = _optimizer(lab, subject, run, parameter)
         is_stepping = (
@@ -45,7 +46,7 @@ def read_element(lab: Lab, command: ReadElementCommand) -> Iterator[ElementSnaps
         element = next_update(parameter, None if is_stepping else optimizer, command.index, scale)
     if is_stepping:
         element = replace(element, optimizer=type(optimizer).__name__, note=_IN_STEP)
-    if step is not None and waits and element.update is not None:
+    if step is not None and element.update is not None:
         clips = step.setup.clip_norm or step.setup.clip_value
         note = "The update of this step, before the gradients are clipped." if clips else ""
         element = replace(element, note=note or "The update of this step.")

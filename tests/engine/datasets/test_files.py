@@ -149,6 +149,9 @@ def test_an_npz_has_samples_and_targets(tmp_path: Path) -> None:
     data = loaded("numpy", tmp_path / "a.npz", y="labels")
     assert same(data.x_train, x.astype(np.float32))
     assert data.y_train.tolist() == [0, 1, 0, 1, 1, 0] and data.classes == ("3", "5")
+    np.savez(tmp_path / "b.npz", x=[1.5, 2.5, 3.5, 4.5], y=[0, 1, 0, 1])
+    data = loaded("numpy", tmp_path / "b.npz")
+    assert same(data.x_train, np.array([[1.5], [2.5], [3.5], [4.5]], np.float32))
     with pytest.raises(DataProblem, match="no array y") as refused:
         loaded("numpy", tmp_path / "a.npz")
     assert refused.value.hint == "Its arrays are: x, labels."

@@ -63,6 +63,18 @@ def test_inside_a_step_it_is_the_update_to_come(client):
             assert read(client, index=(3, 5)).value == found.after
 
 
+def test_after_the_update_of_a_step_that_goes_on_it_is_that_of_the_next(client):
+    order = ("step", "zero_grad", "forward", "loss", "backward")
+    setup = replace(SETUP, order=order)
+    client.send(TrainCommand(id=1, model=MLP, training=setup, paused=True))
+    for _ in range(6):
+        client.send(StepPhaseCommand(id=2))
+    loop = client.session.lab.run.loop
+    assert loop.is_in_step and loop.current.done == ["step"] and loop.current.number == 2
+    found = read(client, index=(3, 5))
+    assert found.note == "The update of a step with this gradient."
+
+
 def test_an_unknown_parameter_is_told(client):
     client.send(ReadElementCommand(id=9, name="nothing", model=MLP, training=SETUP))
     assert "nothing" in client.error.error.message

@@ -273,6 +273,7 @@ def test_states_thin_out_but_for_the_first_and_the_last(monkeypatch) -> None:
     assert max(b - a for a, b in pairwise(kept)) <= 64
     assert states.newest(-1) is None
     assert states.until(100).newest(499).step <= 100  # pyright: ignore
+    assert states.until(kept[3]).newest(499).step == kept[3]  # pyright: ignore
     loop.step = 200
     states.add(loop.checkpoint("run"))
     assert states.newest(499).step == 200  # pyright: ignore  # later ones are of another way

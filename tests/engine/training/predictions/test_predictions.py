@@ -36,12 +36,12 @@ def lab() -> Lab:
     return Lab(emit=lambda snapshot: None)
 
 
-def flat(classes: int = 2) -> Project:
-    """A Linear from the plane to scores, on moons."""
+def flat(classes: int = 2, inputs: int = 2, data: str = "moons") -> Project:
+    """A Linear from the plane to scores, on moons; or from more numbers."""
     project, source = edits.add_block(Project(), "Input", 0, 0)
-    project = edits.set_param(project, source, "shape", (2,))
+    project = edits.set_param(project, source, "shape", (inputs,))
     project, linear = edits.add_block(project, "nn.Linear", 0, 0)
-    project = edits.set_param(project, linear, "in_features", 2)
+    project = edits.set_param(project, linear, "in_features", inputs)
     project = edits.set_param(project, linear, "out_features", classes)
     project, end = edits.add_block(project, "Output", 0, 0)
     for a, b in ((source, linear), (linear, end)):
@@ -49,7 +49,7 @@ def flat(classes: int = 2) -> Project:
         kinds = {block.id: block.kind for block in project.model.blocks}
         target = "input" if kinds[b] == "nn.Linear" else "x"
         project = edits.connect(project, Wire(a, ports[kinds[a]], b, target))
-    return edits.set_training(project, TrainingSetup(data=DataSetup("moons")))
+    return edits.set_training(project, TrainingSetup(data=DataSetup(data)))
 
 
 def test_the_matrix_accuracy_and_loss_are_those_of_the_validation_part(lab: Lab) -> None:
@@ -88,6 +88,23 @@ def test_a_cell_of_the_matrix_has_its_samples_page_by_page(lab: Lab) -> None:
     assert before[-1].loss >= found.shown[0].loss
     assert not {s.number for s in before} & {s.number for s in found.shown}
     assert found.counts == whole.counts
+
+
+def test_classes_and_predictions_have_their_names(lab: Lab) -> None:
+    project = flat(4, 4, "iris")
+    found = read(lab, project)
+    data = load_dataset(project.training.data)
+    model = lab.models.live_model(project.model, 0).module
+    assert found.classes == (*data.classes, "3") == ("setosa", "versicolor", "virginica", "3")
+    for sample in found.shown:
+        label = int(data.y_val[sample.number])
+        assert sample.target == data.classes[label]
+        with torch.no_grad():
+            predicted = int(model(data.x_val[sample.number : sample.number + 1]).argmax())
+        assert sample.predicted == found.classes[predicted]
+        assert sample.is_right == (predicted == label)
+        numbers = [f"{value:.4g}" for value in data.x_val[sample.number].tolist()]
+        assert sample.text == ", ".join(numbers)
 
 
 def test_numbers_have_pairs_and_r2(lab: Lab) -> None:

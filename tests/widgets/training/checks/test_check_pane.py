@@ -57,6 +57,9 @@ def test_checks_are_added_as_they_end_and_counted(pane: CheckPane) -> None:
     assert pane._progress.text() == "2 of 5 need a look"
     assert pane.stop.isHidden()
     assert all(row.accessibleName() == TITLES[row.check.kind] for row in pane.rows)
+    pane.begin()
+    assert pane.rows == [] and not pane.stop.isHidden()
+    assert pane.curve.isHidden() and pane.use.isHidden()
 
 
 def test_the_suggested_rate_can_be_used(pane: CheckPane, qtbot) -> None:

@@ -75,6 +75,13 @@ def test_the_strip_shows_the_numbers_of_the_phases_that_have_run(strip: PhaseStr
     }
     assert [cell.is_done for cell in strip.cells.values()] == [True] * 4 + [False]
     assert strip._words.text() == "Inside step 12."
+    assert {phase: cell.accessibleDescription() for phase, cell in strip.cells.items()} == {
+        "zero_grad": "done cleared",
+        "forward": "done (64, 10)",
+        "loss": "done 0.6931",
+        "backward": "done norm 1.25",
+        "step": "not run yet",
+    }
 
 
 def test_an_unusual_order_is_in_its_order_and_its_effect_is_told(strip: PhaseStrip) -> None:
@@ -102,6 +109,7 @@ def test_the_note_says_why_and_asks_for_the_part(note: HoldNote, qtbot) -> None:
     note.show_run(run(hold=HOLD))
     assert note._text.text() == f"Held in step 12. {HOLD.text}"
     assert note._part.text() == "Show first.weight in…"
+    assert note.accessibleDescription() == HOLD.text
     with qtbot.waitSignal(note.part_wanted) as asked:
         note._part.click()
     assert asked.args == [HOLD]
