@@ -65,7 +65,7 @@ def list_runs(place: Path, json_out: str | None, events: Path | None = None) -> 
         print(f"{folder}: there are no runs.")
     else:
         for row in rows:
-            print(_words(row))
+            print(words_of(row))
         for folder in written.get("event_files", ()):
             print(f"wrote {folder}")
 
@@ -96,7 +96,8 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _words(row: RunRow) -> str:
+def words_of(row: RunRow) -> str:
+    """A run in one line, and what is said of it in further ones."""
     name = Path(row.folder).name
     if row.state == "damaged":
         return f"{name}  damaged: {row.problem}"

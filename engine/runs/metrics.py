@@ -64,8 +64,12 @@ def problems_told(path: Path) -> Iterator[None]:
     """What SQLite raises becomes a RunProblem that names the file."""
     try:
         yield
+    except RunProblem:
+        raise
     except (sqlite3.Error, OSError) as error:
         raise RunProblem(f"{path} cannot be used: {error}.") from error
+    except (TypeError, ValueError, OverflowError) as error:  # a column holds something else
+        raise RunProblem(f"{path} is damaged: {error}.") from error
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:

@@ -51,11 +51,7 @@ def opened(path: Path, as_copy: bool) -> Iterator[tuple[sqlite3.Connection, int]
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             connection = opened.enter_context(closing(sqlite3.connect(":memory:")))
             connection.executescript(SCHEMA)  # the file has no tables yet
-        version = require_version(connection, path)
-        try:
-            yield connection, version
-        except (TypeError, ValueError, OverflowError) as error:  # a column holds something else
-            raise RunProblem(f"{path} is damaged: {error}.") from error
+        yield connection, require_version(connection, path)
 
 
 def _copied(path: Path, folder: Path) -> Path:

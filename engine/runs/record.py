@@ -26,6 +26,8 @@ FORMAT = "tensorlab-run"
 VERSION = 1
 FILE = "run.json"
 MAX_NOTE_CHARS = 500
+MAX_S = 3e10
+"""The last date that every system can show, in seconds since 1970."""
 
 RunState = Literal["running", "finished", "stopped", "failed"]
 
@@ -135,4 +137,11 @@ def load(folder: Path) -> RunRecord:
         record = msgspec.convert(fields, RunRecord)
     except (files.FileProblem, msgspec.ValidationError, RecursionError) as error:
         raise RunProblem(f"{path} is damaged: {error}") from error
+    for name, seconds in (
+        ("began_s", record.began_s),
+        ("ended_s", record.ended_s),
+        ("writer.began_s", record.writer.began_s),
+    ):
+        if not 0 <= seconds < MAX_S:
+            raise RunProblem(f"{path} is damaged: {name} is {seconds:g}, no time of a date.")
     return msgspec.structs.replace(record, project=project)

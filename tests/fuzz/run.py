@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-COUNTS = {"projects": 10_000, "windows": 2_000, "weights": 2_000, "messages": 100_000}
+COUNTS = {
+    "projects": 10_000, "windows": 2_000, "weights": 2_000, "runs": 2_000, "messages": 100_000,
+}  # fmt: skip
 _SHOWN = 5
 
 
@@ -122,6 +124,11 @@ def target(
 
         weights = Weights(random_, folder)
         return weights.make, weights.attempt
+    if kind == "runs":
+        from tests.fuzz.runs import Runs
+
+        runs = Runs(random_, folder)
+        return runs.make, runs.attempt
     if kind == "messages":
         from tests.fuzz.messages import Messages
 

@@ -147,3 +147,24 @@ def test_what_a_killed_process_had_begun_is_taken_back(tmp_path: Path) -> None:
     with pytest.raises(RunProblem, match="no such table: steps"):
         reading.read(copy, 10)
     assert not copy.with_name("copy.sqlite-journal").exists()
+
+
+def test_a_schema_of_other_bytes_than_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.sqlite"
+    written(path, columns(1, 3))
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"TABLE steps", b"TABLE \xff\xfeeps"))
+    with pytest.raises(RunProblem, match=r"metrics\.sqlite"):
+        reading.read(path, 10)
+
+
+@pytest.mark.parametrize(("column", "value"), [("loss", "a"), ("rss_bytes", 0.5), ("loss", b"\0")])
+def test_a_column_with_something_else_is_told(tmp_path: Path, column: str, value) -> None:
+    path = tmp_path / "metrics.sqlite"
+    written(path, columns(1, 3))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE steps SET {column} = ? WHERE step = 2", [value])
+    with pytest.raises(RunProblem, match=r"is damaged: it has .* number is expected"):
+        reading.read(path, 10)
+    with pytest.raises(RunProblem, match="is damaged"):
+        list(reading.each_step(path)) if column == "loss" else reading.read(path, 10)
