@@ -79,12 +79,15 @@ class TrainingLoop:
         check_order(setup)
         self.setup = setup
         self.model = model
-        self._ranks = ranks
+        self.ranks = ranks
         self.device = find_device(setup.device) if ranks is None else ranks.device
         self.objective = objective or CatalogueObjective(model, setup)
+        self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
+        if ranks is not None:
+            model.to(self.device)
+            ranks.begin(self)  # before the optimizer: it may replace the parameters
         self._optimization = Optimization(setup, model, self.device, self.total_steps)
         self.objective.to(self.device)
-        self._home = next((p.device for p in model.parameters()), torch.device("cpu"))
         self.watch, self.subject = watch, subject or CanvasSubject()
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
         limits = setup.hold if ranks is None else HoldWhen()  # the others would wait
@@ -94,8 +97,8 @@ class TrainingLoop:
         self.marks = Marks()
         self.best: BestEpoch | None = None
         self._sampling = Sampling()
-        is_first = ranks is None or ranks.rank == 0
-        self.looks = Looks(self._optimization.groups.named if is_first else {})
+        looks = ranks is None or (ranks.rank == 0 and not ranks.is_sharded)
+        self.looks = Looks(self._optimization.groups.named if looks else {})
         self.step = self.epoch = self.batch = 0
         self.current: TrainingStep | None = None
         self.is_in_step = self.by_hand = self.by_phase = False
@@ -103,8 +106,6 @@ class TrainingLoop:
         self._modes = ExitStack()
         self._modes.enter_context(modes_kept(model))
         self.model.to(self.device)  # in place, so the optimizer keeps its parameters
-        if ranks is not None:
-            ranks.begin(self)
         kind = setup.averaging.kind
         try:
             self.averaged = AveragedWeights(setup.averaging, model) if kind != "none" else None
@@ -120,11 +121,6 @@ class TrainingLoop:
         if per_epoch is None:
             return None
         return self.setup.epochs * ceil(per_epoch / self.setup.accumulate)
-
-    @property
-    def ranks(self) -> Ranks | None:
-        """Those that it trains together with."""
-        return self._ranks
 
     def tensors(self) -> dict[str, Tensor]:
         """Those of a checkpoint that ranks share out between them."""
@@ -153,13 +149,13 @@ class TrainingLoop:
         self.setup = replace(self.setup, **adjusted)
         self.marks.add_change(self.step, before, self.setup)
         self._optimization.groups.freeze(self.setup)
-        if self._ranks is not None:
-            self._ranks.give(self.setup)
+        if self.ranks is not None:
+            self.ranks.give(self.setup)
 
     def hold_when(self, limits: HoldWhen) -> None:
         """Hold the run for other reasons from the next step on. One of several ranks is not held:
         the others would wait."""
-        if limits != self.setup.hold and self._ranks is None:
+        if limits != self.setup.hold and self.ranks is None:
             self.setup = replace(self.setup, hold=limits)
             self.holding.set_limits(limits)
 
@@ -199,8 +195,8 @@ class TrainingLoop:
 
     def _train_step(self, batches: list[Any]) -> Iterator[None]:
         """One step. Yields between two of its phases while `by_phase` is set."""
-        if self._ranks is not None:
-            self._ranks.agree()
+        if self.ranks is not None:
+            self.ranks.agree()
         if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
         measured = self._sampling.takes(self.step)
@@ -217,7 +213,7 @@ class TrainingLoop:
             measured or self.by_hand,
             self.by_hand,
             lets_diverge=self.holding.looks_for_divergence,
-            ranks=self._ranks,
+            ranks=self.ranks,
             look=look,
         )
         self.is_in_step = True
@@ -268,8 +264,9 @@ class TrainingLoop:
         row = self.metrics.end_epoch(self.epoch, self.step, totals, of_epoch, of_validation)
         loss = row.validation_loss if totals.samples else row.train_loss
         self._optimization.rates.after_epoch(loss)
-        with evaluation.judged():
-            self.best = with_epoch(self.best, row, self.setup.stopping, self.model)
+        if self.ranks is None or not self.ranks.is_sharded:  # else no rank has all weights
+            with evaluation.judged():
+                self.best = with_epoch(self.best, row, self.setup.stopping, self.model)
         if not self.is_over:
             yield
 
@@ -309,6 +306,8 @@ class TrainingLoop:
         """Raise LabError if backward gave not one parameter a gradient: the loss is that of another
         model."""
         assert self.current is not None
+        if self.ranks is not None and not self.ranks.is_last:
+            return  # sharded ones have none before the step's last batch
         if self.current.done[-1] != "backward" and not self._optimization.asks_itself:
             return
         if all(p.grad is None for p in self.parameters):
@@ -378,6 +377,8 @@ class TrainingLoop:
         Raises LabError if the checkpoint is of another model or set-up; the model is not changed.
         """
         check_match(saved, self.setup, self.subject, self.model)
+        if self.ranks is not None:
+            saved = self.ranks.parted(saved)
         self._optimization.restore(saved, self.total_steps)
         self.model.load_state_dict(saved.model)
         if keeps_gradients(self.setup.order):

@@ -343,13 +343,16 @@ class TrainingRun:
     def save(self) -> None:
         """Write a checkpoint. If it cannot be written, that is a warning, and the run goes on.
 
-        A run that has diverged, or is in a step, writes none.
+        A run that has diverged, is in a step, or has gathered a sharded model, writes none.
         """
         self._flush()
         if self.failure is not None or self.is_in_step or self.files.writer.taken:
             return
+        ranks = self.loop.ranks
+        if ranks is not None and ranks.is_gathered:
+            return
         checkpoint = self.loop.checkpoint(self.id)
         try:
-            self.files.save(checkpoint, self.loop.ranks)
+            self.files.save(checkpoint, ranks)
         except LabError as error:
             self._warn(error)

@@ -38,6 +38,7 @@ from ...training.checkpoints import checkpoint_files
 from ...training.distributed.launch import BEGINS_RUN, Launched
 from ...training.distributed.rank_files import RANKS, last_lines, log_of
 from ...training.distributed.ranks import check_setup
+from ...training.distributed.wrapped import check_sharding
 from ..subjects import find_subject, forget_weights
 
 LINES_OF_LOST = 5
@@ -108,6 +109,8 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
     if command.fresh:
         forget_weights(lab, command.subject, command.model, command.training)
     module = find_subject(lab, command.subject, command.model, command.training).module
+    if command.training.sharding == "FSDP2":
+        check_sharding(command.training, module)
     folder = _folder(command)
     inner = replace(command, fresh=False, folder=str(folder))
     try:

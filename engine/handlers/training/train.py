@@ -121,6 +121,11 @@ def _by_torchrun(lab: Lab, command: TrainCommand, place: Place) -> Iterator[Snap
     yield from _trained(lab, command)
     if isinstance(lab.run, TrainingRun) and lab.run.failure is None:
         ranks.end()  # else this process ends, and the others with it
+        if ranks.is_sharded:  # the model has parts only: another one gets the whole weights
+            forget_weights(lab, command.subject, command.model, command.training)
+            module = find_subject(lab, command.subject, command.model, command.training).module
+            saved = checkpoint_files.load(lab.run.files.checkpoint_path)
+            module.load_state_dict(saved.model)
 
 
 def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:

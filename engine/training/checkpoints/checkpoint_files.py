@@ -10,7 +10,6 @@ import io
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +56,12 @@ def save(
     try:
         folders.make(run_folder)
         if together is not None:
-            with suppress(NotShared):
+            try:
                 together(checkpoint, path.with_suffix(SUFFIX))
                 path = path.with_suffix(SUFFIX)
+            except NotShared:
+                if any(hasattr(tensor, "to_local") for tensor in checkpoint.model.values()):
+                    raise  # no rank has all of it
         if path.suffix != SUFFIX:
             write_atomically(path, dumps(checkpoint), private=True)
         # By time, not by step: a run resumed from an early checkpoint writes smaller steps later.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import timedelta
 from math import isfinite
 from pathlib import Path
@@ -14,7 +14,6 @@ import msgspec
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from ...errors import LabError
 from ...project.document import TrainingSetup
@@ -24,6 +23,7 @@ from ..checkpoints.checkpoint_fields import Checkpoint
 from ..figures.metrics import Diverged
 from ..objectives.objective import FIGURE_MEANS, Outcome
 from . import saving
+from .wrapped import Replicated, Sharded, Wrapped, check_sharding
 
 PATIENCE = timedelta(days=7)
 """A rank may wait as long for another: for a run that is paused, or one slow batch."""
@@ -71,8 +71,8 @@ def check_setup(setup: TrainingSetup) -> None:
 
 
 class Ranks:
-    """This process's place among those that train one model together, by DistributedDataParallel:
-    each has the whole model, and computes the gradients of its rows of every batch.
+    """This process's place among those that train one model together: each computes the gradients
+    of its rows of every batch, which torch averages (see `wrapped`).
 
     `rank` of `size`, from 0; `device` is this rank's own. Before ranks exchange anything, all wait
     in `agree` for the word of rank 0: there it may pause, end the run for all, or give settings.
@@ -83,7 +83,8 @@ class Ranks:
         self.rank, self.size, self.device = rank, size, device
         self.is_lost = False
         self.is_last = True
-        self._step: DistributedDataParallel | None = None
+        self.is_gathered = False
+        self._wrapped: Wrapped | None = None
         self._led: Led | None = None
 
     @staticmethod
@@ -107,14 +108,17 @@ class Ranks:
                 "NCCL cannot add up the sparse gradients of an embedding.",
                 hint="Set sparse=False in the embedding, or train on the CPU or in one process.",
             )
+        is_sharded = led.setup.sharding == "FSDP2"
+        if is_sharded:
+            check_sharding(led.setup, model)
         with self._exchanging():
             try:
-                self._step = DistributedDataParallel(_Step(model), find_unused_parameters=True)
+                self._wrapped = Sharded(model, self.device) if is_sharded else Replicated(model)
             except (RuntimeError, ValueError) as error:
                 if _is_of_exchange(error):
                     raise
                 raise LabError(
-                    f"DistributedDataParallel cannot train this model: {error}",
+                    f"Several processes cannot train this model. torch says: {error}",
                     hint="Train in one process.",
                 ) from error
 
@@ -200,13 +204,43 @@ class Ranks:
         """The loss that `compute` gives: its backward pass averages gradients over the ranks, once
         it is that of the step's last batch. Whatever `compute` calls of the model may be a part of
         it, or a plain function."""
-        assert self._step is not None
-        with self._exchanging(), nullcontext() if self.is_last else self._step.no_sync():
-            return self._step(compute)
+        assert self._wrapped is not None
+        with self._exchanging():
+            return self._wrapped.forward(compute, self.is_last)
 
     def backward(self, loss: Tensor) -> None:
         with self._exchanging():
             loss.backward()
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each rank has only a part of every gradient."""
+        return self._wrapped is not None and self._wrapped.is_sharded
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """In this context the model can be called as it is, without `forward`; then no checkpoint
+        can be written."""
+        assert self._wrapped is not None
+        with self._exchanging(), self._wrapped.gathered():
+            self.is_gathered = self.is_sharded
+            try:
+                yield
+            finally:
+                self.is_gathered = False
+
+    def parted(self, saved: Checkpoint) -> Checkpoint:
+        """A checkpoint of whole tensors, as this rank takes it."""
+        assert self._wrapped is not None
+        return self._wrapped.parted(saved)
+
+    def norm(self, parts: Sequence[Tensor]) -> Tensor:
+        """The 2-norm of tensors of which each rank has a part."""
+        squares = [float(part.square().sum()) for part in parts]
+        total = torch.tensor(sum(squares), dtype=torch.float64)
+        with self._exchanging():
+            dist.all_reduce(total)
+        return total.sqrt().float().to(self.device)
 
     def share(self, step: int, outcomes: Sequence[Outcome]) -> Outcome:
         """What the whole batches gave, from what this rank's rows of them gave: means over the
@@ -248,18 +282,6 @@ class Ranks:
                 raise
             self.is_lost = True
             raise RankLost("Another process of the run has ended.") from error
-
-
-class _Step(nn.Module):
-    """Runs a function as the forward pass of a model: DistributedDataParallel thereby sees all of
-    it, whatever it calls."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, compute: Callable[[], Tensor]) -> Tensor:
-        return compute()
 
 
 def _is_of_exchange(error: Exception) -> bool:

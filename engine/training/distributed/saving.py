@@ -31,7 +31,10 @@ def write_together(tensors: Mapping[str, Tensor], folder: Path) -> None:
     sees = torch.tensor(int(folder.is_dir()))
     dist.all_reduce(sees, dist.ReduceOp.MIN)
     if not sees:
-        raise rank_checkpoints.NotShared(f"Not all processes see {folder}.")
+        raise rank_checkpoints.NotShared(
+            f"Not all processes see {folder}: a sharded model is written by all of them.",
+            hint="Give --run DIR with a folder that all machines share.",
+        )
     rank_checkpoints.write(tensors, folder)
 
 

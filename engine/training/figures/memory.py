@@ -48,7 +48,7 @@ def training_memory(model: nn.Module, optimizer: torch.optim.Optimizer) -> Train
 def _unique_bytes(tensors: Iterable[Tensor], seen: set[int]) -> int:
     total = 0
     for tensor in tensors:
-        parts = [tensor]
+        parts = [tensor.to_local() if hasattr(tensor, "to_local") else tensor]
         if tensor.is_sparse:
             parts = [tensor._indices(), tensor._values()]
         for part in parts:

@@ -39,6 +39,7 @@ class Optimization:
         self.setup = setup
         self.groups = Groups(model)
         self.parameters = list(self.groups.named.values())
+        self._is_sharded = any(hasattr(p, "to_local") for p in self.parameters)
         self.optimizer = self._made(setup)
         self.rates = Rates(setup, self.optimizer, steps)
         self.autocast = Autocast(setup.precision, device, self.optimizer)
@@ -64,16 +65,21 @@ class Optimization:
             self.autocast.step()
         self.rates.after_step()
 
-    def clip(self, measured: bool) -> list[Tensor]:
+    def clip(
+        self, measured: bool, norm_of: Callable[[list[Tensor]], Tensor] | None = None
+    ) -> list[Tensor]:
         """Clip the gradients as the set-up says. Returns tensors whose norm is that of the
-        gradients before it; none if not `measured`."""
+        gradients before it; none if not `measured`. `norm_of` gives it where this process has only
+        parts of them: all that do must call it."""
         norm, value = self.setup.clip_norm, self.setup.clip_value
-        if not (measured or norm or value):
+        if not (measured or norm or value or norm_of):
             return []
         self.autocast.unscale()
         gradients = self.gradients()
-        if not (norm or value):
+        if not (norm or value or norm_of):
             return gradients
+        if norm_of is not None:
+            return [self._clip_parts(gradients, norm_of(gradients))]
         before = utils.get_total_norm(gradients)
         if norm:
             utils.clip_grads_with_norm_(self.parameters, norm, before)
@@ -81,9 +87,23 @@ class Optimization:
             utils.clip_grad_value_(self.parameters, value)
         return [before]
 
+    def _clip_parts(self, parts: list[Tensor], before: Tensor) -> Tensor:
+        """Clip parts of the gradients, all of which have the norm `before`, as torch's functions do
+        with whole ones. Returns that norm."""
+        norm, value = self.setup.clip_norm, self.setup.clip_value
+        if norm:
+            torch._foreach_mul_(parts, (norm / (before + 1e-6)).clamp(max=1.0))
+        if value:
+            torch._foreach_clamp_min_(parts, -value)
+            torch._foreach_clamp_max_(parts, value)
+        return before
+
     def gradients(self) -> list[Tensor]:
-        """Those that the parameters have; of a sparse one, its values."""
+        """Those that the parameters have; of a sparse one, its values; of a sharded one, this
+        rank's part."""
         gradients = [p.grad for p in self.parameters if p.grad is not None]
+        if self._is_sharded:
+            return [gradient.to_local() for gradient in gradients]  # pyright: ignore[reportAttributeAccessIssue]
         if any(gradient.is_sparse for gradient in gradients):
             gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
         return gradients

@@ -133,8 +133,9 @@ class TrainingStep:
     def _step(self) -> None:
         if self._ranks is not None:
             self.outcomes = [self._ranks.share(self.number, self.outcomes)]
+        norm = self._ranks.norm if self._ranks is not None and self._ranks.is_sharded else None
         self._look_at_gradients()
-        self.gradients = self._kept_apart(self.optimization.clip(self._measured))
+        self.gradients = self._kept_apart(self.optimization.clip(self._measured, norm))
         self._update()
 
     def _ask(self) -> None:
@@ -171,7 +172,7 @@ class TrainingStep:
 
     def _move(self, closure: Callable[[], Tensor] | None) -> None:
         parameters = self.optimization.parameters
-        if not self._detailed:
+        if not self._detailed or (self._ranks is not None and self._ranks.is_sharded):
             self.optimization.step(closure)
             return
         before = [p.detach().clone() for p in parameters]

@@ -204,6 +204,7 @@ def test_a_small_project_word_for_word():
       "anneal_strategy": "cos"
     },
     "processes": 1,
+    "sharding": "none",
     "deterministic": false,
     "compile": false,
     "recomputed": []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from engine.project.catalogue import Param
-from engine.project.document import ParamValue, TrainingSetup, replace
+from engine.project.document import ParamValue, Sharding, TrainingSetup, replace
 from engine.project.limits import MAX_PROCESSES
 from engine.project.machines import HOST, torchrun_line
 from widgets import make
@@ -30,6 +32,15 @@ _PROCESSES = (
         " Each takes its rows of every batch, on cuda with a GPU of its own, and gradients are"
         " averaged.",
     ),
+    Param(
+        "sharding",
+        "choice",
+        _DEFAULT.sharding,
+        choices=get_args(Sharding),
+        doc="With FSDP2 (fully_shard) each process keeps only a part of every parameter, of its"
+        " gradient and of the optimizer's state; a step gathers the parameters. For models whose"
+        " state fills the memory. It counts for several processes only.",
+    ),
 )
 _WORDS = (
     "The result is that of one process, to rounding. Dropout draws apart in each process, and"
@@ -40,8 +51,9 @@ _WORDS = (
 
 
 class RanksForm(QWidget):
-    """Shows the processes of a `TrainingSetup`. It is folded while there is one, until the reader
-    opens it. Each edit emits the whole new set-up."""
+    """Shows the processes of a `TrainingSetup`, and whether they shard the model. It is folded
+    while both have their defaults, until the reader opens it. Each edit emits the whole new
+    set-up."""
 
     setup_edited = Signal(object, str)
     """(the new TrainingSetup, what was done)"""
@@ -92,9 +104,10 @@ class RanksForm(QWidget):
 
     def show_setup(self, setup: TrainingSetup) -> None:
         self._setup = setup
-        self._form.show_params(_PROCESSES, {"processes": setup.processes})
+        values = {param.name: getattr(setup, param.name) for param in _PROCESSES}
+        self._form.show_params(_PROCESSES, values)
         make.tell(self._words, _WORDS if setup.processes > 1 else "")
-        if setup.processes > 1:
+        if any(value != getattr(_DEFAULT, name) for name, value in values.items()):
             self._more.setChecked(True)
         self._show_command()
 
