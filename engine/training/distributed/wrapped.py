@@ -87,19 +87,20 @@ class Sharded:
             if isinstance(tensor, Tensor):
                 dist.broadcast(tensor, 0)
         self._mesh = init_device_mesh(device.type, (dist.get_world_size(),))
-        self._step = fully_shard(Step(model), mesh=self._mesh)
+        self._step = Step(model)
+        self._shards = fully_shard(self._step, mesh=self._mesh)
 
     def forward(self, compute: Callable[[], Tensor], is_last: bool) -> Tensor:
-        self._step.set_requires_gradient_sync(is_last)
+        self._shards.set_requires_gradient_sync(is_last)
         return self._step(compute)
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        self._step.unshard()
+        self._shards.unshard()
         try:
             yield
         finally:
-            self._step.reshard()
+            self._shards.reshard()
 
     def parted(self, saved: Checkpoint) -> Checkpoint:
         model = {

@@ -48,7 +48,8 @@ def training_memory(model: nn.Module, optimizer: torch.optim.Optimizer) -> Train
 def _unique_bytes(tensors: Iterable[Tensor], seen: set[int]) -> int:
     total = 0
     for tensor in tensors:
-        parts = [tensor.to_local() if hasattr(tensor, "to_local") else tensor]
+        own = getattr(tensor, "to_local", None)  # of a sharded one, this rank's part
+        parts = [tensor if own is None else own()]
         if tensor.is_sparse:
             parts = [tensor._indices(), tensor._values()]
         for part in parts:
