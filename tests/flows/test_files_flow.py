@@ -102,7 +102,7 @@ def test_a_program_is_drawn_and_can_become_the_subject(program, bench, tmp_path,
         )
     view = opened(program, tmp_path / "s.pt")
     qtbot.waitUntil(lambda: view.calls.view.laid_out, timeout=30_000)
-    assert view.tabs.currentWidget() is view.calls
+    assert view.tabs.currentWidget() is view.graph_page
     titles = {node.name for node in view.calls.view._graph.nodes}
     assert {"linear", "relu", "input", "parameter"} == titles
     view.work.click()

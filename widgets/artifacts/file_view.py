@@ -7,11 +7,11 @@ from pathlib import PurePath
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QStackedWidget, QTabWidget, QWidget
 
-from engine.protocol import ArtifactEntry, ArtifactSnapshot, ProgramGraph, ProgramValue
+from engine.protocol import ArtifactEntry, ArtifactSnapshot, ProgramGraph
 from widgets import make
 from widgets.artifacts.difference_table import DifferenceTable
 from widgets.artifacts.entry_tree import EntryTree
-from widgets.artifacts.program_graph import graph_of
+from widgets.artifacts.program_graph import graph_of, node_words, value_words
 from widgets.artifacts.rows import Row
 from widgets.structure.calls_picture import CallsPane
 from widgets.table import ReadTable
@@ -25,6 +25,7 @@ EMPTY = (
     " torch.distributed.checkpoint or of a run. Nothing of a file is run."
 )
 NO_VALUES = "Choose a tensor among the keys: its numbers, statistics and histogram are shown here."
+NO_NODE = "Select an operation in the graph: its inputs, outputs and attributes are told here."
 NO_GRAPH = "This file has tensors and no program, so there is no graph to draw."
 
 
@@ -50,6 +51,10 @@ class FileView(QWidget):
         self.tree, self.values, self.difference = EntryTree(), ValuesView(), DifferenceTable()
         self.calls = CallsPane()
         make.named(self.calls.view, "file_graph", "Graph of the program in the file")
+        self.node = make.text("file_node", mono=9, wrap=True, width="own")
+        self.node.setToolTip("The operation that is selected in the graph, as the file has it")
+        self.graph_page = make.page((self.calls, 1), make.row(self.node, margins=GRID))
+        self._program = ProgramGraph()
         self.about = ReadTable(
             "file_about",
             "What the file says of itself",
@@ -61,7 +66,7 @@ class FileView(QWidget):
         self.tabs = QTabWidget()
         pages = (
             (self.values, "Values", "The numbers of the chosen tensor"),
-            (self.calls, "Graph", "The program's operations, in boxes of modules"),
+            (self.graph_page, "Graph", "The program's operations, in boxes of modules"),
             (self.difference, "Compare", "Which keys differ from those of another file"),
             (self.about, "About", "Metadata: versions, opset, config, state of a run"),
         )
@@ -72,6 +77,7 @@ class FileView(QWidget):
         make.column(self._pages, on=self)
         self.tree.row_chosen.connect(self._choose)
         self.calls.view.module_chosen.connect(self._choose_module)
+        self.calls.view.node_selected.connect(self._choose_node)
 
     def _make_buttons(self) -> None:
         self.load = make.button(
@@ -106,22 +112,26 @@ class FileView(QWidget):
                 f"{totals.elements:,} elements")  # fmt: skip
         self._totals.setText(" · ".join(told))
         self._totals.setToolTip(whole.path)
-        graph = None if program is None else graph_of(program, entries)
+        self._program = program or ProgramGraph()
+        graph = graph_of(self._program, entries)
+        make.tell(self.node, NO_NODE if graph else "")
         if graph is None:
-            self.calls.view.clear((program.note if program else "") or NO_GRAPH)
+            self.calls.view.clear(self._program.note or NO_GRAPH)
         else:
             self.calls.view.show_graph(graph)
         rows = [*whole.metadata, ("path", whole.path)]
         if program is not None:
-            rows += [("input", _told(value)) for value in program.inputs]
-            rows += [("output", _told(value)) for value in program.outputs]
+            rows += [("input", value_words(value)) for value in program.inputs]
+            rows += [("output", value_words(value)) for value in program.outputs]
             rows += [("graph", program.note)] * bool(program.note)
         self.about.show_rows(rows)
         self.difference.show_nothing()
         self.work.setVisible(whole.kind in ("torchscript", "exported program"))
-        self.tabs.setCurrentWidget(self.values if graph is None else self.calls)
+        self.tabs.setCurrentWidget(self.values if graph is None else self.graph_page)
         self._pages.setCurrentIndex(1)
+        self._is_told = True  # the picture shows all at first
         self.tree.show_entries(entries)
+        self._is_told = False
 
     def show_nothing(self) -> None:
         """No file is open."""
@@ -159,7 +169,7 @@ class FileView(QWidget):
         else:
             self.values.show_tensor(entry.key)
             self.key_chosen.emit(entry.key)
-        if row is not None and self.tabs.currentWidget() is self.calls and not self._is_told:
+        if row is not None and self.tabs.currentWidget() is self.graph_page and not self._is_told:
             self.calls.view.show_module(row.path if entry is None else row.path.rpartition(".")[0])
 
     def _choose_module(self, path: str) -> None:
@@ -169,6 +179,20 @@ class FileView(QWidget):
         if path and (key := next(found, "")):
             self._is_told = True  # the picture keeps the box that the reader has selected
             self.tree.choose(key)
+            self._is_told = False
+
+    def _choose_node(self, number: int) -> None:
+        """The reader has selected an operation, which is told, or a tensor, which is chosen."""
+        operations = self._program.nodes
+        if number < len(operations):
+            make.tell(self.node, node_words(operations[-1 - number]))
+            return
+        hierarchy = self.calls.view.hierarchy
+        label = "" if hierarchy is None else hierarchy.graph.nodes[number].label
+        make.tell(self.node, label)
+        if any(row.entry and row.path == label for row in self.tree.model.rows):
+            self._is_told = True
+            self.tree.choose(label)
             self._is_told = False
 
     def _load(self) -> None:
@@ -215,8 +239,3 @@ class FileView(QWidget):
         return make.page(
             make.STRETCH, (words, 0, middle), buttons, make.STRETCH, gap=2 * GRID, margins=4 * GRID
         )
-
-
-def _told(value: ProgramValue) -> str:
-    shape = "" if value.shape is None else f" ({', '.join(map(str, value.shape))})"
-    return f"{value.name}{shape} {value.dtype}".strip()

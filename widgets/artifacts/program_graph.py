@@ -44,7 +44,15 @@ def graph_of(program: ProgramGraph, entries: Iterable[ArtifactEntry]) -> GraphSn
             if target is not None and target[0] != number:
                 edges.append(GraphEdge(number, target[0], place, target[1]))
     return GraphSnapshot(
-        nodes=tuple(nodes), edges=tuple(edges), plan=tuple(range(len(nodes))), modules=modules
+        nodes=tuple(nodes),
+        edges=tuple(edges),
+        plan=tuple(range(len(nodes))),
+        modules=modules,
+        rules={
+            node.name: f"The operation {node.aten} of the program."
+            for node in nodes
+            if node.kind == "operation"
+        },
     )
 
 
@@ -81,3 +89,19 @@ def _leaf(
 
 def _spec(value: ProgramValue) -> TensorSpec:
     return TensorSpec(value.shape or (), value.dtype)
+
+
+def node_words(node: ProgramNode) -> str:
+    """An operation with its inputs, outputs and attributes, on three lines at most."""
+    takes = ", ".join(node.inputs) or "nothing"
+    gives = ", ".join(map(value_words, node.outputs)) or "nothing"
+    where = f"  in {node.module}" if node.module else ""
+    lines = [f"{node.op}{where}", f"takes {takes}  →  {gives}"]
+    told = " · ".join(f"{name} = {text}" for name, text in node.attributes)
+    return "\n".join((*lines, told) if told else lines)
+
+
+def value_words(value: ProgramValue) -> str:
+    """A value with its shape and dtype."""
+    shape = "" if value.shape is None else f" ({', '.join(map(str, value.shape))})"
+    return f"{value.name}{shape} {value.dtype}".strip()

@@ -177,10 +177,16 @@ def test_a_program_opens_with_its_graph(view, qtbot) -> None:
         lambda *asked: view.calls.view.show_layout(asked[0], laid_out(asked[0]))
     )
     view.show_file(whole(), ENTRIES, PROGRAM)
-    assert view.tabs.currentWidget() is view.calls and not view.work.isHidden()
+    assert view.tabs.currentWidget() is view.graph_page and not view.work.isHidden()
     assert view.about.cell(0, 0).text() == "torch"
     texts = [view.about.cell(row, 1).text() for row in range(view.about.rowCount())]
     assert "x (batch, 4) float32" in texts
+    view.calls.view.select(1)
+    assert view.node.text() == (
+        "aten.linear  in body\ntakes x, w, b  →  linear (batch, 8) float32\nalpha = 1"
+    )
+    view.calls.view.select(4)
+    assert view.tree.chosen.path == view.node.text() == "body.0.bias"
     view.show_nothing()
     assert view._pages.currentIndex() == 0
 
