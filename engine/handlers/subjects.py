@@ -99,7 +99,7 @@ def write_usual_step(lab: Lab, command: WriteStepCommand) -> Iterator[Snapshot]:
     if isinstance(subject, CanvasModel):
         raise LabError("The canvas has its own data set and loss.", hint="Set them under Train.")
     data = _value(lab, command.objective.data, subject.variables)
-    batches = batches_of(data, command.training.batch_size)
+    batches = batches_of(data, command.training.batch_size, command.training.data.loading)
     with running(lab, command.training, generators_of(batches)):
         batch = first_batch(batches)
         is_own = inspect.isfunction(subject.variables.get("step"))
@@ -152,7 +152,8 @@ def run_of(
     training, written = command.training, command.objective
     is_own = isinstance(subject, CodeModel) and inspect.isfunction(subject.variables.get("step"))
     if isinstance(subject, CodeModel) and not written.step and not is_own:
-        batches = batches_of(_value(lab, written.data, subject.variables), training.batch_size)
+        data = _value(lab, written.data, subject.variables)
+        batches = batches_of(data, training.batch_size, training.data.loading)
         run = functools.partial(usual_call, subject.module)
         return lambda: batches, generators_of(batches), run
     objective = objective_of(lab, subject, written, command.model, training)
@@ -247,7 +248,8 @@ def objective_of(
     step = _step(lab, subject, written, data, training)
     logging = lab.console.namespace.lab.logging
     known = [*reached(step), *subject.module.modules()]
-    return CodeObjective(step, data, validation, training.batch_size, logging, known)
+    loading = training.data.loading
+    return CodeObjective(step, data, validation, training.batch_size, logging, known, loading)
 
 
 def _step(
@@ -259,7 +261,7 @@ def _step(
     if written.step or not inspect.isfunction(own):
         source = written.step
         if not source:
-            batches = batches_of(data, training.batch_size)
+            batches = batches_of(data, training.batch_size, training.data.loading)
             with running(lab, training, generators_of(batches)):
                 source = write_step(subject.module, first_batch(batches)).source
         variables = {"lab": lab.console.namespace.lab, **subject.variables}

@@ -86,7 +86,13 @@ class Loading(Struct, frozen=True, forbid_unknown_fields=True):
     with replacement, each class as often; `drop_last`: without a last batch that is smaller.
 
     With `workers`, torch's DataLoader reads the samples one by one, in that many processes beside
-    (0: in the engine), `prefetch_factor` batches ahead in each; without, batches are indexed."""
+    (0: in the engine), `prefetch_factor` batches ahead in each; without, batches are indexed.
+    `persistent_workers` stay from epoch to epoch; a batch that takes longer than `timeout` seconds
+    ends the run (0: none does). `start_method` is that of their processes.
+
+    With `padding`, a batch of samples of different lengths is padded to its longest, behind
+    ("right") or before its own elements, and `gives` the lengths, or a mask, behind the samples.
+    Both are for data of code."""
 
     shuffle: bool = True
     balanced: bool = False
@@ -94,6 +100,12 @@ class Loading(Struct, frozen=True, forbid_unknown_fields=True):
     workers: int | None = None
     prefetch_factor: int = 2
     pin_memory: bool = False
+    persistent_workers: bool = False
+    timeout: float = 0.0
+    start_method: Literal["default", "fork", "spawn", "forkserver"] = "default"
+    padding: Literal["none", "right", "left"] = "none"
+    padding_value: float = 0.0
+    gives: Literal["nothing", "lengths", "mask"] = "nothing"
 
 
 PaintedPoint = tuple[float, float, int]

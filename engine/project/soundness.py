@@ -136,6 +136,9 @@ def _check_training(setup: TrainingSetup) -> None:
     _check_between(loading.workers or 0, 0, limits.MAX_WORKERS, f"{at}.data.loading.workers")
     most = limits.MAX_PREFETCH
     _check_between(loading.prefetch_factor, 1, most, f"{at}.data.loading.prefetch_factor")
+    _check_between(loading.timeout, 0, limits.MAX_TIMEOUT, f"{at}.data.loading.timeout")
+    most = limits.MAX_CLIP
+    _check_between(loading.padding_value, -most, most, f"{at}.data.loading.padding_value")
     loss = _known(catalogue.losses(), setup.loss, "loss", f"{at}.loss")
     _check_params(setup.loss_params, loss.params, setup.loss, f"{at}.loss_params")
     options = _known(catalogue.optimizers(), setup.optimizer, "optimizer", f"{at}.optimizer")

@@ -294,6 +294,7 @@ class TrainingLoop:
     def close(self) -> None:
         """Move the model back to where it was, in the mode that it had."""
         self._modes.close()
+        self.objective.close()
         self._optimization.groups.thaw()
         if self.device != self._home:
             self.model.to(self._home)

@@ -172,6 +172,9 @@ class _Watched:
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
         return self._objective.batches(epoch, first)
 
+    def close(self) -> None:
+        """It has begun nothing."""
+
     def validation_batches(self) -> Iterator[Any]:
         return iter(())
 

@@ -53,6 +53,9 @@ class RowsObjective:
         batches = self._whole.batches(epoch, first)
         return (self._rows(batch, (epoch, n)) for n, batch in enumerate(batches, first))
 
+    def close(self) -> None:
+        self._whole.close()
+
     def validation_batches(self) -> Iterator[Any]:
         self._ranks.agree()
         self._ranks.send_from_first(self._model.buffers())  # BatchNorm's means are of own rows

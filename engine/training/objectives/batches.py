@@ -9,21 +9,27 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from ...errors import LabError
+from ...project.document import Loading
+from .loaders import loader_of
 
+_USUAL = Loading()
 KINDS = "Data is a Dataset, a DataLoader, a tuple of tensors, or a function that returns batches."
 
 
-def batches_of(data: object, batch_size: int) -> Iterable[Any]:
+def batches_of(
+    data: object, batch_size: int, loading: Loading = _USUAL, is_training: bool = True
+) -> Iterable[Any]:
     """An iterable that gives the batches of an epoch each time it is iterated.
 
-    A Dataset, a tensor, and a tuple or list of tensors of one length come shuffled, as from
-    `DataLoader(dataset, batch_size, shuffle=True)`. A DataLoader and any other
-    iterable stay what they are; a function is called for every epoch. Raises LabError for anything
-    else.
+    A Dataset, a tensor, and a tuple or list of tensors of one length come as `loading` says: as
+    from `DataLoader(dataset, batch_size, shuffle=True)` if it says nothing; not `is_training` in
+    their own order, and all of them. A DataLoader and any other iterable stay what they are; a
+    function is called for every epoch. Raises LabError for anything else.
     """
+    shuffle, drops = is_training and loading.shuffle, is_training and loading.drop_last
     if isinstance(data, Tensor):
         data = (data,)
     if type(data) is TensorDataset:
@@ -36,11 +42,11 @@ def batches_of(data: object, batch_size: int) -> Iterable[Any]:
                 f"The tensors of the data have different numbers of samples: {shapes}.",
                 hint="Dim 0 counts the samples; it must be the same for all.",
             )
-        return _TensorBatches(data, batch_size, shuffle=True)
-    if isinstance(data, IterableDataset):
-        return DataLoader(data, batch_size)
+        if loading.workers is not None:
+            return loader_of(TensorDataset(*data), batch_size, loading, shuffle, drops)
+        return _TensorBatches(data, batch_size, shuffle, drops)
     if isinstance(data, Dataset):
-        return DataLoader(data, batch_size, shuffle=True)
+        return loader_of(data, batch_size, loading, shuffle, drops)
     if callable(data) and not isinstance(data, Iterable):
         return _Calls(data)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping):
@@ -54,16 +60,9 @@ def batches_of(data: object, batch_size: int) -> Iterable[Any]:
     raise LabError(f"An object of type {type(data).__name__} has no batches.", hint=KINDS)
 
 
-def in_order(data: object, batch_size: int) -> Iterable[Any]:
+def in_order(data: object, batch_size: int, loading: Loading = _USUAL) -> Iterable[Any]:
     """As `batches_of`, but a Dataset or tensors come in their own order, as for validation."""
-    if isinstance(data, Dataset) and not isinstance(data, IterableDataset | TensorDataset):
-        return DataLoader(data, batch_size)
-    batches = batches_of(data, batch_size)
-    if isinstance(batches, _TensorBatches):
-        return _TensorBatches(batches.dataset.tensors, batch_size, shuffle=False)
-    if isinstance(batches, DataLoader) and batches is not data:
-        return DataLoader(batches.dataset, batch_size)
-    return batches
+    return batches_of(data, batch_size, loading, is_training=False)
 
 
 class _TensorBatches:
@@ -71,22 +70,25 @@ class _TensorBatches:
     It takes and stacks the samples one by one, which lasts longer than a small model's step; here
     the rows of a batch are taken at once."""
 
-    def __init__(self, tensors: Sequence[Tensor], batch_size: int, shuffle: bool) -> None:
+    def __init__(
+        self, tensors: Sequence[Tensor], batch_size: int, shuffle: bool, drop_last: bool
+    ) -> None:
         self.dataset = TensorDataset(*tensors)
-        self._size = batch_size
+        self._size, self._drops = batch_size, drop_last
         rows = _Rows(len(self.dataset))
         # Its one batch is the order of the rows. (A sampler refuses a batch of none.)
         self._orders = DataLoader(rows, max(len(rows), 1), shuffle, collate_fn=torch.tensor)
 
     def __len__(self) -> int:
-        return ceil(len(self.dataset) / self._size)
+        whole = len(self.dataset) // self._size
+        return whole if self._drops else ceil(len(self.dataset) / self._size)
 
     def __iter__(self) -> Iterator[list[Tensor]]:
         return self._batches(iter(self._orders))
 
     def _batches(self, orders: Iterator[Tensor]) -> Iterator[list[Tensor]]:
         for order in orders:
-            for rows in order.split(self._size):
+            for rows in order.split(self._size)[: len(self)]:
                 yield [tensor[rows] for tensor in self.dataset.tensors]
 
 

@@ -14,8 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...errors import LabError
+from ...project.document import Loading
 from .batches import batches_of, generators_of, in_order, length_of, moved, samples_in, skipped
 from .epoch_metrics import EpochMetrics, is_metric
+from .loaders import end_workers
 from .objective import Outcome
 
 STEP_FILE = "<step>"
@@ -33,8 +35,8 @@ class CodeObjective:
     `step(batch)` runs the model and returns the loss, a scalar with a graph, or a dict of numbers
     with the key `loss`. `logging()` is a context that gives the figures which code names in it by
     `lab.log`; they stand beside those that the step returns. `reached` are the values that the step
-    can reach: those of them that are metrics may be figures too. Batches are moved to the run's
-    device. Raises LabError for data that has no batches.
+    can reach: those of them that are metrics may be figures too. `loading` says how batches are
+    taken. They are moved to the run's device. Raises LabError for data that has no batches.
     """
 
     guess_accuracy = nan
@@ -47,12 +49,14 @@ class CodeObjective:
         batch_size: int,
         logging: Callable[[], Logging] = lambda: nullcontext({}),
         reached: Iterable[object] = (),
+        loading: Loading | None = None,
     ) -> None:
+        loading = loading or Loading()
         self.metrics = EpochMetrics(reached)
         self._step, self._logging = step, logging
-        self._batches = batches_of(data, batch_size)
+        self._batches = batches_of(data, batch_size, loading)
         self._validation: Iterable[Any] = (
-            () if validation is None else in_order(validation, batch_size)
+            () if validation is None else in_order(validation, batch_size, loading)
         )
         self.generators = generators_of(self._batches, self._validation)
         self._device = torch.device("cpu")
@@ -68,6 +72,9 @@ class CodeObjective:
 
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
         return (moved(batch, self._device) for batch in skipped(self._batches, first))
+
+    def close(self) -> None:
+        end_workers(self._batches, self._validation)
 
     def validation_batches(self) -> Iterator[Any]:
         return (moved(batch, self._device) for batch in self._validation)

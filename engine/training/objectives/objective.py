@@ -15,6 +15,7 @@ from ...project.document import ParamValue, TrainingSetup
 from ..components.losses import check_numbers, class_scores, make_loss
 from .batches import moved
 from .epoch_metrics import EpochMetrics
+from .loaders import arguments_of, end_workers
 
 RMSE = "RMSE"
 """A figure of this name is the root of a mean of squares, also over an epoch."""
@@ -97,6 +98,10 @@ class Objective(Protocol):
 
     def validation_batches(self) -> Iterator[Any]: ...
 
+    def close(self) -> None:
+        """End what the data has begun: processes of workers. Batches can be had again."""
+        ...
+
     def predict(self, batch: Any) -> Any:
         """The model's prediction on a batch; None where the loss cannot be had apart from it."""
         ...
@@ -132,6 +137,8 @@ class CatalogueObjective:
         self.guess_accuracy = self.dataset.guess_accuracy
         self._model = model
         self._variance: Tensor | None = None
+        self._orders: list[list[int]] = []
+        self._loader: DataLoader | None = None
         self._size, self._seed = setup.batch_size, setup.seed
         self._device = torch.device("cpu")
         if self._size > 0 and not self.dataset.batches(self._size):
@@ -166,6 +173,9 @@ class CatalogueObjective:
         else:
             found = self._slices(x[order], y[order], first)
         return self._training(found, epoch, first)
+
+    def close(self) -> None:
+        end_workers(self._loader)
 
     def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         self._variance = _variance_of(self.dataset.y_val)
@@ -209,16 +219,16 @@ class CatalogueObjective:
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """The same batches by torch's DataLoader. It draws its workers' seed from a generator of
         its own."""
-        loading = self.dataset.loading
-        loader = DataLoader(
-            TensorDataset(x, y),
-            batch_sampler=[rows.tolist() for rows in order.split(self._size)[first:]],
-            num_workers=loading.workers or 0,
-            prefetch_factor=loading.prefetch_factor if loading.workers else None,
-            pin_memory=loading.pin_memory and self._device.type == "cuda",
-            generator=torch.Generator().manual_seed(self._seed),
-        )
-        for x, y in loader:
+        self._orders[:] = [rows.tolist() for rows in order.split(self._size)[first:]]
+        if self._loader is None:
+            self._loader = DataLoader(
+                TensorDataset(x, y),
+                batch_sampler=self._orders,
+                generator=torch.Generator(),
+                **arguments_of(self.dataset.loading),
+            )
+        self._loader.generator.manual_seed(self._seed)  # pyright: ignore[reportOptionalMemberAccess]
+        for x, y in self._loader:
             yield moved(x, self._device), moved(y, self._device)
 
     def _slices(self, x: Tensor, y: Tensor, first: int) -> Iterator[tuple[Tensor, Tensor]]:

@@ -163,7 +163,13 @@ def test_a_small_project_word_for_word():
         "drop_last": false,
         "workers": null,
         "prefetch_factor": 2,
-        "pin_memory": false
+        "pin_memory": false,
+        "persistent_workers": false,
+        "timeout": 0.0,
+        "start_method": "default",
+        "padding": "none",
+        "padding_value": 0.0,
+        "gives": "nothing"
       },
       "points": []
     },

@@ -7,65 +7,17 @@ from functools import partial
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from engine.project.catalogue import Param, transforms
+from engine.project.catalogue import transforms
 from engine.project.document import DataSetup, Loading, ParamValue, Transform, replace
-from engine.project.limits import MAX_PREFETCH, MAX_TRANSFORMS, MAX_WORKERS
+from engine.project.limits import MAX_TRANSFORMS
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text, with_value
 from widgets.training.settings.fold import fold
+from widgets.training.settings.loading_fields import LOADER, LOADING
 
 _DEFAULT = Loading()
-_LOADING = (
-    Param(
-        "shuffle",
-        "bool",
-        _DEFAULT.shuffle,
-        doc="Take the samples in another order each epoch. Without, each epoch has the same"
-        " batches.",
-    ),
-    Param(
-        "balanced",
-        "bool",
-        _DEFAULT.balanced,
-        doc="Draw samples with replacement so that each class comes as often"
-        " (WeightedRandomSampler): for classes of unequal size.",
-    ),
-    Param(
-        "drop_last",
-        "bool",
-        _DEFAULT.drop_last,
-        doc="Leave a last batch out that is smaller than the others.",
-    ),
-    Param(
-        "workers",
-        "int",
-        _DEFAULT.workers,
-        optional=True,
-        minimum=0,
-        maximum=MAX_WORKERS,
-        doc="None: batches are indexed from tensors in memory, the fastest way. A number: torch's"
-        " DataLoader takes sample by sample, in that many processes (num_workers).",
-    ),
-)
-_LOADER = (
-    Param(
-        "prefetch_factor",
-        "int",
-        _DEFAULT.prefetch_factor,
-        minimum=1,
-        maximum=MAX_PREFETCH,
-        doc="Batches that each worker process of the DataLoader prepares ahead.",
-    ),
-    Param(
-        "pin_memory",
-        "bool",
-        _DEFAULT.pin_memory,
-        doc="The DataLoader puts batches into page-locked memory: copies to a GPU then run beside"
-        " its work. Without a GPU nothing changes.",
-    ),
-)
 
 
 class LoadingForm(QWidget):
@@ -108,7 +60,7 @@ class LoadingForm(QWidget):
         for row, transform in zip(self._rows, setup.transforms, strict=True):
             row.form.show_params(transforms()[transform.kind].params, transform.params)
         self._add.setEnabled(len(kinds) < MAX_TRANSFORMS)
-        shown = _LOADING if setup.loading.workers is None else (*_LOADING, *_LOADER)
+        shown = LOADING if setup.loading.workers is None else (*LOADING, *LOADER)
         values = {param.name: getattr(setup.loading, param.name) for param in shown}
         self._form.show_params(shown, values)
         if kinds or setup.loading != _DEFAULT:

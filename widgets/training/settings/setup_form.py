@@ -16,6 +16,7 @@ from widgets import make
 from widgets.forms import ParamForm
 from widgets.text import format_bytes
 from widgets.theme import GRID
+from widgets.training.settings.batches_form import BatchesForm
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
 from widgets.training.settings.data_form import DataForm
 from widgets.training.settings.fold import fold
@@ -76,6 +77,8 @@ class SetupForm(QScrollArea):
         self._heading("Data")
         self.objective = ObjectiveForm()
         self._layout.addWidget(self.objective)
+        self._batches = BatchesForm()
+        self._layout.addWidget(self._batches)
         first = self._layout.count()
         self.data = DataForm()
         self._layout.addWidget(self.data)
@@ -162,6 +165,7 @@ class SetupForm(QScrollArea):
         self._loss_form.value_edited.connect(self._edit_loss)
         self._optimizer_form.value_edited.connect(self._edit_optimizer)
         self._run_form.value_edited.connect(self._edit_run)
+        self._batches.setup_edited.connect(self.setup_edited)
         self._step_form.setup_edited.connect(self.setup_edited)
         self._watch_form.setup_edited.connect(self.setup_edited)
         self.ranks.setup_edited.connect(self.setup_edited)
@@ -174,6 +178,7 @@ class SetupForm(QScrollArea):
         for widget in self._of_canvas:
             widget.setVisible(not is_code)
         self.objective.setVisible(is_code)
+        self._batches.setVisible(is_code)
 
     def show_setup(self, setup: TrainingSetup, loss_from_block: str | None) -> None:
         """Show `setup`. `loss_from_block` is the kind of the loss block on the canvas, which then
@@ -194,6 +199,7 @@ class SetupForm(QScrollArea):
             optimizers().get(setup.optimizer, ()), setup.optimizer_params
         )
         self._show_optimizer_words()
+        self._batches.show_setup(setup)
         self._step_form.show_setup(setup)
         self._watch_form.show_setup(setup)
         self.ranks.show_setup(setup)

@@ -1,0 +1,67 @@
+"""The form of batches of code: order, padding, arguments of the DataLoader."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.project import edits
+from engine.project.document import DataSetup, Loading, Project, TrainingSetup
+from widgets.forms import ParamForm
+from widgets.training.settings.batches_form import BatchesForm
+
+WORKERS = ["prefetch_factor", "pin_memory", "persistent_workers", "timeout", "start_method"]
+
+
+@pytest.fixture
+def form(qtbot) -> BatchesForm:
+    form = BatchesForm()
+    qtbot.addWidget(form)
+    form.told = []
+    form.setup_edited.connect(lambda setup, words: form.told.append((setup, words)))
+    return form
+
+
+def of(**loading) -> TrainingSetup:
+    return TrainingSetup(data=DataSetup(loading=Loading(**loading)))
+
+
+def test_it_shows_the_fields_that_apply(form: BatchesForm) -> None:
+    fields = form.findChild(ParamForm, "setup_batches_form")
+    usual = ["shuffle", "drop_last", "workers"]
+    for setup, names in (
+        (of(), [*usual, "padding"]),
+        (of(workers=2), [*usual, *WORKERS, "padding"]),
+        (of(padding="left"), [*usual, "padding", "padding_value", "gives"]),
+    ):
+        form.show_setup(setup)
+        assert [param.name for param in fields.params] == names
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("shuffle", False, False),
+        ("drop_last", True, True),
+        ("workers", "2", 2),
+        ("padding", "right", "right"),
+        ("padding_value", "-1", -1.0),
+        ("gives", "mask", "mask"),
+        ("persistent_workers", True, True),
+        ("timeout", "30", 30.0),
+        ("start_method", "spawn", "spawn"),
+    ],
+)
+def test_each_field_is_edited_and_the_document_takes_it(
+    form: BatchesForm, name: str, text, value
+) -> None:
+    before = {"workers": 1, "padding": "left"}
+    form.show_setup(of(**before))
+    form.findChild(ParamForm, "setup_batches_form").field(name).committed.emit(text)
+    ((setup, _),) = form.told
+    assert setup == of(**{**before, name: value})
+    assert edits.set_training(Project(), setup).training == setup
+
+
+def test_the_document_keeps_its_bounds() -> None:
+    with pytest.raises(edits.EditError, match="timeout is -1"):
+        edits.set_training(Project(), of(timeout=-1.0))

@@ -1,0 +1,60 @@
+"""How batches are taken of data of code, folded away."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from engine.project.document import Loading, ParamValue, TrainingSetup, replace
+from widgets import make
+from widgets.forms import ParamForm
+from widgets.theme import GRID
+from widgets.training.settings.choices import set_text
+from widgets.training.settings.fold import fold
+from widgets.training.settings.loading_fields import LOADER, LOADING, PADDED, PADDING
+
+_OF_CODE = tuple(param for param in LOADING if param.name != "balanced")
+
+
+class BatchesForm(QWidget):
+    """Shows the loading of a `TrainingSetup` for a Dataset or tensors of code. Each edit emits the
+    whole new set-up."""
+
+    setup_edited = Signal(object, str)
+    """(the new TrainingSetup, what was done)"""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._setup = TrainingSetup()
+        self._form = make.named(ParamForm(), "setup_batches_form")
+        self._form.value_edited.connect(self._edit)
+        words = make.label(
+            "For a Dataset or tensors. A DataLoader of yours stays as it is.",
+            "muted",
+            "setup_batches_words",
+            wrap=True,
+        )
+        body = make.page(words, self._form, gap=GRID // 2)
+        self._more = fold(
+            "batches_more",
+            "More: batches, padding",
+            "Order and size of batches, samples of different lengths, torch's DataLoader.",
+            body,
+        )
+        make.column(self._more, body, on=self, gap=GRID // 2)
+
+    def show_setup(self, setup: TrainingSetup) -> None:
+        self._setup = setup
+        loading = setup.data.loading
+        padding = PADDING if loading.padding == "none" else (*PADDING, *PADDED)
+        shown = (*_OF_CODE, *(LOADER if loading.workers is not None else ()), *padding)
+        values = {param.name: getattr(loading, param.name) for param in shown}
+        self._form.show_params(shown, values)
+        if loading != Loading():
+            self._more.setChecked(True)
+
+    def _edit(self, name: str, value: ParamValue) -> None:
+        data = self._setup.data
+        loading = replace(data.loading, **{name: value})
+        setup = replace(self._setup, data=replace(data, loading=loading))
+        self.setup_edited.emit(setup, set_text(name, value))

@@ -1,0 +1,109 @@
+"""The fields of how batches are taken."""
+
+from __future__ import annotations
+
+from engine.project.catalogue import Param
+from engine.project.document import Loading
+from engine.project.limits import MAX_CLIP, MAX_PREFETCH, MAX_TIMEOUT, MAX_WORKERS
+
+_DEFAULT = Loading()
+LOADING = (
+    Param(
+        "shuffle",
+        "bool",
+        _DEFAULT.shuffle,
+        doc="Take the samples in another order each epoch. Without, each epoch has the same"
+        " batches.",
+    ),
+    Param(
+        "balanced",
+        "bool",
+        _DEFAULT.balanced,
+        doc="Draw samples with replacement so that each class comes as often"
+        " (WeightedRandomSampler): for classes of unequal size.",
+    ),
+    Param(
+        "drop_last",
+        "bool",
+        _DEFAULT.drop_last,
+        doc="Leave a last batch out that is smaller than the others.",
+    ),
+    Param(
+        "workers",
+        "int",
+        _DEFAULT.workers,
+        optional=True,
+        minimum=0,
+        maximum=MAX_WORKERS,
+        doc="None: batches are indexed from tensors in memory, the fastest way. A number: torch's"
+        " DataLoader takes sample by sample, in that many processes (num_workers).",
+    ),
+)
+LOADER = (
+    Param(
+        "prefetch_factor",
+        "int",
+        _DEFAULT.prefetch_factor,
+        minimum=1,
+        maximum=MAX_PREFETCH,
+        doc="Batches that each worker process of the DataLoader prepares ahead.",
+    ),
+    Param(
+        "pin_memory",
+        "bool",
+        _DEFAULT.pin_memory,
+        doc="The DataLoader puts batches into page-locked memory: copies to a GPU then run beside"
+        " its work. Without a GPU nothing changes.",
+    ),
+    Param(
+        "persistent_workers",
+        "bool",
+        _DEFAULT.persistent_workers,
+        doc="The worker processes stay from epoch to epoch: faster where an epoch is short.",
+    ),
+    Param(
+        "timeout",
+        "float",
+        _DEFAULT.timeout,
+        minimum=0.0,
+        maximum=MAX_TIMEOUT,
+        doc="Seconds that a batch of a worker may take before the run fails. 0: any time.",
+    ),
+    Param(
+        "start_method",
+        "choice",
+        _DEFAULT.start_method,
+        choices=("default", "fork", "spawn", "forkserver"),
+        doc="How worker processes start (multiprocessing_context). default: as Python does on this"
+        " system. fork knows classes of the console.",
+    ),
+)
+PADDING = (
+    Param(
+        "padding",
+        "choice",
+        _DEFAULT.padding,
+        choices=("none", "right", "left"),
+        doc="For samples of different lengths: pads those of a batch to its longest (pad_sequence),"
+        " behind or before their own elements. A DataLoader of yours keeps its collate_fn.",
+    ),
+)
+PADDED = (
+    Param(
+        "padding_value",
+        "float",
+        _DEFAULT.padding_value,
+        minimum=-MAX_CLIP,
+        maximum=MAX_CLIP,
+        doc="What samples are padded with. Targets that are sequences of classes get -100, which"
+        " torch's losses ignore.",
+    ),
+    Param(
+        "gives",
+        "choice",
+        _DEFAULT.gives,
+        choices=("nothing", "lengths", "mask"),
+        doc="What a batch has behind its samples: their lengths (B,), or a mask (B, longest) that"
+        " is True at real elements. The model gets it as its second argument.",
+    ),
+)
