@@ -142,6 +142,8 @@ class WeightsModel(QAbstractTableModel):
         super().__init__(parent)
         self.rows: tuple[WeightRow, ...] = ()
         self._has_gradients = False
+        self.is_in_pass = False
+        """Whether a backward pass is being stepped: parameters get their gradients one by one."""
         self._preview: Mapping[str, InitialValues] = {}
 
     def show_structure(self, whole: StructureSnapshot) -> None:
@@ -210,8 +212,9 @@ class WeightsModel(QAbstractTableModel):
         colors = theme.current()
         if column == OPTIMIZER and row.trainable and not row.fed_by:
             return colors.color("error")
-        if column == GRADIENT and row.trainable and row.gradient is None and self._has_gradients:
-            return colors.color("error")
+        if column == GRADIENT and row.trainable and row.gradient is None:
+            is_missed = self._has_gradients and not self.is_in_pass
+            return colors.color("error" if is_missed else "text")
         if column in (MEAN, STD) and row.name in self._preview:
             return colors.color("accent")
         if column == NAME:

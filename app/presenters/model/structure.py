@@ -179,7 +179,7 @@ class StructurePresenter(QObject):
             # A name of a file is none in the console, and a class or call would make another module
             written, where = (expression, _CELL) if is_named else (_SUBJECT, _LAB_SUBJECT)
             self.view.bar.show_subject(written, where)
-            self.view.show_structure(part, expression)
+            self._show(part)
             self.comparing.compare_again()
             self.calls.show_structure(part)
             self._follow()
@@ -205,7 +205,13 @@ class StructurePresenter(QObject):
             for row in self._parts.weights
         )
         self._parts = replace(self._parts, weights=tuple(rows))
-        self.view.show_structure(self._parts, self._subject.expression.strip())
+        self._show(self._parts)
+
+    def _show(self, whole: StructureSnapshot) -> None:
+        assert self._subject is not None
+        stepped = self._bench.newest(BackwardSnapshot)
+        self.view.weights.model.is_in_pass = stepped is not None and stepped.next is not None
+        self.view.show_structure(whole, self._subject.expression.strip())
 
     def _fail(self, error: ErrorReport) -> None:
         self.view.show_trouble(_raised(error), *self._remedy())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 
 from app.presenters.model.structure import StructurePresenter
 from engine.project import edits
@@ -24,6 +25,7 @@ from engine.protocol import (
     InitPreviewSnapshot,
     KeepBeforeCommand,
     KeptSnapshot,
+    NextNode,
     PreviewInitCommand,
     ReadForwardGraphCommand,
     ReadParametersCommand,
@@ -35,7 +37,9 @@ from engine.protocol import (
     WatchedSnapshot,
 )
 from tests.widgets.structure.small_structure import BARE, GRAPH, MODULES, WEIGHTS, WHOLE
+from widgets import theme
 from widgets.structure.view import StructureView
+from widgets.structure.weights_model import GRADIENT
 
 
 class Desk:
@@ -119,6 +123,28 @@ def test_gradients_of_a_pass_are_read_alone(desk, bench, link):
     assert rows == (replace(WEIGHTS[0], gradient=123.0), *WEIGHTS[1:])
     assert desk.view.tree.model.rows == MODULES  # with their calls
     assert len(desk.sent(ReadStructureCommand)) == 1
+
+
+def test_a_gradient_that_a_pass_has_yet_to_give_is_no_fault(desk, bench, link):
+    link.answer(WHOLE)
+    model = desk.view.weights.model
+    none = model.index(3, GRADIENT)
+
+    def color() -> object:
+        return model.data(none, Qt.ItemDataRole.ForegroundRole)
+
+    assert WEIGHTS[3].trainable and WEIGHTS[3].gradient is None
+    error, text = (theme.current().color(role) for role in ("error", "text"))
+    assert color() == error
+    revision = bench.store.revision
+    passes = ((NextNode(3, ()), text), (None, error))
+    for count, (following, expected) in enumerate(passes, start=1):
+        bench.store.take(
+            BackwardSnapshot(position=1, step=None, gradients=(), next=following, revision=revision)
+        )
+        desk.wait_for(ReadParametersCommand, count)
+        link.answer(replace(BARE, weights=WEIGHTS))
+        assert color() == expected
 
 
 def test_it_is_read_again_once_for_several_changes(shown, bench):
