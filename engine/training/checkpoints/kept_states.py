@@ -7,10 +7,13 @@ from typing import Any
 import msgspec
 from torch import Tensor
 
+from ..figures.metrics import spread, thin
 from .checkpoint_fields import Checkpoint
 
 MAX_STATES = 32
 MAX_BYTES = 512 * 2**20
+MAX_ROWS, MAX_EPOCHS = 1000, 250
+"""As many steps and epochs a state tells of its past: 32 times those of a whole run are 50 MB."""
 
 
 class KeptStates:
@@ -33,7 +36,13 @@ class KeptStates:
             return
         copied = ("model", "optimizer", "rng", "gradients", "averaged")
         copies = {name: _copied(getattr(state, name)) for name in copied}
-        copy = msgspec.structs.replace(state, **copies, epoch_rng=_copied(state.epoch_rng))
+        copy = msgspec.structs.replace(
+            state,
+            **copies,
+            epoch_rng=_copied(state.epoch_rng),
+            history=tuple(thin(list(state.history), MAX_ROWS)),
+            epoch_rows=tuple(spread(list(state.epoch_rows), MAX_EPOCHS)),
+        )
         self._states.append(copy)
         while len(self._states) > max(2, min(MAX_STATES, MAX_BYTES // max(1, size))):
             steps = [kept.step for kept in self._states]

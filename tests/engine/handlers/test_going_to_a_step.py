@@ -15,6 +15,7 @@ from engine.project.document import DataSetup, ParamGroup, Schedule, TrainingSet
 from engine.protocol import (
     AdjustTrainingCommand,
     ContinueTrainingCommand,
+    EpochRow,
     ErrorSnapshot,
     RunMark,
     StepTrainingCommand,
@@ -23,6 +24,7 @@ from engine.protocol import (
 from engine.training import run
 from engine.training.checkpoints import kept_states
 from engine.training.checkpoints.kept_states import KeptStates
+from engine.training.figures.metrics import StepRow
 from engine.training.loop import TrainingLoop
 
 from .test_training_handlers import MLP, Client, assert_equal
@@ -277,6 +279,23 @@ def test_states_thin_out_but_for_the_first_and_the_last(monkeypatch) -> None:
     loop.step = 200
     states.add(loop.checkpoint("run"))
     assert states.newest(499).step == 200  # pyright: ignore  # later ones are of another way
+    loop.close()
+
+
+def test_the_past_that_all_states_tell_is_bounded() -> None:
+    loop = TrainingLoop(nn.Linear(2, 2), replace(SETUP, data=DataSetup("moons", {"samples": 50})))
+    states, zero = KeptStates(), loop.checkpoint("run")
+    rows = [StepRow(step, 1.0, 0.5, 1.0, 0.1, 1.0, 1, 0, 0) for step in range(200_000)]
+    epochs = [EpochRow(epoch, epoch, 1.0, 0.5, 1.0, 0.5) for epoch in range(50_000)]
+    for step in range(4000, 200_001, 4000):  # each has rows that no other has
+        past = tuple(rows[step - 4000 : step]), tuple(epochs[step // 4 - 1000 : step // 4])
+        state = replace(zero, step=step, history=past[0], epoch_rows=past[1])
+        states.add(state)
+        kept = states.newest(step)
+        assert kept is not None and (kept.history[0], kept.history[-1]) == (past[0][0], past[0][-1])
+    kept = [states.newest(step) for step in range(0, 200_001, 4000)]
+    told = {id(row) for state in kept if state for row in (*state.history, *state.epoch_rows)}
+    assert len(told) <= kept_states.MAX_STATES * 1250
     loop.close()
 
 
