@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QObject, QUrl
+from PySide6.QtCore import QObject
 
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
@@ -157,6 +157,7 @@ def _name_of(project: Project) -> str:
 
 
 def _show_in_folder(path: str) -> None:
+    from PySide6.QtCore import QUrl  # the window shows sooner without
     from PySide6.QtGui import QDesktopServices
 
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(Path(path).parent)))
