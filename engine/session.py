@@ -183,6 +183,15 @@ class Session:
     # -- the training run ------------------------------------------------------------------------
 
     def _start_training(self, command: TrainCommand) -> None:
+        is_elsewhere = self._job is not None and self._run().pass_on is not None
+        if is_elsewhere and (command.to_step is not None or command.find_divergence):
+            error = LabError(
+                "Only a run of one process goes to a step.",
+                hint="The run goes on as it is. With processes at 1, a run keeps states to go to.",
+            )
+            self._fail(command, error)
+            self._done(command)
+            return
         if self._job is not None and self.lab.run is not None:
             self._answer(self._training, self.lab.run.snapshot("stopped"))
         self._end_training()

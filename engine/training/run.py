@@ -328,6 +328,7 @@ class TrainingRun:
             is_in_step=loop.is_in_step,
             hold=self.hold,
             can_find_divergence=self.can_find_divergence,
+            processes=1 if loop.ranks is None else loop.ranks.size,
             trial=self.trial,
         )
 

@@ -305,6 +305,7 @@ class RunBar(QFrame):
         self.back.setVisible(run is not None)
         self.to_step.setVisible(run is not None)
         if run is not None:
+            can_go = can_go and run.processes == 1  # several keep no states to go to
             self.back.setEnabled(can_go and (run.step > 0 or run.is_in_step))
             self.to_step.setEnabled(can_go)
             if not self.to_step.hasFocus() or run.step != self._shown_step:

@@ -81,6 +81,11 @@ def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | N
                 f"Paused inside step {snapshot.step + 1:,}. Next phase and Step go on with it, Back"
                 " goes to its start; Continue runs the rest."
             )
+        case "paused" if isinstance(snapshot, TrainingSnapshot) and snapshot.processes > 1:
+            return (
+                f"{snapshot.processes} processes are paused. Step runs one optimizer step; Continue"
+                " runs the rest."
+            )
         case "paused":
             return "Paused. Step runs one optimizer step, Back undoes one; Continue runs the rest."
         case "running" if snapshot.error is not None:  # a warning: the run goes on

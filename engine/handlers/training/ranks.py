@@ -65,6 +65,7 @@ class RanksRun:
             steps_per_second=0.0,
             steps=StepColumns(),
             folder=str(folder),
+            processes=setup.processes,
         )
 
     @property

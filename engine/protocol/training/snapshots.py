@@ -177,7 +177,8 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
 
     A paused run that is in the middle of a step, or has run its last one by hand, has the numbers
     of that `step_numbers`; `is_in_step` says whether some of its phases are still to come. `hold`
-    says why it is held, if it is. `can_find_divergence`: the run failed since a number was not
+    says why it is held, if it is. A run of several `processes` goes to no step, and on by whole
+    steps only. `can_find_divergence`: the run failed since a number was not
     finite, and can be repeated up to there. `trial`: it is one of a sweep.
     """
 
@@ -193,6 +194,7 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     is_in_step: bool = False
     hold: Hold | None = None
     can_find_divergence: bool = False
+    processes: int = 1
     trial: TrialProgress | None = None
 
 

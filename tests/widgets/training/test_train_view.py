@@ -1059,3 +1059,14 @@ def test_averaged_weights_are_offered_after_a_run_that_has_some(view: TrainView)
 def test_processes_that_start_are_told():
     starting = snapshot("running", run="", step=0, total_steps=0)
     assert "processes of the run are starting" in progress_text(starting, None)
+
+
+def test_several_processes_go_to_no_step(view):
+    paused = snapshot("paused", processes=2)
+    view.bar.show_engine_state("ready")
+    view.show_training(paused)
+    assert not view.bar.back.isEnabled() and not view.bar.to_step.isEnabled()
+    assert view.strip.next.isHidden() and view.bar.step.isEnabled()
+    assert said(view, "train_result").startswith("2 processes are paused. Step runs one")
+    view.show_training(replace(paused, processes=1))
+    assert view.bar.back.isEnabled() and not view.strip.next.isHidden()

@@ -62,6 +62,7 @@ class PhaseStrip(QFrame):
             is_done = numbers is not None and phase in numbers.done
             text = "left out" if phase not in order else _number(phase, numbers) if is_done else ""
             cell.show_number(is_done, text)
+        self.next.setVisible(run.processes == 1)
         self.next.setEnabled(run.total_steps == 0 or run.step < run.total_steps)
         make.tell(self._words, _words(numbers, run.is_in_step))
 
