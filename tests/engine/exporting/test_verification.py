@@ -10,8 +10,10 @@ from torch import nn
 
 from engine.errors import LabError
 from engine.exporting import programs as writers
+from engine.exporting.examples import example_of
 from engine.exporting.verifying import Verifier
-from engine.handlers.exporting import programs
+from engine.exporting.weights import save_state
+from engine.handlers.exporting import programs, weight_exports
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import ExportCommand, RunCellCommand
@@ -28,6 +30,15 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.last(torch.relu(self.second(torch.relu(self.first(x)))))
+
+class Convolved(Net):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(1, 2, 1)
+        self.norm = nn.BatchNorm1d(2)
+
+    def forward(self, x):
+        return super().forward(self.norm(self.conv(x.unsqueeze(1))).sum(1))
 
 class Branch(Net):
     def forward(self, x):
@@ -51,7 +62,8 @@ class Named(Net):
         y = super().forward(x)
         return {"scaled": y * scale, "plain": y}
 
-net, branch, rows, sized, noise, named = Net(), Branch(), Rows(), Sized(), Noise(), Named()
+net, convolved, branch, rows = Net(), Convolved(), Branch(), Rows()
+sized, noise, named = Sized(), Noise(), Named()
 x = torch.randn(4, 3)
 data = [(x, torch.randn(4, 2))]
 named_data = [{"x": x, "scale": torch.full((4, 1), 2.0)}]
@@ -77,17 +89,26 @@ def export(ask, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("format", ["pt2", "onnx", "torchscript-trace", "torchscript-script"])
-def test_the_first_module_that_differs_is_named(export, monkeypatch, format) -> None:
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("net", "pt2"),
+        ("net", "onnx"),
+        ("convolved", "onnx"),  # its normalisation is merged into the convolution
+        ("net", "torchscript-trace"),
+        ("net", "torchscript-script"),
+    ],
+)
+def test_the_first_module_that_differs_is_named(export, monkeypatch, name, format) -> None:
     def spoilt(module: nn.Module) -> nn.Module:
         with torch.no_grad():
             module.get_parameter("second.bias").add_(1.0)
         return module
 
-    for name in ("exported", "traced", "scripted"):
-        whole = getattr(writers, name)
+    for writer in ("exported", "traced", "scripted"):
+        whole = getattr(writers, writer)
         monkeypatch.setattr(
-            programs, name, lambda module, *more, whole=whole: whole(spoilt(module), *more)
+            programs, writer, lambda module, *more, whole=whole: whole(spoilt(module), *more)
         )
     copied = programs.still_copy
     monkeypatch.setattr(programs, "calls_of", lambda module, case: _calls(case))
@@ -103,9 +124,31 @@ def test_the_first_module_that_differs_is_named(export, monkeypatch, format) -> 
 
         return calls_of(kept[-1], case)
 
-    done = export("net", format)
+    done = export(name, format)
     assert not done.verified and done.differs == "second (Linear)"
     assert done.max_abs_error > 0.1
+
+
+def test_a_tensor_that_is_another_one_in_the_file_is_named(export, monkeypatch) -> None:
+    def spoilt(state, *more):
+        return save_state({**state, "second.bias": state["second.bias"] + 1}, *more)
+
+    monkeypatch.setattr(weight_exports, "save_state", spoilt)
+    done = export("net", "safetensors")
+    assert not done.verified and done.differs == "the tensor second.bias"
+    assert done.max_abs_error == math.inf
+
+
+def test_a_batch_of_another_size_repeats_the_samples() -> None:
+    x, mask = torch.arange(6.0).reshape(3, 2), torch.ones(4)
+    example = example_of((x,), {"more": [x + 1, {"mask": mask}], "flag": True})
+    assert example.size == 3
+    for size, rows in ((1, [0]), (2, [0, 1]), (5, [0, 1, 2, 0, 1])):
+        changed = example.of_size(size)
+        assert torch.equal(changed.args[0], x[rows]) and changed.size == size
+        first, second = changed.kwargs["more"]
+        assert torch.equal(first, x[rows] + 1) and second["mask"] is mask
+        assert changed.kwargs["flag"] is True
 
 
 def test_a_branch_that_tracing_has_frozen_is_told_as_the_models_own(export) -> None:
