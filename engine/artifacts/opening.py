@@ -41,8 +41,8 @@ def open_artifact(path: Path) -> Artifact:
         raise LabError(f"{name} cannot be read: {error.strerror or error}.") from error
     except Exception as error:  # damaged bytes meet the readers in ways that nobody foresees
         raise LabError(
-            f"{name} cannot be read: {type(error).__name__}: {plain(str(error), 200)}.",
-            hint="It may be damaged: copy or download it again.",
+            f"{name} cannot be read: what is in it does not fit together.",
+            hint="It may be damaged or cut off: copy or download it again.",
         ) from error
 
 

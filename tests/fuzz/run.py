@@ -25,7 +25,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 COUNTS = {
-    "projects": 10_000, "windows": 2_000, "weights": 2_000, "runs": 2_000, "messages": 100_000,
+    "projects": 10_000, "windows": 2_000, "weights": 2_000, "artifacts": 10_000, "runs": 2_000,
+    "messages": 100_000,
 }  # fmt: skip
 _SHOWN = 5
 
@@ -124,6 +125,11 @@ def target(
 
         weights = Weights(random_, folder)
         return weights.make, weights.attempt
+    if kind == "artifacts":
+        from tests.fuzz.artifacts import Artifacts
+
+        artifacts = Artifacts(random_, folder)
+        return artifacts.make, artifacts.attempt
     if kind == "runs":
         from tests.fuzz.runs import Runs
 

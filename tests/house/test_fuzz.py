@@ -16,8 +16,11 @@ from tests.fuzz.run import target
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [("projects", 150), ("windows", 40), ("weights", 60), ("runs", 25), ("messages", 2000)],
-)
+    [
+        ("projects", 150), ("windows", 40), ("weights", 60), ("artifacts", 60), ("runs", 25),
+        ("messages", 2000),
+    ],
+)  # fmt: skip
 def test_broken_input_is_refused_in_words_or_works(
     qapp, kind: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

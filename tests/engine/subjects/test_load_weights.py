@@ -80,3 +80,35 @@ def test_a_file_that_would_run_code_is_refused(ask, model, tmp_path):
     torch.save({"a": print}, tmp_path / "w.pt")
     with pytest.raises(LabError, match=r"asks for builtins\.print"):
         fit(ask, tmp_path / "w.pt", agreed=True)
+
+
+def test_one_branch_of_a_file_is_loaded(ask, model, tmp_path):
+    states = {
+        name: {key: torch.full_like(value, fill) for key, value in model.state_dict().items()}
+        for name, fill in (("model", 1.0), ("ema", 2.0))
+    }
+    torch.save({"saved": states}, tmp_path / "w.pt")
+    assert fit(ask, tmp_path / "w.pt", group="saved/ema").loaded
+    assert all(bool((value == 2).all()) for value in model.state_dict().values())
+    with pytest.raises(LabError, match="has no tensors under saved/em that can be loaded"):
+        fit(ask, tmp_path / "w.pt", group="saved/em")
+
+
+def test_the_tensors_of_an_exported_program_are_loaded(ask, model, tmp_path):
+    source = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    torch.export.save(torch.export.export(source, (torch.ones(1, 3),)), tmp_path / "net.pt2")
+    assert fit(ask, tmp_path / "net.pt2").loaded
+    wanted = source.state_dict()
+    assert all(torch.equal(value, wanted[key]) for key, value in model.state_dict().items())
+
+
+def test_cells_read_tensors_of_a_file(lab, ask, tmp_path):
+    path = tmp_path / "w.pt"
+    torch.save({"a": torch.arange(3.0), "n": 1, "m": torch.empty(2, device="meta")}, path)
+    ask(RunCellCommand(source=f"found = lab.open({str(path)!r}); a = found['a']"))
+    variables = lab.console.namespace.variables
+    assert torch.equal(variables["a"], torch.arange(3.0))
+    assert list(variables["found"]) == ["a"] and len(variables["found"]) == 1
+    assert repr(variables["found"]) == "<1 tensors of w.pt>"
+    with pytest.raises(KeyError):
+        variables["found"]["m"]
