@@ -139,6 +139,20 @@ def test_a_run_resumed_within_an_epoch_counts_on(done: int) -> None:
         other.restore(checkpoint_files.load(path))
 
 
+def test_states_of_other_metrics_are_refused() -> None:
+    metrics = EpochMetrics([Largest()])
+    own = metrics.states()
+    metrics.restore(own._replace(names={"error": 0}))
+    assert metrics.states().names == {"error": 0}
+    for wrong in (
+        own._replace(names={"error": 1}),
+        own._replace(values=[*own.values, {}]),
+        own._replace(values=[{"wings": 2}]),
+    ):
+        with pytest.raises(LabError, match="The step has other metrics than before"):
+            metrics.restore(wrong)
+
+
 def test_a_checkpoint_in_the_midst_of_validation_has_what_training_has_counted() -> None:
     model = regression()
     loop = TrainingLoop(model, SETUP, objective(model, STEP, largest=Largest()))

@@ -71,6 +71,7 @@ def test_the_largest_gradient_stays_the_one_that_is_shown(view, qtbot):
     with qtbot.waitSignal(view.asked):
         view.choose("0.bias")
     assert view.index is None and view._place.text() == ""
+    assert view._numbers.rows() == [] and said(view, "element_rule") == ""
     view.show_element(FOUND)  # of another parameter
     assert view._numbers.rowCount() == 0
     with qtbot.assertNotEmitted(view.asked):
@@ -83,6 +84,7 @@ def test_what_is_no_index_is_told_in_place(view, qtbot):
     with qtbot.assertNotEmitted(view.asked):
         typed(view, "a, 1")
     assert "“a, 1” is not an index" in said(view, "element_trouble")
+    assert view._numbers.rows() == []
     view.show_element(FOUND)
     assert said(view, "element_trouble") == "" and view._numbers.rowCount() == 9
 

@@ -69,6 +69,13 @@ def test_a_long_run_is_read_in_as_many_steps_as_a_snapshot_takes(tmp_path: Path)
     assert [row.validation_accuracy for row in kept.epoch_rows] == [0.25]
 
 
+def test_a_run_without_figures_is_told(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    (folder / "metrics.sqlite").unlink()
+    with pytest.raises(LabError, match=r"There is no .*metrics\.sqlite"):
+        answer(runs.read_run, ReadRunCommand(folder=str(folder)))
+
+
 def test_two_runs_differ_in_their_settings(tmp_path: Path, monkeypatch) -> None:
     other = replace(PROJECT, training=replace(PROJECT.training, epochs=1234, batch_size=77))
     command = CompareRunsCommand(

@@ -191,6 +191,26 @@ def test_modes_and_samples_that_change_each_other(easy: tuple[Tensor, Tensor]) -
     assert "because of BatchNorm1d, Dropout(p=0.25)" in check.text
 
 
+def test_how_far_outputs_are_apart_is_a_share_of_the_largest(easy: tuple[Tensor, Tensor]) -> None:
+    x, y = easy
+
+    def share(a: Tensor, b: Tensor) -> str:
+        return f"{float((a - b).double().abs().max()) / float(b.double().abs().max()):.2%}"
+
+    check = of_code(Net("mixed"), [(x[:32], y[:32])], F.cross_entropy)["modes"]
+    plain = Net("mixed")
+    with torch.no_grad():
+        assert check.evidence == f"they differ by {share(plain(x[:32])[:1], plain(x[:1]))}"
+
+    def normed() -> nn.Module:
+        return nn.Sequential(Net(), nn.BatchNorm1d(2))
+
+    check = of_code(normed(), [(x[:32], y[:32])], F.cross_entropy)["modes"]
+    with torch.no_grad():
+        apart = share(normed()(x[:32]), normed().eval()(x[:32]))
+    assert check.evidence == f"the outputs of the first batch differ by {apart} of the largest"
+
+
 def test_a_batch_that_cannot_be_fitted(easy: tuple[Tensor, Tensor]) -> None:
     x, y = easy
     found = of_code(Net("deaf"), tensors(x, y), F.cross_entropy)
@@ -239,6 +259,34 @@ def test_the_curve_of_rates_is_that_of_a_plain_loop(easy: tuple[Tensor, Tensor])
     assert 1e-4 < curve.suggestion < 1
     lowest = curve.rates[curve.smooth.index(min(curve.smooth))]
     assert curve.suggestion <= lowest
+
+
+def test_the_rates_end_where_three_losses_in_a_row_are_too_high(easy) -> None:
+    model, (x, y) = Net(), easy
+    told = iter([1.0, 4.1, 4.1, 1.0, 4.0, 4.1, 4.1, 4.1, 9.0])
+    objective = CodeObjective(lambda batch: model(x).sum() * 0 + next(told), [(x, y)], None, 8)
+    *_, last = rates_room.rates(model, objective, SETUP)
+    assert last is not None
+    assert last[1].losses == pytest.approx((1.0, 4.1, 4.1, 1.0, 4.0, 4.1, 4.1, 4.1))
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "rate", "verdict", "words"),
+    [
+        (0.0, 0.01, "warning", "No learning rate of the range test lets the loss fall."),
+        (0.01, 0.3, "good", "A learning rate of 0.01 suits this model and data."),
+        (0.01, 0.31, "warning", "0.01 suits this model and data. It is 0.31 now."),
+        (0.3, 0.01, "good", "A learning rate of 0.3 suits this model and data."),
+        (0.3, 0.009, "warning", "0.3 suits this model and data. It is 0.009 now."),
+    ],
+)
+def test_a_rate_far_from_the_suggested_one_is_told(suggestion, rate, verdict, words) -> None:
+    curve = RateCurve((1e-3, 1e-2, 0.1), (3.0, 2.0, 9.0), (3.0, 2.0, 9.0), suggestion)
+    check = rates_room._check(curve, replace(SETUP, optimizer_params={"lr": rate}))
+    assert (check.verdict, check.text.endswith(words)) == (verdict, True)
+    if suggestion:
+        assert check.evidence == f"the loss falls steepest at {suggestion:g}, and is lowest at 0.01"
+        assert check.fix == (f"lr={suggestion:g}" if verdict == "warning" else "")
 
 
 def test_the_suggestion_is_where_the_loss_falls_steepest() -> None:
