@@ -194,6 +194,16 @@ def test_two_equal_runs_have_no_difference(pane: RunPane) -> None:
     assert pane.difference.isHidden() and "same settings" in pane.told.text()
 
 
+@pytest.mark.parametrize(
+    ("ago_s", "words"),
+    [(-5, "0 s"), (0, "0 s"), (59.4, "59 s"), (60, "1 min"), (119, "1 min"), (72_000, "1,200 min")],
+)
+def test_how_long_ago_a_run_gave_a_sign(pane, ago_s: float, words: str) -> None:
+    silent = msgspec.structs.replace(ROWS[0], state="silent", sign_s=BEGAN_S)
+    pane.show_runs(RunsSnapshot(folder="/mnt", runs=(silent,), read_s=BEGAN_S + ago_s))
+    assert texts(pane)[0][STATE] == f"no sign for {words}"
+
+
 def test_runs_of_another_folder_say_who_writes_them(pane, qtbot) -> None:
     asked = []
     pane.folder_requested.connect(lambda: asked.append("folder"))

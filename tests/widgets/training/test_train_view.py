@@ -342,6 +342,17 @@ def test_fresh_weights_after_a_spoilt_run_are_for_one_run(view: TrainView) -> No
     assert not view.bar.weights.fresh
 
 
+def test_the_users_own_choice_of_fresh_weights_is_not_taken_back(view: TrainView, qtbot) -> None:
+    diverged = ErrorReport(type="Diverged", message="The loss became nan.")
+    view.show_training(snapshot("failed", error=diverged))
+    box = combo(view, "run_weights")
+    for key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+        qtbot.keyClick(box, key)
+    view.show_training(snapshot("running", run="b"))
+    view.show_training(snapshot("finished", run="b"))
+    assert view.bar.weights.fresh
+
+
 def test_a_failure_says_what_and_what_to_try(view: TrainView) -> None:
     error = ErrorReport("RuntimeError", "mat1 and mat2 differ.", "Set in_features to 64.")
     view.show_training(snapshot("failed", error=error))
