@@ -14,7 +14,7 @@ from engine.protocol import KeptRunSnapshot, RunSnapshot, TrainingMemory, Traini
 from widgets import make
 from widgets.text import format_bytes
 from widgets.training.plots.figure_plots import figure_plot, is_watched, place_of
-from widgets.training.plots.overlay import overlay_of
+from widgets.training.plots.overlay import figures_in, overlay_of
 from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.standard_plots import MAY_BE_UNKNOWN, SCALES, standard_plots
 from widgets.training.run_words import DIVERGED
@@ -82,8 +82,17 @@ class PlotBoard(QWidget):
         self._show_accuracy(counted or not len(self.plots["loss"].tracks["loss"].raw))
 
     def show_overlays(self, runs: Sequence[tuple[str, KeptRunSnapshot]]) -> None:
-        """Draw other runs over the plots, each with its title."""
+        """Draw other runs over the plots, each with its title. A figure that only they have gets a
+        plot for as long."""
         self._overlaid = tuple(runs)
+        wanted = dict.fromkeys(name for _, run in runs for name in figures_in(run))
+        for name in wanted:
+            self._figure_plot(name)
+        for name in [name for name in self.figures if name not in wanted]:
+            if not any(len(track.raw) for track in self.figures[name].tracks.values()):
+                self._remove(self.figures.pop(name))
+        for place, plot in enumerate(self.figures.values(), len(self.plots)):  # without gaps
+            self._grid.addWidget(plot, *divmod(place, COLUMNS))
         for name, plot in (*self.plots.items(), *self.figures.items()):
             self._overlay(name, plot)
 
@@ -102,10 +111,15 @@ class PlotBoard(QWidget):
             plot.set_caption("")
         self._show_accuracy(True)
         for plot in self.figures.values():
-            self._grid.removeWidget(plot)
-            self._waiting = [waiting for waiting in self._waiting if waiting is not plot]
-            plot.deleteLater()
+            self._remove(plot)
         self.figures.clear()
+        self.show_overlays(self._overlaid)
+
+    def _remove(self, plot: LivePlot) -> None:
+        self._grid.removeWidget(plot)
+        self._waiting = [waiting for waiting in self._waiting if waiting is not plot]
+        plot.hide()
+        plot.deleteLater()
 
     def _show_accuracy(self, shown: bool) -> None:
         """Show the accuracy beside the loss; in a run that counts none, the loss has its place."""

@@ -27,6 +27,14 @@ def overlay_of(
     return Overlay(about, color, steps, [value * scale for value in values], not line.points)
 
 
+def figures_in(run: KeptRunSnapshot) -> list[str]:
+    """The names of the plots of all named figures of a run."""
+    names = [place_of(name)[0] for name in run.steps.figures]
+    for row in run.epoch_rows:
+        names += [*row.train_figures, *row.validation_figures]
+    return list(dict.fromkeys(names))
+
+
 def _points_of(run: KeptRunSnapshot, plot: str) -> Mapping[str, Points]:
     """The points of each series of a plot, without those that are not known."""
     found: dict[str, Points] = {}

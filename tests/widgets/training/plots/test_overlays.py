@@ -163,3 +163,20 @@ def test_they_are_smoothed_where_the_plot_is(qtbot) -> None:
 def test_they_look_as_they_did(qtbot, qapp, name: str) -> None:
     theme.apply(qapp, {"light": theme.LIGHT, "dark": theme.DARK}[name])
     assert_same_picture(plot_with_overlays(qtbot), f"overlays_{name}")
+
+
+def test_a_figure_that_only_other_runs_have_gets_a_plot_for_as_long(view) -> None:
+    values = tuple(map(float, STEPS))
+    view.show_overlays([("other", kept(F1=values))])
+    plot = view.board.figures["F1"]
+    ((overlay, track),) = plot._overlays
+    assert overlay.title == "other train step" and track.raw.y.tolist() == list(values)
+    view.show_overlays([("other", kept(F1=values, F2=values))])
+    view.show_overlays([("other", kept(F2=values)), ("more", kept(F3=values))])
+    assert {"F2", "F3"} <= set(view.board.figures) and "F1" not in view.board.figures
+    grid = view.board._grid
+    places = [grid.getItemPosition(grid.indexOf(p))[:2] for p in view.board.figures.values()]
+    first = len(view.board.plots)
+    assert places == [divmod(first + place, 2) for place in range(len(places))]
+    view.show_overlays([])
+    assert view.board.figures == {}
