@@ -32,6 +32,7 @@ __all__ = [
     "kinds",
     "losses",
     "optimizers",
+    "other_losses",
     "parse_value",
     "ports",
     "schedulers",
@@ -46,6 +47,7 @@ class Catalogue(Struct, frozen=True):
     """What `catalogue.json` holds, by key."""
 
     kinds: dict[str, BlockKind]
+    other_losses: dict[str, str]
     optimizers: dict[str, tuple[Param, ...]]
     schedulers: dict[str, tuple[Param, ...]]
     datasets: dict[str, DatasetKind]
@@ -112,6 +114,11 @@ def arguments(block: Block) -> dict[str, ParamValue]:
 def losses() -> dict[str, BlockKind]:
     """Return the kinds of loss by key (`"nn.CrossEntropyLoss"`)."""
     return {key: found for key, found in kinds().items() if found.call == "loss"}
+
+
+def other_losses() -> dict[str, str]:
+    """Return torch's losses that are no blocks, with the reason and what to do instead."""
+    return _catalogue().other_losses
 
 
 def optimizers() -> dict[str, tuple[Param, ...]]:

@@ -71,6 +71,7 @@ class Bounds(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Table(Struct, frozen=True):
     rows: tuple[Row, ...]
+    other_losses: dict[str, str]
     optimizers: dict[str, ClassRow]
     schedulers: dict[str, ClassRow]
     datasets: dict[str, DatasetKind]
@@ -99,6 +100,7 @@ def read(text: str) -> Table:
             for group, lines in found["blocks"].items()
             for key, line in lines.items()
         ),
+        other_losses=checked(dict[str, str], found["other_losses"], PATH, "other_losses"),
         optimizers=_classes(found["optimizers"]),
         schedulers=_classes(found["schedulers"]),
         datasets=_kinds(DatasetKind, found["datasets"], ours),
@@ -178,6 +180,7 @@ def complete(table: Table, torchs: Params) -> Catalogue:
 
     return Catalogue(
         kinds={row.key: _kind(row, bounded[row.key]) for row in table.rows},
+        other_losses=table.other_losses,
         optimizers=classes(table.optimizers),
         schedulers=classes(table.schedulers),
         datasets=table.datasets,

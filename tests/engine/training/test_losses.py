@@ -231,3 +231,13 @@ def test_a_run_trains_with_balanced_weights() -> None:
         criterion(other(x), y).backward()
         optimizer.step()
     assert torch.allclose(model.weight, other.weight, atol=1e-6)
+
+
+def test_every_loss_of_torch_is_offered_or_says_why_not() -> None:
+    of_torch = {f"nn.{name}" for name in dir(nn) if name.endswith("Loss")}
+    offered, others = set(catalogue.losses()), set(catalogue.other_losses())
+    assert not offered & others
+    # A module with a loss in it, not a loss.
+    assert of_torch - {"nn.AdaptiveLogSoftmaxWithLoss"} <= offered | others
+    for words in catalogue.other_losses().values():
+        assert "module of your own" in words

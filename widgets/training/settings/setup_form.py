@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QWidget
 
-from engine.project.catalogue import Param, datasets, losses, optimizers
+from engine.project.catalogue import Param, datasets, losses, optimizers, other_losses
 from engine.project.document import DataSetup, ParamValue, TrainingSetup, replace
 from engine.project.limits import MAX_BATCH_SIZE, MAX_EPOCHS, MAX_SEED
 from engine.project.updates import update_rule
@@ -87,6 +87,8 @@ class SetupForm(QScrollArea):
         self._loss = self._choice("setup_loss", "Loss: the number that training minimises")
         rows = ((kind.title, key, kind.summary) for key, kind in losses().items())
         make.add_choices(self._loss, rows)
+        others = ((f"{key.removeprefix('nn.')} …", key, w) for key, w in other_losses().items())
+        make.add_choices(self._loss, others)
         self._loss_words = self._words("setup_loss_words")
         self._loss_form = make.named(ParamForm(), "setup_loss_form")
         self._loss_more = fold(
@@ -259,7 +261,10 @@ class SetupForm(QScrollArea):
         self.setup_edited.emit(setup, what)
 
     def _choose_loss(self, key: str) -> None:
-        if key != self._setup.loss:
+        if why := other_losses().get(key):
+            show_choice(self._loss, self._setup.loss)
+            self._loss_words.setText(f"{key} is not used here. {why}")
+        elif key != self._setup.loss:
             self.loss_edited.emit(key)
 
     def _choose_optimizer(self, key: str) -> None:
