@@ -54,6 +54,39 @@ def test_it_is_refused_in_words_and_the_engine_goes_on(name: str, engine, tmp_pa
     assert not Path(CANARY).exists()
 
 
+SAYS = {
+    "a record that leads out": "leads out of it",
+    "a record with an absolute name": "leads out of it",
+    "a record of a drive": "leads out of it",
+    "an index that leads out": "outside of its own folder",
+    "an index with an absolute path": "outside of its own folder",
+    "a DCP index that leads out": "outside of it",
+    "an ONNX that reads elsewhere": "outside of its own folder",
+    "an array of objects": "its elements are Python objects",
+    "a zip bomb": "no such record is that large",
+    "a size that is not true": "has another size than the archive says",
+    "numbers that are compressed": "is compressed, which torch never does",
+    "a huge header, safetensors": "its header should take",
+    "a stride beyond its storage": "reads 451 elements of a storage that has 100",
+    "a negative stride": "The strides of a are none",
+    "a storage outside of data/": "are missing",
+    "four million operations": "more than 3,000,000 operations",
+    "lists that hold each other": "more entries than can be listed",
+    "a DCP index that runs code": f"asks for {os.system.__module__}.system",
+    "a script that calls os.system": f"asks for {os.system.__module__}.system",
+    "an INST of os.system": "asks for os.system",
+    "a bytearray of a terabyte": "an array of bytes by its length",
+}
+"""What the message of some of them says: they are refused for what they do."""
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_it_is_refused_for_what_it_does(name: str, tmp_path: Path) -> None:
+    with pytest.raises(LabError) as refused:
+        open_artifact(HOSTILE[name](tmp_path))
+    assert SAYS[name] in f"{refused.value} {refused.value.hint}"
+
+
 @pytest.mark.parametrize("name", QUIET)
 def test_a_program_that_cannot_be_followed_is_opened_without_its_graph(
     name: str, tmp_path: Path
