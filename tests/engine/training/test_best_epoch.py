@@ -169,7 +169,7 @@ def test_the_weights_of_the_best_epoch_and_of_the_last_are_loaded() -> None:
     assert f"epoch {best.epoch}, the best by validation loss" in run.weights.choose("best")
     for name, tensor in run.loop.model.state_dict().items():
         assert torch.equal(tensor, best.weights[name])
-    run.weights.choose("last")
+    assert run.weights.choose("last").endswith(f"ended, at step {run.step:,}.")
     for name, tensor in run.loop.model.state_dict().items():
         assert torch.equal(tensor, last[name])
 

@@ -110,6 +110,13 @@ def test_what_was_predicted_is_told(pane: PredictionPane) -> None:
     assert sample_text(NUMBER) == "2.4, not 2.5"
 
 
+def test_why_there_are_none_is_told_until_there_are(pane: PredictionPane) -> None:
+    pane.show_trouble("There is no validation part.")
+    assert pane.trouble.isVisible() and pane.trouble.text() == "There is no validation part."
+    pane.show_predictions(FOUND)
+    assert not pane.trouble.isVisible()
+
+
 def test_cells_pages_and_parts_are_asked_for(pane: PredictionPane, qtbot) -> None:
     back, more = (pane.findChild(QPushButton, f"predictions_{n}") for n in ("back", "on"))
     assert not back.isEnabled() and more.isEnabled()
