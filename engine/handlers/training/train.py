@@ -83,6 +83,8 @@ def _newest_checkpoints(command: FindCheckpointCommand) -> list[Path]:
             other = record.state == "running" and not record.writer.is_own
             if other and record.writer.is_alive():
                 continue
+            if record.trial is not None:  # a sweep's trials are opened from the list
+                continue
             if not is_same_subject(record.project.subject, command.subject):
                 continue
         except RunProblem:

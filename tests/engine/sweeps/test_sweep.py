@@ -18,7 +18,14 @@ from engine.project.document import Project, replace
 from engine.project.subject import ConsoleSubject, Objective
 from engine.project.sweeps.sweep import Choice, Sweep
 from engine.project.sweeps.trials import with_values
-from engine.protocol import RunRow, SweepCommand, TrainCommand, TrainingSnapshot
+from engine.protocol import (
+    CheckpointSnapshot,
+    FindCheckpointCommand,
+    RunRow,
+    SweepCommand,
+    TrainCommand,
+    TrainingSnapshot,
+)
 from engine.runs import reading
 from engine.runs.record import load
 from engine.runs.summary import rows_in
@@ -182,6 +189,15 @@ def test_an_object_of_the_users_code_begins_each_trial_with_its_weights(tmp_path
     assert rows[0].trial.value == rows[1].trial.value
     after = names["net"].state_dict()
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
+
+
+def test_no_trial_is_offered_to_be_resumed(tmp_path: Path) -> None:
+    swept(tmp_path, Choice("seed", (PROJECT.training.seed,)), trials=1)
+    command = FindCheckpointCommand(
+        model=MLP.model, training=PROJECT.training, runs=str(tmp_path)
+    )  # fmt: skip
+    (found,) = handler_of(FindCheckpointCommand)(new_lab(), command)
+    assert isinstance(found, CheckpointSnapshot) and found.path == ""
 
 
 def test_a_sweep_that_is_stopped_keeps_what_it_has(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from torch import nn
 
 from engine.project.document import TrainingSetup, replace
 from engine.protocol import TrainingSnapshot
+from engine.runs import heartbeat
 from engine.training.checkpoints import checkpoint_files
 from engine.training.figures.memory import training_memory
 from engine.training.loop import TrainingLoop
@@ -329,3 +330,24 @@ def test_speed_is_that_of_the_last_three_seconds(
     assert speeds == pytest.approx([0, 1, 4 / 2, 9 / 3, (16 - 1) / 3, (25 - 4) / 3, (36 - 9) / 3])
     steps.close()
     run.files.writer.close()
+
+
+def test_a_run_that_was_taken_over_fails_in_words_and_writes_no_checkpoint(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
+) -> None:
+    run = TrainingRun(TrainingLoop(make_mlp(), moons))
+    steps = run.steps()
+    for _ in range(3):
+        next(steps)
+    before = run.snapshot("paused")
+    writer = run.files.writer
+    (writer.folder / heartbeat.ALIVE).write_text('{"host": "other", "pid": 7, "began_s": 1}')
+    writer._heart.beat()
+    next(steps)
+    last = run.snapshot("running")
+    assert last.state == "failed" and last.error is not None
+    assert "is trained by process 7 of other now" in last.error.message
+    steps.close()
+    run.close()
+    assert run.snapshot("stopped").checkpoint == before.checkpoint
+    assert [path.name for path in writer.checkpoints.iterdir()] == [Path(before.checkpoint).name]
