@@ -136,6 +136,7 @@ class Weights:
         steps.close()
         run.close()
         snapshot = decode_snapshot(encode_snapshot(run.snapshot("running")))
+        run.files.writer.close()  # it gives signs of life until then
         assert isinstance(snapshot, TrainingSnapshot)
         if snapshot.error is not None:
             assert not snapshot.error.traceback, snapshot.error.traceback
