@@ -16,7 +16,7 @@ from .checkpoints.checkpoint_files import Checkpoint
 from .distributed.ranks import Ranks
 
 CHECKPOINT_INTERVAL_S = 2.0
-CHECKPOINT_SHARE = 0.05
+CHECKPOINT_SHARE = 0.01
 """Writing checkpoints takes at most this share of the time."""
 
 

@@ -32,13 +32,21 @@ class Forward(AbstractContextManager[None]):
             self._contexts.append(self.compiled)
         if setup.recomputed:
             self._contexts.append(Recomputing(model, setup.recomputed))
+        # Each step enters this twice, and most have autocast alone.
+        self._only = autocast if len(self._contexts) == 1 else None
         self._entered = ExitStack()
 
     def __enter__(self) -> None:
+        if self._only is not None:
+            self._only.__enter__()
+            return
         with ExitStack() as stack:
             for context in self._contexts:
                 stack.enter_context(context)
             self._entered = stack.pop_all()
 
     def __exit__(self, *error: Any) -> None:
-        self._entered.close()
+        if self._only is not None:
+            self._only.__exit__(*error)
+        else:
+            self._entered.close()

@@ -89,7 +89,8 @@ class _TensorBatches:
     def _batches(self, orders: Iterator[Tensor]) -> Iterator[list[Tensor]]:
         for order in orders:
             for rows in order.split(self._size)[: len(self)]:
-                yield [tensor[rows] for tensor in self.dataset.tensors]
+                # Indexing takes up to four times as long.
+                yield [tensor.index_select(0, rows) for tensor in self.dataset.tensors]
 
 
 class _Rows(Dataset[int]):

@@ -125,7 +125,8 @@ def outcome_of(result: object, samples: int) -> Outcome:
 
 def _number(name: object, value: object, device: torch.device) -> Tensor:
     if isinstance(value, Tensor) and value.numel() == 1:
-        return value.detach().reshape(()).to(device)
+        value = value.detach()
+        return value if value.ndim == 0 and value.device == device else value.reshape(()).to(device)
     if isinstance(value, int | float):
         return torch.tensor(float(value), device=device)
     shown = str(tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -28,7 +29,12 @@ class MetricStates(NamedTuple):
 
 
 def is_metric(value: object) -> bool:
-    return all(callable(getattr(type(value), name, None)) for name in _METHODS)
+    return _has_methods(type(value))
+
+
+@lru_cache(maxsize=64)  # each figure of each step is asked
+def _has_methods(kind: type) -> bool:
+    return all(callable(getattr(kind, name, None)) for name in _METHODS)
 
 
 class EpochMetrics:
