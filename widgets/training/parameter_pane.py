@@ -12,6 +12,9 @@ from widgets.structure.weight_table import WeightTable
 from widgets.theme import GRID
 from widgets.training.element_view import ElementView
 
+WIDTH = 250
+"""The least width in pixels, so that no number of an element is cut."""
+
 
 class ParameterPane(QStackedWidget):
     """`chosen(name)`: the reader has selected one row, whose `element` is below the table.
@@ -23,6 +26,7 @@ class ParameterPane(QStackedWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         make.named(self, "train_parameters", "Parameters of what is trained")
+        self.setMinimumWidth(WIDTH)
         self.table = WeightTable(of_run=True)
         self.trouble = make.empty("", "train_parameters_trouble")
         self._is_told = False  # true while the code, not the reader, selects

@@ -6,14 +6,20 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QShowEvent
+from PySide6.QtCore import QSize, QTimer, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import KeptRunSnapshot, RunSnapshot, TrainingMemory, TrainingSnapshot
 from widgets import make
 from widgets.text import format_bytes
-from widgets.training.plots.figure_plots import figure_plot, is_watched, place_of
+from widgets.training.plots.figure_plots import (
+    RATES,
+    figure_plot,
+    is_watched,
+    place_of,
+    rate_series,
+)
 from widgets.training.plots.overlay import figures_in, overlay_of
 from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.standard_plots import MAY_BE_UNKNOWN, SCALES, standard_plots
@@ -26,6 +32,8 @@ PLOTS_PER_FRAME = 2
 COLUMNS = 2
 FIRST_COLOR = 3
 """The colour of the first run that is drawn over the plots; a run's own lines have those before."""
+RATE_COLOR = 4
+"""The colour of the first series of learning rates; those of modules have the next ones."""
 MAX_FIGURES = 8
 """As many figures of the user's step get a plot."""
 
@@ -62,9 +70,10 @@ class PlotBoard(QWidget):
         """The plots of figures that the user's code names, and of watched modules, by name."""
         self._waiting: list[LivePlot] = []
         self._grid = make.grid(self)
+        self._columns = COLUMNS
         for name, plot in self.plots.items():
             self._place(plot, f"plot_{name}")
-        self._grid.setRowStretch(0, 2)
+        self._arrange()
         for name in ("loss", "accuracy"):
             self.plots[name].set_smoothing(True)
 
@@ -85,14 +94,14 @@ class PlotBoard(QWidget):
         """Draw other runs over the plots, each with its title. A figure that only they have gets a
         plot for as long."""
         self._overlaid = tuple(runs)
-        wanted = dict.fromkeys(name for _, run in runs for name in figures_in(run))
+        found = dict.fromkeys(name for _, run in runs for name in figures_in(run))
+        wanted = [name for name in found if name not in self.plots]
         for name in wanted:
             self._figure_plot(name)
         for name in [name for name in self.figures if name not in wanted]:
             if not any(len(track.raw) for track in self.figures[name].tracks.values()):
                 self._remove(self.figures.pop(name))
-        for place, plot in enumerate(self.figures.values(), len(self.plots)):  # without gaps
-            self._grid.addWidget(plot, *divmod(place, COLUMNS))
+        self._arrange()
         for name, plot in (*self.plots.items(), *self.figures.items()):
             self._overlay(name, plot)
 
@@ -123,18 +132,56 @@ class PlotBoard(QWidget):
 
     def _show_accuracy(self, shown: bool) -> None:
         """Show the accuracy beside the loss; in a run that counts none, the loss has its place."""
-        self.plots["accuracy"].setVisible(shown)
-        self._grid.addWidget(self.plots["loss"], 0, 0, 1, 1 if shown else COLUMNS)
+        if self.plots["accuracy"].isHidden() == shown:
+            self.plots["accuracy"].setVisible(shown)
+            self._arrange()
 
     def _place(self, plot: LivePlot, name: str) -> None:
         """Put a plot behind the others."""
         plot.setObjectName(name)
         plot.changed.connect(partial(self._schedule, plot))
-        row, column = divmod(self._grid.count(), COLUMNS)
-        self._grid.addWidget(plot, row, column)
-        self._grid.setRowStretch(row, 1)
-        self._grid.setColumnStretch(column, 1)
+        plot.pointed.connect(partial(self._point_others, plot))
+        plot.setParent(self)
         self._waiting.append(plot)
+
+    # -- places ----------------------------------------------------------------------------------
+
+    def _arrange(self) -> None:
+        """Give each plot its place: loss and accuracy first, and higher than the others."""
+        plots = [*self.plots.values(), *self.figures.values()]
+        for row in range(self._grid.rowCount()):
+            self._grid.setRowStretch(row, 0)
+        for place, plot in enumerate(plots):
+            row, column = divmod(place, self._columns)
+            alone = plot is plots[0] and plots[1].isHidden()
+            self._grid.addWidget(plot, row, column, 1, self._columns if alone else 1)
+            if not plot.isHidden():
+                self._grid.setRowStretch(row, 2 if place < 2 else 1)
+        for column in range(COLUMNS):
+            self._grid.setColumnStretch(column, int(column < self._columns))
+
+    def _widest(self) -> int:
+        """The least width of a column."""
+        plots = (*self.plots.values(), *self.figures.values())
+        return max(plot.minimumSizeHint().width() for plot in plots)
+
+    def minimumSizeHint(self) -> QSize:
+        """That of one column: there is one where there is no room for two."""
+        return QSize(self._widest(), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        room = COLUMNS * self._widest() + self._grid.horizontalSpacing()
+        columns = COLUMNS if self.width() >= room else 1
+        if columns != self._columns:
+            self._columns = columns
+            self._arrange()
+
+    def _point_others(self, pointed: LivePlot, step: float | None) -> None:
+        """Put the crosshairs of the other plots on the step of this one."""
+        for plot in (*self.plots.values(), *self.figures.values()):
+            if plot is not pointed:
+                plot.point_at(step)
 
     def _figure_plot(self, name: str) -> LivePlot | None:
         """The plot of named figures, made at its first value; None beyond the first MAX_FIGURES
@@ -146,6 +193,7 @@ class PlotBoard(QWidget):
             plot = self.figures[name] = figure_plot(name)
             plot.menu_asked.connect(partial(self.figure_asked.emit, name))
             self._place(plot, f"figure_{len(self.figures)}")
+            self._arrange()
             self._overlay(name, plot)
         return self.figures[name]
 
@@ -161,8 +209,10 @@ class PlotBoard(QWidget):
             ):
                 points += [(name, key, (row.step,), (value,)) for name, value in figures.items()]
         for name, key, steps, values in points:
-            plot = self._figure_plot(name)
+            plot = self.plots[RATES] if name == RATES else self._figure_plot(name)
             if plot is not None:
+                if key not in plot.tracks:
+                    plot.add_series(rate_series(key, RATE_COLOR + len(plot.series)))
                 plot.append(key, steps, values)
 
     def _show_marks(self, snapshot: RunSnapshot) -> None:
@@ -179,8 +229,10 @@ class PlotBoard(QWidget):
                 if line.points:
                     steps = [row.step for row in snapshot.epoch_rows]
                     values = [getattr(row, line.key) for row in snapshot.epoch_rows]
+                elif line.key in columns.figures:
+                    continue  # it is there already
                 else:
-                    values = getattr(columns, line.key)
+                    values = getattr(columns, line.key, ())
                     steps = columns.step if values else ()
                 if name in MAY_BE_UNKNOWN or (line.points and not validates):
                     steps, values = _known(steps, values)

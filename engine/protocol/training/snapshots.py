@@ -14,6 +14,10 @@ from ..values import ErrorReport
 TrainingState = Literal["running", "paused", "finished", "stopped", "failed"]
 
 
+GROUP_RATE = "lr of "
+"""A named figure that begins so is the learning rate of the module whose path follows."""
+
+
 class StepColumns(Struct, frozen=True):
     """New optimizer steps since the last snapshot, with one entry per step in every column.
 

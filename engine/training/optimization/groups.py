@@ -34,6 +34,16 @@ class Groups:
         """The groups of a set-up, in the order of torch's `param_groups`: first the parameters
         without options of their own. Frozen ones are among them. Raises LabError for a module that
         the model does not have, or if nothing would learn."""
+        self._check(setup)
+        return list(self._sorted(setup).values())
+
+    def modules(self, setup: TrainingSetup) -> list[str]:
+        """The modules of these groups, in the same order; "" for that of all other parameters."""
+        places = (place for place, _ in self._sorted(setup))
+        return [setup.groups[place - 1].module if place else "" for place in places]
+
+    def _sorted(self, setup: TrainingSetup) -> dict[tuple[int, bool], Group]:
+        """The groups by (1 + place among those of the set-up, whether without decay)."""
         known = catalogue.optimizers().get(setup.optimizer, ())
         has_decay = any(option.name == "weight_decay" for option in known)
         found: dict[tuple[int, bool], Group] = {}
@@ -44,8 +54,7 @@ class Groups:
             if bare:
                 options.setdefault("weight_decay", 0.0)
             found.setdefault((place, bare), Group(options, [])).parameters.append(parameter)
-        self._check(setup)
-        return [found[key] for key in sorted(found)]
+        return {key: found[key] for key in sorted(found)}
 
     def frozen(self, setup: TrainingSetup) -> list[str]:
         """The names of the frozen parameters of a set-up."""

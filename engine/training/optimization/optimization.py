@@ -12,6 +12,7 @@ from torch.nn import utils
 
 from ...errors import LabError
 from ...project.document import ADJUSTABLE, TrainingSetup, replace
+from ...protocol import GROUP_RATE
 from ..checkpoints.checkpoint_fields import Checkpoint, FieldProblem
 from ..components.optimizers import make_grouped
 from ..execution.forward import Forward
@@ -48,6 +49,16 @@ class Optimization:
     @property
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
+
+    def other_rates(self) -> dict[str, float]:
+        """The learning rates of modules with options of their own, as named figures; the first
+        group's is `learning_rate`."""
+        groups = self.optimizer.param_groups
+        if len(groups) == 1:
+            return {}
+        first, *names = self.groups.modules(self.setup)
+        named = zip(names, groups[1:], strict=True)
+        return {f"{GROUP_RATE}{name}": float(g["lr"]) for name, g in named if name != first}
 
     # -- a step ----------------------------------------------------------------------------------
 

@@ -273,3 +273,24 @@ def test_a_change_that_is_refused_changes_nothing() -> None:
         loop.adjust(replace(SETUP, groups=(ParamGroup("gone"),), clip_norm=1.0))
     assert loop.setup == SETUP and loop.marks.all == ()
     steps.close()
+
+
+def test_the_rate_of_each_module_with_its_own_is_a_figure(make_mlp, moons) -> None:
+    setup = replace(
+        moons,
+        optimizer="optim.SGD",
+        optimizer_params={"lr": 0.1},
+        decay="weights",
+        groups=(ParamGroup("4", {"lr": 0.01}),),
+        schedule=replace(moons.schedule, kind="lr_scheduler.ExponentialLR", params={"gamma": 0.5}),
+    )
+    loop = TrainingLoop(make_mlp(), setup)
+    for _ in loop.steps():
+        pass
+    columns, _ = loop.metrics.drain(with_cuda=False)
+    assert list(columns.figures) == ["lr of 4"]
+    rates = zip(columns.learning_rate, columns.figures["lr of 4"], strict=True)
+    assert [pair for pair in rates] == [
+        pytest.approx((0.1 * 0.5**epoch, 0.01 * 0.5**epoch)) for epoch in range(3) for _ in range(3)
+    ]
+    loop.close()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from engine.protocol import WATCHED_FIGURES, WHOLE_SUBJECT
+from engine.protocol import GROUP_RATE, WATCHED_FIGURES, WHOLE_SUBJECT
 from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.series import Series
 
+RATES = "learning_rate"
+"""The name of the plot of learning rates, which each run has."""
 _MEAN, _STD, _ZEROS, _NORM, _GRADIENT, _PARAMETERS = WATCHED_FIGURES
 _WATCHED = {
     "output": (
@@ -48,6 +50,8 @@ _FITS = {
 
 def place_of(figure: str) -> tuple[str, str]:
     """(name of its plot, key of its series) of a figure in the steps of a run."""
+    if figure.startswith(GROUP_RATE):
+        return RATES, figure
     module, _, name = figure.rpartition(": ")
     for of, lines in _WATCHED.items():
         if module and any(line.key == name for line in lines):
@@ -88,3 +92,9 @@ def figure_plot(name: str) -> LivePlot:
     )
     plot.set_smoothing(True)
     return plot
+
+
+def rate_series(key: str, color: int) -> Series:
+    """The series of the learning rate of a module with options of its own."""
+    module = key.removeprefix(GROUP_RATE) or "other parameters"
+    return Series(key, module, color, tip=f"{module}: the learning rate of its parameters")

@@ -67,6 +67,12 @@ class Legend(WrappedWords):
         self._series, self._text = series, text
         self.setTextFormat(Qt.TextFormat.RichText)
 
+    def add_series(self, line: Series) -> None:
+        """Say the values of one series more."""
+        self._series = (*self._series, line)
+        self.setToolTip(f"{self.toolTip()}\n{line.tip or line.title}")
+        self.start_again()
+
     def show_values(
         self, values: Mapping[str, float | None], others: Sequence[tuple[Overlay, float]] = ()
     ) -> None:

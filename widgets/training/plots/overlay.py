@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from engine.protocol import KeptRunSnapshot
-from widgets.training.plots.figure_plots import place_of
+from widgets.training.plots.figure_plots import RATES, place_of
 from widgets.training.plots.series import Overlay, Series
 
 Points = tuple[Sequence[float], Sequence[float]]
@@ -21,7 +21,7 @@ def overlay_of(
     lines = [line for line in series if len(found.get(line.key, ((), ()))[0]) > 1]
     if not lines:
         return None
-    line = lines[-1]
+    line = lines[0] if plot == RATES else lines[-1]
     steps, values = found[line.key]
     about = title if len(series) == 1 else f"{title} {line.title}"
     return Overlay(about, color, steps, [value * scale for value in values], not line.points)

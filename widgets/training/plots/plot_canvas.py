@@ -44,6 +44,7 @@ class PlotCanvas(pg.GraphicsView):
         self.box = _Box(enableMenu=False, defaultPadding=0.0)
         self.box.wheel_turned.connect(self.wheel_turned)
         self.box.disableAutoRange()
+        self.box.setMouseEnabled(x=True, y=False)  # the height fits what is seen
         self.axes = {side: _Axis(side) for side in ("left", "bottom")}
         panes = pg.GraphicsLayout()
         panes.setContentsMargins(0, 0, 2 * GRID, 0)  # half of a last tick's number stands there
@@ -51,6 +52,8 @@ class PlotCanvas(pg.GraphicsView):
         panes.addItem(self.axes["left"], 0, 0)
         panes.addItem(self.box, 0, 1)
         panes.addItem(self.axes["bottom"], 1, 1)
+        self._x_title = pg.LabelItem("step", justify="right")
+        panes.addItem(self._x_title, 1, 0)  # in the corner it costs the curves no height
         for axis in self.axes.values():
             axis.linkToView(self.box)
             axis.setZValue(self.box.zValue() - 1)  # the grid lies under the curves
@@ -71,6 +74,16 @@ class PlotCanvas(pg.GraphicsView):
         scene = self.sceneObj
         assert scene is not None  # until the view is closed
         scene.sigMouseMoved.connect(self._hover)
+        self.restyle()
+
+    def add_series(self, line: Series) -> None:
+        """Draw one series more."""
+        self._series += (line,)
+        self.curves[line.key] = self._add_curve()
+        self.faint[line.key] = self._add_curve(z=-1)
+        self._dots[line.key] = self._add_dots()
+        if line.points:
+            self._points.add(line.key)
         self.restyle()
 
     def _add_curve(self, z: int = 0) -> pg.PlotCurveItem:
@@ -202,6 +215,7 @@ class PlotCanvas(pg.GraphicsView):
         font = QFont(self.font())
         font.setPixelSize(11)
         self.setBackground(colors.color("surface"))
+        self._x_title.setText("step", color=colors.muted, size="8pt")
         for axis in self.axes.values():
             axis.setPen(pg.mkPen(colors.border))
             axis.setTextPen(pg.mkPen(colors.muted))

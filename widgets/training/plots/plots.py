@@ -49,6 +49,8 @@ class LivePlot(QFrame):
 
     changed = Signal()
     """Emitted when the plot needs painting: call `refresh` at the next frame."""
+    pointed = Signal(object)
+    """The step under the pointer; None once it has left the curves."""
     menu_asked = Signal()
     """Its context menu is about to open."""
 
@@ -78,7 +80,7 @@ class LivePlot(QFrame):
 
         self._canvas = PlotCanvas(self.series)
         self._canvas.setAccessibleName(f"{title} over steps")
-        self._canvas.hovered.connect(self.point_at)
+        self._canvas.hovered.connect(self._point)
         self._canvas.moved_by_hand.connect(self._move_by_hand)
         self._canvas.wheel_turned.connect(self.zoom)
         self._canvas.range_changed.connect(self._touch)
@@ -132,6 +134,13 @@ class LivePlot(QFrame):
         button = make.tool_button(name, icon, tip, toggled=toggled, ink="muted")
         button.setAccessibleName(f"{self.title}: {make.first_words(tip)}")
         return button
+
+    def add_series(self, line: Series) -> None:
+        """Let the plot have one series more, without points."""
+        self.series += (line,)
+        self.tracks[line.key] = Track()
+        self._canvas.add_series(line)
+        self._legend.add_series(line)
 
     # -- data ------------------------------------------------------------------------------------
 
@@ -228,7 +237,7 @@ class LivePlot(QFrame):
         self._touch()
 
     def _move_by_hand(self) -> None:
-        self._fits_height = False
+        self._fits_height = True
         self._stop_following()
 
     def refresh(self) -> None:
@@ -289,8 +298,12 @@ class LivePlot(QFrame):
         point = track.raw.nearest(at) if at is not None else None
         return None if point is None else point[1]
 
+    def _point(self, step: float | None) -> None:
+        self.point_at(step)
+        self.pointed.emit(self._cursor)
+
     def point_at(self, step: float | None) -> None:
-        """Put the crosshair on a step; None removes it."""
+        """Put the crosshair on a step; None removes it. Emits nothing."""
         self._cursor = None if step is None else self._nearest_step(step)
         self._canvas.show_crosshair(self._cursor)
         self._show_legend()
@@ -302,7 +315,7 @@ class LivePlot(QFrame):
         return min(known, key=lambda x: abs(x - step), default=None)
 
     def leaveEvent(self, event) -> None:
-        self.point_at(None)
+        self._point(None)
         super().leaveEvent(event)
 
     def _show_legend(self) -> None:

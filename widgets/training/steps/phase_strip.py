@@ -107,13 +107,13 @@ def _number(phase: Phase, numbers: StepNumbers | None) -> str:
         case "loss":
             return "" if numbers.loss is None else format_number(numbers.loss, 5)
         case "backward":
-            return _norm("gradients", numbers.gradient_norm)
+            return _norm("grad", numbers.gradient_norm)
         case "step":
             return _norm("update", numbers.update_norm)
 
 
 def _norm(what: str, norm: float | None) -> str:
-    return f"no {what}" if norm is None else f"norm {format_number(norm, 4)}"
+    return f"no {what}" if norm is None else f"{what} {format_number(norm, 4)}"
 
 
 def _words(numbers: StepNumbers | None, is_in_step: bool) -> str:

@@ -70,7 +70,7 @@ def test_the_strip_shows_the_numbers_of_the_phases_that_have_run(strip: PhaseStr
         "zero_grad": "cleared",
         "forward": "(64, 10)",
         "loss": "0.6931",
-        "backward": "norm 1.25",
+        "backward": "grad 1.25",
         "step": "",
     }
     assert [cell.is_done for cell in strip.cells.values()] == [True] * 4 + [False]
