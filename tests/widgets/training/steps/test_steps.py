@@ -79,7 +79,7 @@ def test_the_strip_shows_the_numbers_of_the_phases_that_have_run(strip: PhaseStr
         "zero_grad": "done cleared",
         "forward": "done (64, 10)",
         "loss": "done 0.6931",
-        "backward": "done norm 1.25",
+        "backward": "done grad 1.25",
         "step": "not run yet",
     }
 
