@@ -149,13 +149,14 @@ class PlotBoard(QWidget):
     def _arrange(self) -> None:
         """Give each plot its place: loss and accuracy first, and higher than the others."""
         plots = [*self.plots.values(), *self.figures.values()]
+        accuracy = self.plots["accuracy"]
         for row in range(self._grid.rowCount()):
             self._grid.setRowStretch(row, 0)
         for place, plot in enumerate(plots):
             row, column = divmod(place, self._columns)
-            alone = plot is plots[0] and plots[1].isHidden()
+            alone = plot is plots[0] and accuracy.isHidden()
             self._grid.addWidget(plot, row, column, 1, self._columns if alone else 1)
-            if not plot.isHidden():
+            if plot is not accuracy or not plot.isHidden():
                 self._grid.setRowStretch(row, 2 if place < 2 else 1)
         for column in range(COLUMNS):
             self._grid.setColumnStretch(column, int(column < self._columns))

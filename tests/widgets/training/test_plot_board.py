@@ -63,3 +63,16 @@ def test_each_parameter_group_has_its_line_in_the_plot_of_rates(board: PlotBoard
     assert list(overlay.values) == [0.1, 0.05]  # of the first group
     board.clear()
     assert set(plot.legend_values().values()) == {None}
+
+
+def test_a_figure_that_comes_later_has_as_much_room(board: PlotBoard, qapp) -> None:
+    figures = {"f1": (0.5, 0.25), "f2": (0.5, 0.25)}
+    run = TrainingSnapshot(
+        run="r", state="running", step=2, steps_per_second=1.0, device="cpu",
+        steps=replace(STEPS, figures=figures),
+    )  # fmt: skip
+    board.resize(900, 1200)
+    board.show_training(run)
+    qapp.processEvents()
+    heights = {board.figures["f1"].height(), board.plots["learning_rate"].height()}
+    assert max(heights) - min(heights) < 30
