@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from engine.project.catalogue import Param
 from engine.project.document import DataSetup, PaintedPoint, ParamValue, replace
 from engine.project.limits import MAX_PAINTED_CLASSES, MAX_POINTS, point_problem
-from widgets import make
+from widgets import make, theme
 from widgets.forms import ParamForm
 from widgets.painting.paint_pad import Brush, PaintPad, class_color
 from widgets.theme import GRID
@@ -89,18 +89,22 @@ class PaintForm(QWidget):
             on=self,
             gap=GRID // 2,
         )
+        theme.notifier.changed.connect(self._show_colors)
+        self._show_colors()
 
     def show_setup(self, setup: DataSetup) -> None:
         self._setup = setup
         as_numbers = setup.params.get("target") == "numbers"
         self._label.setEnabled(not as_numbers)
         self.pad.show_points(setup.points, as_numbers)
-        for label in range(self._label.count()):  # in the colours of the theme
+        self._words.setText(_words(setup.points, as_numbers))
+        make.tell(self._problem, "")
+
+    def _show_colors(self) -> None:
+        for label in range(self._label.count()):
             chip = QPixmap(GRID, GRID)
             chip.fill(class_color(label))
             self._label.setItemIcon(label, QIcon(chip))
-        self._words.setText(_words(setup.points, as_numbers))
-        make.tell(self._problem, "")
 
     def _set_brush(self) -> None:
         label, erases = self._label.currentIndex(), self._erase.isChecked()

@@ -12,6 +12,7 @@ from engine.project import edits
 from engine.project.document import DataSetup, PaintedPoint, Project, TrainingSetup, replace
 from engine.project.limits import MAX_POINTS
 from tests.pictures import assert_same_picture
+from widgets import theme
 from widgets.forms import ParamForm
 from widgets.painting.paint_form import PaintForm
 from widgets.painting.paint_pad import Brush, PaintPad
@@ -164,3 +165,19 @@ def test_its_picture(form: PaintForm) -> None:
     form.show_setup(DataSetup("painted", points=tuple(spread)))
     form.resize(340, form.sizeHint().height())
     assert_same_picture(form, "paint_form")
+
+
+def test_the_classes_have_the_colours_of_the_theme(form: PaintForm, qapp) -> None:
+    box = part(form, QComboBox, "paint_class")
+
+    def colours() -> list[str]:
+        icons = (box.itemIcon(label).pixmap(8, 8) for label in range(box.count()))
+        return [icon.toImage().pixelColor(4, 4).name() for icon in icons]
+
+    before = theme.current()
+    light = colours()
+    theme.apply(qapp, theme.DARK if before is theme.LIGHT else theme.LIGHT)
+    try:
+        assert colours() == [theme.current().series[label] for label in range(box.count())] != light
+    finally:
+        theme.apply(qapp, before)

@@ -19,7 +19,8 @@ _DEFAULT = HoldWhen()
 _DOCS = {
     "not_finite": "Hold where a loss or a gradient becomes NaN or infinite, before it reaches a"
     " weight. The run is repeated up to there, and the operation is named. It costs nothing while"
-    " all is well.",
+    " all is well. Without, the run ends there and says what to try, and “Hold where it began” does"
+    " the same afterwards.",
     "loss_spike": "Hold before the backward of a loss that is so many times the median of the 20"
     " before it. 0: never.",
     "gradient_norm": "Hold before the update when the 2-norm of all gradients is above this. 0:"
