@@ -75,7 +75,8 @@ def _window_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="say which version this is")
     parser.add_argument(
         "file", metavar="FILE", type=Path, nargs="?",
-        help="project (.tlab) or Python file to open in the window; none: the start page",
+        help="project (.tlab), Python file, or file or folder of tensors or of a program to open in"
+        " the window; none: the start page",
     )  # fmt: skip
     parser.set_defaults(run=_window)
     return parser
@@ -103,7 +104,7 @@ def version() -> str:
 
 
 def _window(options: argparse.Namespace) -> int:
-    if options.file is not None and not options.file.is_file():
+    if options.file is not None and not options.file.exists():
         names = ", ".join(COMMANDS)
         raise CommandFailure(
             f"{options.file}: there is no such file, and no such command (commands: {names}).",

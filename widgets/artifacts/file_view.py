@@ -24,6 +24,7 @@ EMPTY = (
     " programs (.pt2, TorchScript, .onnx), arrays (.npy, .npz), or a folder of Hugging Face, of"
     " torch.distributed.checkpoint or of a run. Nothing of a file is run."
 )
+LONGEST_NAME = 24
 NO_VALUES = "Choose a tensor among the keys: its numbers, statistics and histogram are shown here."
 NO_NODE = "Select an operation in the graph: its inputs, outputs and attributes are told here."
 NO_GRAPH = "This file has tensors and no program, so there is no graph to draw."
@@ -205,8 +206,8 @@ class FileView(QWidget):
     def _show_actions(self) -> None:
         self.variable.setEnabled(bool(self._key))
         group = self._group
-        what = f"{group} " if group else ""
-        self.load.setText(f"Load {what}into {self._subject}")
+        what = f"{_short(group)} " if group else ""
+        self.load.setText(f"Load {what}into {_short(self._subject)}")
         self.load.setAccessibleName(self.load.text())
         self.load.setToolTip(
             f"Copy the tensors{f' under {group}' if group else ''} by their names into"
@@ -239,3 +240,8 @@ class FileView(QWidget):
         return make.page(
             make.STRETCH, (words, 0, middle), buttons, make.STRETCH, gap=2 * GRID, margins=4 * GRID
         )
+
+
+def _short(name: str) -> str:
+    """The end of a long name: a button has little room."""
+    return name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}"

@@ -170,6 +170,9 @@ def test_what_can_be_done_follows_the_choice(view) -> None:
     view.tree.choose("epoch")
     assert not view.variable.isEnabled() and view.values.slice_bar.isHidden()
     assert asked == ["", "body.0.weight", "body"]
+    view.show_subject("a_file_with_a_long_name.py: Net(hidden=7)")
+    assert view.load.text() == "Load into …_name.py: Net(hidden=7)"
+    assert "a_file_with_a_long_name.py" in view.load.toolTip()
 
 
 def test_a_program_opens_with_its_graph(view, qtbot) -> None:
