@@ -163,6 +163,8 @@ class Link(QObject):
             self._code = 0
         if isinstance(snapshot, TrainingSnapshot):
             self._checkpoint_step = snapshot.checkpoint_step if snapshot.checkpoint else None
+            if snapshot.state == "stopped":
+                self._stop_waiting()  # it has stopped: its processes may take longer to end
         self.snapshot.emit(snapshot)
         if isinstance(snapshot, ReadySnapshot):
             self._set_state("ready")

@@ -173,6 +173,9 @@ def _heard(
     while True:
         if lab.control.stop.is_set() and not is_stopping:
             is_stopping = True
+            if not launched.has_begun:
+                yield run.snapshot("stopped")
+                return
             launched.send(StopSignal())
         if lab.control.pause.is_set() != is_pausing:
             is_pausing = not is_pausing

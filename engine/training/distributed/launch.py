@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
 import msgspec
@@ -78,7 +78,8 @@ class Launched:
         self._connection: Connection | None = None
         self._connecting = threading.Lock()
         self._early: list[Command | AnySignal] = []
-        threading.Thread(target=self._listen, name="ranks", daemon=True).start()
+        self._listening = threading.Thread(target=self._listen, name="ranks", daemon=True)
+        self._listening.start()
         with open(folder / "launcher.log", "wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", LAUNCHER, str(folder / JOB), str(processes)],
@@ -95,6 +96,11 @@ class Launched:
             if ended:
                 raise EOFError from None
             return None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether rank 0 listens, so that it can end the run itself."""
+        return self._connection is not None
 
     def send(self, message: Command | AnySignal) -> None:
         """To rank 0, as soon as it listens. One that has ended hears nothing: `next` tells."""
@@ -121,6 +127,10 @@ class Launched:
                 self._process.wait()
         if self._connection is not None:
             self._connection.close()  # ends rank 0, should it still live
+        else:
+            with suppress(OSError):
+                Client(self._listener.address).close()  # wakes the thread that waits for rank 0
+        self._listening.join(LEAVING_S)
         self._listener.close()
         for name in (JOB, WEIGHTS):
             (self._folder / name).unlink(missing_ok=True)

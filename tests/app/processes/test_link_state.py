@@ -59,6 +59,16 @@ def test_a_job_is_waited_for_no_longer_once_all_have_ended(link):
     assert link._kill_timer.isActive()
 
 
+def test_a_run_that_has_stopped_may_take_its_time_to_end_its_processes(link, training_snapshot):
+    link.get_ready()
+    link.send(TRAIN)
+    link.stop_job()
+    link.answer(training_snapshot(state="running"))
+    assert link._kill_timer.isActive()
+    link.answer(training_snapshot(state="stopped"))
+    assert not link._kill_timer.isActive() and link.busy
+
+
 def test_ready_and_ended_are_told_before_the_state_and_after_the_snapshot(bench, link):
     told: list[str] = []
     link.snapshot.connect(lambda s: told.append(type(s).__name__))

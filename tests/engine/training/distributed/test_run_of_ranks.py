@@ -171,3 +171,14 @@ def test_a_run_goes_on_pauses_and_tells_of_a_rank_that_is_killed(driven: dict[in
     assert killed == "was ended by SIGKILL."
     # Rank 0 misses it, unless the launcher is quicker.
     assert other in ("ended since another one had.", "was ended by SIGTERM.")
+
+
+def test_a_run_is_stopped_while_its_processes_start(tmp_path: Path) -> None:
+    run = Driven(project_of(2), tmp_path / "run")
+    run.train()
+    run.session.lab.control.stop.set()
+    run.until(lambda told: told.state == "stopped")
+    while run.session.advance():
+        pass
+    assert not run.folder.exists()
+    run.session.close()
