@@ -21,9 +21,10 @@ def open_run(folder: Path, open_file: Callable[[Path], Artifact]) -> Artifact:
         "state": row.state,
         "began": _time(row.began_s),
         "ended": _time(row.ended_s),
-        "step": f"{row.step:,}",
+        "step": _count(row.step),
         "loss": "" if row.loss is None else f"{row.loss:.6g}",
-        "epochs": f"{row.epoch:,} of {row.epochs:,}",
+        "epoch": _count(row.epoch.epoch if row.epoch else None),
+        "epochs": _count(row.epochs),
         "went on from": row.origin,
         "note": row.note,
         "error": row.error,
@@ -44,6 +45,10 @@ def open_run(folder: Path, open_file: Callable[[Path], Artifact]) -> Artifact:
 def _files(folder: Path) -> tuple[Path, ...]:
     found = sorted(path for path in folder.iterdir() if path.is_file())
     return tuple(found) or (folder,)
+
+
+def _count(number: int | None) -> str:
+    return f"{number:,}" if number else ""
 
 
 def _time(seconds: float) -> str:
