@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from engine.errors import LabError
 from engine.training.objectives.code_objective import compile_step, outcome_of
-from engine.training.objectives.usual_steps import described, write_step
+from engine.training.objectives.usual_steps import described, usual_call, write_step
 
 G = torch.Generator().manual_seed(3)
 X, IMAGE = torch.randn(6, 4, generator=G), torch.randn(2, 3, 5, 5, generator=G)
@@ -208,6 +208,24 @@ def test_a_batch_by_name_calls_the_model_by_name() -> None:
     assert 'model(left=batch["left"], right=batch["right"])' in written.source
     got = compile_step(written.source, model, {})(batch)
     assert torch.equal(got["loss"], F.cross_entropy(model(X, X + 1), LABELS))
+
+
+def test_the_usual_call_of_a_model_is_that_of_its_step() -> None:
+    model, added = nn.Linear(4, 3), Added()
+    assert torch.equal(usual_call(model, (X, LABELS))(), model(X))
+    three = usual_call(model, (X, X + 1, X + 2))()
+    assert all(map(torch.equal, three, [model(X), model(X + 1), model(X + 2)]))
+    named = {"left": X, "right": X + 1, "labels": LABELS}
+    assert torch.equal(usual_call(added, named)(), added(X, X + 1))
+
+
+@pytest.mark.parametrize(
+    ("classes", "figures"), [(10, {"accuracy"}), (11, {"accuracy", "top-5 accuracy"})]
+)
+def test_the_first_five_count_with_more_than_ten_classes(classes: int, figures: set[str]) -> None:
+    model = nn.Linear(4, classes)
+    got = compile_step(write_step(model, (X, LABELS)).source, model, {})((X, LABELS))
+    assert got.keys() - {"loss"} == figures
 
 
 def test_the_model_is_left_as_it_was() -> None:

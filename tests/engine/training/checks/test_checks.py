@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from engine.datasets.load import load_dataset
 from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.protocol import Check, RateCurve
-from engine.training.checks import data_checks
+from engine.training.checks import data_checks, model_checks
 from engine.training.checks import rates as rates_room
 from engine.training.checks.checking import KINDS, Checking
 from engine.training.checks.losses_seen import LossSeen
@@ -169,6 +169,28 @@ def test_the_first_loss_of_numbers_is_compared_with_their_variance(easy) -> None
     check = of_code(Net(outputs=1), tensors(x, target), F.mse_loss)["first_loss"]
     assert check.verdict == "warning"
     assert f"variance {float(target.double().var(correction=0)):.4g}" in check.evidence
+
+
+LABELS = LossSeen(F.cross_entropy, torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]))
+NUMBERS = LossSeen(F.mse_loss, torch.zeros(4, 1), torch.tensor([[0.0], [4.0], [0.0], [4.0]]))
+
+
+@pytest.mark.parametrize(
+    ("seen", "loss", "verdict"),
+    [
+        (LABELS, log(3) + 0.69, "good"), (LABELS, log(3) + 0.71, "warning"),
+        (LABELS, log(3) - 0.29, "good"), (LABELS, log(3) - 0.31, "note"),
+        (NUMBERS, 3 * 4 - 0.01, "good"), (NUMBERS, 3 * 4 + 0.01, "warning"),
+        (NUMBERS, 0.7 * 4 + 0.01, "good"), (NUMBERS, 0.7 * 4 - 0.01, "note"),
+        (NUMBERS, float("inf"), "error"),
+    ],
+)  # fmt: skip
+def test_how_far_the_first_loss_may_be_from_guessing(seen, loss: float, verdict: str) -> None:
+    check = model_checks.first_loss(loss, [seen])
+    assert check.verdict == verdict
+    if verdict != "error":
+        guess = f"log(3) = {log(3):.4g}" if seen is LABELS else "the targets' variance 4"
+        assert check.evidence.endswith(f": {guess}")
 
 
 def test_parameters_without_a_path_to_the_loss(easy: tuple[Tensor, Tensor]) -> None:

@@ -203,6 +203,18 @@ def test_the_loss_of_a_sample_is_the_loss_of_that_sample_alone(loss: nn.Module) 
     assert found.worst.tolist() == sorted(range(7), key=lambda i: -found.losses[i])
 
 
+@pytest.mark.parametrize(
+    ("loss", "plain"),
+    [(None, F.mse_loss), (nn.MSELoss(), F.mse_loss), (nn.L1Loss(), F.l1_loss)],
+)
+def test_the_loss_of_numbers_is_the_one_that_is_given_or_the_squared_error(loss, plain) -> None:
+    model, x, y = nn.Linear(3, 2), torch.randn(5, 3), torch.randn(5, 2)
+    found = predictions_of(model, [(x, y)], loss)
+    with torch.no_grad():
+        each = plain(model(x), y, reduction="none").mean(1)
+    assert found.losses.tolist() == pytest.approx(each.tolist(), rel=1e-6)
+
+
 def test_labels_in_sequences_count_each(lab: Lab) -> None:
     model = nn.Conv1d(4, 3, 1)
     x, y = torch.randn(6, 4, 5), torch.randint(3, (6, 5))
