@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 import pytest
 import torch
@@ -212,11 +213,13 @@ def test_a_batch_by_name_calls_the_model_by_name() -> None:
 
 def test_the_usual_call_of_a_model_is_that_of_its_step() -> None:
     model, added = nn.Linear(4, 3), Added()
-    assert torch.equal(usual_call(model, (X, LABELS))(), model(X))
-    three = usual_call(model, (X, X + 1, X + 2))()
+    one: Any = usual_call(model, (X, LABELS))()
+    assert torch.equal(one, model(X))
+    three: Any = usual_call(model, (X, X + 1, X + 2))()
     assert all(map(torch.equal, three, [model(X), model(X + 1), model(X + 2)]))
     named = {"left": X, "right": X + 1, "labels": LABELS}
-    assert torch.equal(usual_call(added, named)(), added(X, X + 1))
+    by_name: Any = usual_call(added, named)()
+    assert torch.equal(by_name, added(X, X + 1))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.datasets.load import load_dataset
+from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.protocol import Check, RateCurve
 from engine.training.checks import data_checks, model_checks
@@ -359,6 +360,12 @@ def test_a_model_of_blocks_on_a_bundled_set() -> None:
     assert found["leaks"].evidence.startswith(f"{leaked} of {len(data.x_val)} validation samples")
     assert found["first_loss"].verdict == "good"
     assert isinstance(curve, RateCurve) and curve.suggestion
+
+
+def test_data_without_a_batch_is_told() -> None:
+    objective = CodeObjective(lambda batch: torch.zeros(()), [], None, 8)
+    with pytest.raises(LabError, match="The data has no batch"):
+        Checking(Net(), objective, SETUP)
 
 
 def test_code_that_raises_is_told_for_its_check(easy: tuple[Tensor, Tensor]) -> None:
