@@ -24,7 +24,7 @@ from .atomic import read_regular, write_atomically
 from .document import FORMAT_VERSION, ParamValue, Project, replace
 from .migrations import MIGRATIONS
 from .soundness import FileProblem, check, require_plain
-from .subject import with_paths
+from .subject import expression_with_path, with_paths
 
 __all__ = [
     "SUFFIX",
@@ -156,7 +156,9 @@ def _with_paths(project: Project, changed: Callable[[str], str]) -> Project:
     subject, objective = with_paths(project.subject, project.objective, changed)
     training = project.training
     if training.data.path:
-        data = replace(training.data, path=changed(training.data.path))
+        path, is_expression = training.data.path, training.data.kind == "console"
+        path = expression_with_path(path, changed) if is_expression else changed(path)
+        data = replace(training.data, path=path)
         training = replace(training, data=data)
     return replace(project, subject=subject, objective=objective, training=training)
 

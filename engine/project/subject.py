@@ -79,15 +79,18 @@ def with_paths(
     subject: Subject, objective: Objective, changed: Callable[[str], str]
 ) -> tuple[Subject, Objective]:
     """Both with every path of a file in them changed."""
-
-    def in_expression(text: str) -> str:
-        reference = split_reference(text)
-        return text if reference is None else f"{changed(reference[0])}:{reference[1]}"
-
     if isinstance(subject, FileSubject):
         subject = FileSubject(changed(subject.path), subject.expression)
-    data, validation = in_expression(objective.data), in_expression(objective.validation)
+    data, validation = (
+        expression_with_path(text, changed) for text in (objective.data, objective.validation)
+    )
     return subject, Objective(data, validation, objective.step)
+
+
+def expression_with_path(text: str, changed: Callable[[str], str]) -> str:
+    """An expression with the path of the file that it names changed, if it names one."""
+    reference = split_reference(text)
+    return text if reference is None else f"{changed(reference[0])}:{reference[1]}"
 
 
 def split_reference(text: str) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ import math
 import os
 import stat
 import string
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -620,3 +621,20 @@ def test_edits_stay_within_what_a_file_may_hold():
     for field, value in (("seed", 2**32), ("epochs", 10**9), ("batch_size", 10**9)):
         with pytest.raises(edits.EditError, match=f"{field} is .* at most"):
             edits.set_training(project, replace(project.training, **{field: value}))
+
+
+@pytest.mark.parametrize("expression", ["(x, y)", "loader", "Pairs(10)"])
+def test_data_of_the_console_is_no_path(expression: str, tmp_path: Path) -> None:
+    training = TrainingSetup(data=DataSetup("console", path=expression))
+    files.save(Project(training=training), tmp_path / "p.tlab")
+    assert files.load(tmp_path / "p.tlab").training == training
+
+
+def test_a_file_that_console_data_names_moves_with_the_project(tmp_path: Path) -> None:
+    data = DataSetup("console", path=f"{tmp_path}/data.py:loader")
+    files.save(Project(training=TrainingSetup(data=data)), tmp_path / "p.tlab")
+    assert str(tmp_path) not in (tmp_path / "p.tlab").read_text()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "p.tlab").rename(tmp_path / "there" / "p.tlab")
+    found = files.load(tmp_path / "there" / "p.tlab").training.data.path
+    assert found == f"{tmp_path}/there/data.py:loader"
