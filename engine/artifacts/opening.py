@@ -53,7 +53,7 @@ def _folder(path: Path) -> Artifact:
     if any((path / name).is_file() for name in names):
         return hugging_face.open_folder(path, _file)
     if is_run(path):
-        return open_run(path, _file)
+        return open_run(path, lambda kept: _folder(kept) if kept.is_dir() else _file(kept))
     raise LabError(
         f"{plain(path.name, 200)} is a folder of no kind that is known.",
         hint=f"Folders with {hugging_face.CONFIG} and weights (Hugging Face), with {METADATA}"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 
 from engine.artifacts.opening import open_artifact
 from engine.errors import LabError
@@ -46,6 +47,15 @@ def test_a_run_is_told_with_the_tensors_of_its_newest_checkpoint(tmp_path: Path)
     for key, value in loop.model.state_dict().items():
         assert same_bits(whole.tensor(f"model/{key}"), value)
     assert {entry.file for entry in whole.entries} == {f"checkpoints/{path.name}"}
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled:UserWarning")
+def test_a_checkpoint_that_ranks_wrote_together_is_a_folder(tmp_path: Path) -> None:
+    writer = run(tmp_path, steps(1, 3))
+    writer.end("stopped")
+    kept = writer.folder / "checkpoints" / "step-00000003.dcp"
+    dcp.save({"model": {"w": torch.arange(3.0)}}, checkpoint_id=kept)
+    assert torch.equal(open_artifact(writer.folder).tensor("model.w"), torch.arange(3.0))
 
 
 def test_a_damaged_run_says_so_in_its_metadata(tmp_path: Path) -> None:
