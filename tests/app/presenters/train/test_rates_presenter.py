@@ -58,3 +58,16 @@ def test_the_engine_answers_for_the_data_set_of_the_canvas():
     assert (rates.total_steps, rates.steps) == (9, tuple(range(1, 10)))
     assert rates.rates == pytest.approx([0.001] * 6 + [0.0001] * 3)
     client.session.close()
+
+
+def test_a_schedule_that_is_there_already_is_asked_for_at_once_and_by_a_new_engine(
+    bench, link, qtbot
+):
+    link.get_ready()
+    training = use(bench, schedule=STEPS)
+    curve = RateCurve()
+    qtbot.addWidget(curve)
+    curve.presenter = RatesPresenter(bench, curve, bench.window)
+    assert [command.training for command in link.sent] == [training]
+    link.get_ready()
+    assert [command.training for command in link.sent] == [training] * 2
