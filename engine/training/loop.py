@@ -200,8 +200,8 @@ class TrainingLoop:
         if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
         measured = self._sampling.takes(self.step)
-        start, rate = (now_on(self.device), self.learning_rate) if measured else (None, 0.0)
-        rates = self._optimization.other_rates() if measured else {}
+        start = now_on(self.device) if measured else None
+        rates = self._optimization.all_rates() if measured else (0.0, {})
         if self.watch is not None:
             self.watch.begin(measured)
         look = self.looks.begin(self.step, self.by_hand)
@@ -236,7 +236,7 @@ class TrainingLoop:
             self.averaged.after_step(self.epoch)
         self.step += 1
         self.batch += len(batches)
-        self._record(step.outcome, step.gradients if measured else [], rate, timing, rates)
+        self._record(step.outcome, step.gradients if measured else [], rates, timing)
         compiled = self._optimization.forward.compiled
         if compiled is not None and self.step == 1:
             self.marks.add(self.step, compiled.words())
@@ -320,18 +320,13 @@ class TrainingLoop:
             )
 
     def _record(
-        self,
-        outcome: Outcome,
-        gradients: list[Tensor],
-        rate: float,
-        timing: tuple | None,
-        rates: Mapping[str, float],
+        self, outcome: Outcome, gradients: list[Tensor], rates: tuple, timing: tuple | None
     ) -> None:
         measured = None
         if timing is not None:
             watched = {} if self.watch is None else self.watch.take()
             on_device = {k: v.to(outcome.loss.device) for k, v in watched.items()}
-            measured = Measured(rate, timing, gradients, rates, on_device)
+            measured = Measured(rates[0], timing, gradients, rates[1], on_device)
         self.metrics.add(self.step, outcome, measured)
 
     def flush(self) -> None:

@@ -305,6 +305,7 @@ class TrainingRun:
             epoch=min(loop.epoch + 1, setup.epochs),
             epochs=setup.epochs,
             steps_per_second=steps_per_second,
+            samples_per_second=steps_per_second * loop.metrics.samples_per_step,
             remaining_s=(
                 (loop.total_steps - self.step) / steps_per_second
                 if steps_per_second and loop.total_steps is not None

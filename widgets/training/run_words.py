@@ -31,6 +31,8 @@ def progress_text(snapshot: RunSnapshot, best: EpochRow | None) -> str:
     parts.append(f"step {snapshot.step:,}{of}")
     if snapshot.steps_per_second > 0:
         parts.append(f"{format_number(snapshot.steps_per_second, 3)} steps/s")
+    if snapshot.samples_per_second > 0:
+        parts.append(f"{format_number(snapshot.samples_per_second, 3)} samples/s")
     if snapshot.state == "running" and snapshot.remaining_s is not None:
         parts.append(f"{format_duration(snapshot.remaining_s)} left")
     if best is not None and snapshot.state not in ("finished", "stopped"):  # `result_text` has it

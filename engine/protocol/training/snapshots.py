@@ -123,10 +123,11 @@ class RunSnapshot(Snapshot, frozen=True, kw_only=True):
     """Progress of a run: `step` of `total_steps` done, in epoch `epoch` of `epochs` (1-based).
     `total_steps` is 0 if the number is not known, `epochs` if the run has none.
 
-    `steps` and `epoch_rows` hold only what is new since the last snapshot of this run (after a
-    resume, the first one holds all). `remaining_s` is an estimate; None if there is none yet.
-    `error` says why a run "failed"; in any other state it is a warning, and the run goes on.
-    `marks` are all of the run's.
+    `samples_per_second` is the speed with as many samples per step as there were on average, 0 if
+    it is not known. `steps` and `epoch_rows` hold only what is new since the last snapshot of this
+    run (after a resume, the first one holds all). `remaining_s` is an estimate; None if there is
+    none yet. `error` says why a run "failed"; in any other state it is a warning, and the run goes
+    on. `marks` are all of the run's.
     """
 
     run: str
@@ -136,6 +137,7 @@ class RunSnapshot(Snapshot, frozen=True, kw_only=True):
     epoch: int = 0
     epochs: int = 0
     steps_per_second: float
+    samples_per_second: float = 0.0
     remaining_s: float | None = None
     steps: StepColumns
     epoch_rows: tuple[EpochRow, ...] = ()

@@ -161,9 +161,17 @@ class Metrics:
         self._unsent: list[StepRow] = []
         self._unsent_epochs: list[EpochRow] = []
         self._resumed = False
+        self._samples = self._steps = 0
+
+    @property
+    def samples_per_step(self) -> float:
+        """The mean over the steps that were added; 0 before the first."""
+        return self._samples / self._steps if self._steps else 0.0
 
     def add(self, step: int, outcome: Outcome, measured: Measured | None) -> None:
         """Add a step. Without `measured` it counts for its epoch but gets no row."""
+        self._samples += outcome.samples
+        self._steps += 1
         outcome = outcome._replace(loss=outcome.loss.detach())
         if outcome.scores is not None:
             prediction, labels = outcome.scores

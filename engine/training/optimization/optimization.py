@@ -50,15 +50,16 @@ class Optimization:
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
 
-    def other_rates(self) -> dict[str, float]:
-        """The learning rates of modules with options of their own, as named figures; the first
-        group's is `learning_rate`."""
-        groups = self.optimizer.param_groups
-        if len(groups) == 1:
-            return {}
-        first, *names = self.groups.modules(self.setup)
-        named = zip(names, groups[1:], strict=True)
-        return {f"{GROUP_RATE}{name}": float(g["lr"]) for name, g in named if name != first}
+    def all_rates(self) -> tuple[float, dict[str, float]]:
+        """The learning rate of the first group, and those of other modules with options of their
+        own, as named figures."""
+        groups, others = self.optimizer.param_groups, {}
+        if len(groups) > 1:
+            first, *names = self.groups.modules(self.setup)
+            for name, group in zip(names, groups[1:], strict=True):
+                if name != first:
+                    others[f"{GROUP_RATE}{name}"] = float(group["lr"])
+        return self.learning_rate, others
 
     # -- a step ----------------------------------------------------------------------------------
 

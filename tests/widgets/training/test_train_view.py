@@ -699,6 +699,8 @@ BEST = EpochRow(2, 20, 1.0, 0.9, 1.25, 0.875)
 @pytest.mark.parametrize(
     ("state", "changes", "best", "line"),
     [
+        ("paused", {"samples_per_second": 48_000.0}, None,
+         "1,500 steps/s · 48,000 samples/s · on cpu"),
         ("paused", {"remaining_s": 65.0}, None, "1,500 steps/s · on cpu"),
         ("running", {"steps_per_second": 0.0, "remaining_s": None}, None, "on cpu"),
         ("running", {"steps_per_second": 0.5, "remaining_s": 0.0}, None,
