@@ -104,6 +104,7 @@ class TrainView(QWidget):
             ),
             "Pictures of the run",
         )
+        self.tabs.setTabVisible(self.tabs.indexOf(self.ranks), False)
         panes = (self.tabs, self.parameters, self.predictions, self.checks)
         beside = make.splitter(*panes, sizes=(640, 480, 400, 480), shares=(1, 1, 0, 1))
         self.runs = RunPane()
@@ -120,8 +121,11 @@ class TrainView(QWidget):
     # -- showing ---------------------------------------------------------------------------------
 
     def show_setup(self, setup: TrainingSetup, loss_from_block: str | None) -> None:
-        """Show the set-up; `loss_from_block` is the kind of the canvas's loss block, if any."""
+        """Show the set-up; `loss_from_block` is the kind of the canvas's loss block, if any. The
+        tab of the ranks is there for a run of several processes."""
         self.form.show_setup(setup, loss_from_block)
+        has_ranks = setup.processes > 1 or self.ranks.has_rows
+        self.tabs.setTabVisible(self.tabs.indexOf(self.ranks), has_ranks)
 
     def show_devices(self, devices: Sequence[Device]) -> None:
         self.form.show_devices(devices)

@@ -56,6 +56,10 @@ class RankPane(QStackedWidget):
         self.table.itemSelectionChanged.connect(self._choose)
         theme.notifier.changed.connect(self._show_rows)
 
+    @property
+    def has_rows(self) -> bool:
+        return bool(self._rows)
+
     def show_ranks(self, told: RanksSnapshot) -> None:
         """Show the ranks. What the reader has scrolled away from the end stays where it is."""
         self._rows = told.rows

@@ -35,6 +35,18 @@ def test_the_ranks_are_read_while_they_are_seen(view, bench, link) -> None:
     assert link.sent[-1].rank == 1
 
 
+def test_their_tab_is_there_for_several_processes(view) -> None:
+    tab = view.tabs.indexOf(view.ranks)
+    assert view.tabs.isTabVisible(tab)
+    view.show_setup(TrainingSetup(), None)
+    assert not view.tabs.isTabVisible(tab)
+    view.show_setup(TrainingSetup(processes=2), None)
+    view.ranks.show_ranks(RanksSnapshot(folder="", rows=(RankRow(0, 4, "here", "running"),)))
+    view.show_setup(TrainingSetup(), None)  # for the next run: what this one printed can be read
+    assert view.tabs.isTabVisible(tab)
+    assert not TrainView().tabs.isTabVisible(tab)
+
+
 def test_the_command_follows_the_project(view, bench) -> None:
     assert "Save the project first" in said(view, "setup_machines_command")
     bench.files.path = "/a/net.tlab"
