@@ -24,7 +24,7 @@ from ..training.figures.pace import (
     Budget,
     Speed,
 )
-from ..training.loop import Watch
+from ..training.figures.watch import Watch
 from ..training.objectives.objective import Outcome
 from .hooks import Steps, gradient_norms, quiet
 

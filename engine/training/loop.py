@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
 from math import ceil, nan
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,24 +29,13 @@ from .figures.marks import Marks
 from .figures.memory import cuda_bytes, rss_bytes
 from .figures.metrics import Measured, Metrics
 from .figures.pace import Sampling, now_on
+from .figures.watch import Watch
 from .looks.looks import Looks
 from .objectives.objective import CatalogueObjective, Objective, Outcome
 from .optimization.averaging import AveragedWeights
 from .optimization.optimization import Optimization
 from .steps.training_step import TrainingStep, check_order
 from .watchpoints.holding import Holding
-
-
-class Watch(Protocol):
-    """Figures of the model's parts in a step."""
-
-    def begin(self, is_measured: bool) -> None:
-        """A step begins, which has a row or not."""
-        ...
-
-    def take(self) -> Mapping[str, Tensor]:
-        """The figures of the step, 0-dim."""
-        ...
 
 
 class TrainingLoop:

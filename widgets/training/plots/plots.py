@@ -26,7 +26,7 @@ from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.training.plots.legend import Legend, WrappedWords
 from widgets.training.plots.plot_canvas import PlotCanvas
-from widgets.training.plots.series import Overlay, Series, Track, write_csv
+from widgets.training.plots.series import Overlay, Series, Track, bad_words, write_csv
 
 WHEEL_STEP = 1.25
 """The zoom of one notch of the wheel."""
@@ -331,7 +331,7 @@ class LivePlot(QFrame):
 
     def _show_notice(self) -> None:
         bad = [
-            f"{line.title} {_bad_words(track)}."
+            f"{line.title} {bad_words(track)}."
             for line in self.series
             if not line.points and (track := self.tracks[line.key]).first_bad is not None
         ]
@@ -385,15 +385,6 @@ class LivePlot(QFrame):
                 write_csv(file, self.series, self.tracks)
         except OSError as error:
             QMessageBox.warning(self, "The numbers were not saved", str(error))
-
-
-def _bad_words(track: Track) -> str:
-    """Where numbers of a series are not finite."""
-    if track.first_bad == track.all_bad_since:
-        return f"is NaN or infinite from step {track.first_bad:,.0f} on"
-    if track.bad_count == 1:
-        return f"was NaN or infinite at step {track.first_bad:,.0f}"
-    return f"was NaN or infinite at {track.bad_count:,} steps, first at {track.first_bad:,.0f}"
 
 
 def _reach(low: float, high: float, y: Floats) -> tuple[float, float]:

@@ -164,3 +164,12 @@ def write_csv(file: TextIO, series: Sequence[Series], tracks: dict[str, Track]) 
                 *(rows[step].get(line.key, "") for line in series),
             ]
         )
+
+
+def bad_words(track: Track) -> str:
+    """Where numbers of a series are not finite."""
+    if track.first_bad == track.all_bad_since:
+        return f"is NaN or infinite from step {track.first_bad:,.0f} on"
+    if track.bad_count == 1:
+        return f"was NaN or infinite at step {track.first_bad:,.0f}"
+    return f"was NaN or infinite at {track.bad_count:,} steps, first at {track.first_bad:,.0f}"
