@@ -20,6 +20,9 @@ MAX_PICKLE_BYTES = 64 * 2**20
 MAX_OPERATIONS = 3_000_000
 """A tensor takes about 40."""
 MAX_REFUSED = 5
+_GETATTR = "builtins.getattr"
+MEMORY_FORMAT = "torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING"
+"""An enum. Some releases of Python 3.11 pickle a member of it as a call of getattr."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ class _Reader(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         module = "builtins" if module == "__builtin__" else module
         full = f"{module}.{name}"
-        if self._classes(full):
+        if self._classes(full) or (full == _GETATTR and self._classes(MEMORY_FORMAT)):
             return Global(full)
         allowed = _torch_allows().get(full)
         if allowed is None:
@@ -178,6 +181,8 @@ class _Reader(pickle._Unpickler):
             raise NotAPickle("a call of what is not a function")
         if function.name in self.refused:
             return Made(function.name)
+        if function.name == _GETATTR:
+            return self._member(*args)
         if function.name == "torch._tensor._rebuild_from_type_v2":
             return self._called(args[0], args[2])
         make = _CALLS.get(function.name)
@@ -186,6 +191,12 @@ class _Reader(pickle._Unpickler):
         if self._classes(function.name):
             return Made(function.name, args)
         raise NotAPickle(f"a call of {function.name}")
+
+    def _member(self, of: Any = None, name: Any = None, *_: Any) -> Made:
+        """What getattr gives: a member of the one enum; all else is refused."""
+        if not (isinstance(of, Global) and of.name == MEMORY_FORMAT and isinstance(name, str)):
+            self.refused.setdefault(_GETATTR)
+        return Made(MEMORY_FORMAT, (name,))
 
     def make(self) -> None:
         args = self.stack.pop()
@@ -249,14 +260,15 @@ class _Reader(pickle._Unpickler):
     def instance(self) -> None:
         module = self.readline()[:-1].decode("ascii")
         name = self.readline()[:-1].decode("ascii")
-        self.find_class(module, name)
-        self.pop_mark()
-        self.append(Made(f"{module}.{name}"))
+        self._instance(self.find_class(module, name), self.pop_mark())
 
     def object_of(self) -> None:
         args = self.pop_mark()
-        kind = args.pop(0)
-        self.append(Made(kind.name if isinstance(kind, Global) else "?"))
+        self._instance(args.pop(0), args)
+
+    def _instance(self, kind: Any, args: list[Any]) -> None:
+        name = kind.name if isinstance(kind, Global) else "?"
+        self.append(self._member(*args) if name == _GETATTR else Made(name))
 
     def extension(self) -> None:
         raise NotAPickle("a class by its number")

@@ -189,6 +189,15 @@ def dcp_index(path: str, offset: int = 0, length: int = 100) -> Any:
     return Metadata({"a": tensor}, storage_data={MetadataIndex("a", torch.Size([0])): place})
 
 
+class _Attribute:
+    """Its pickle asks for an attribute of a class that the index of a folder may name."""
+
+    def __reduce__(self) -> Any:
+        from torch.distributed.checkpoint.metadata import Metadata
+
+        return getattr, (Metadata, "__init__")
+
+
 FOLDERS: dict[str, Write] = {
     "an index that leads out": index({"a": "../../secret.safetensors"}),
     "an index with an absolute path": index({"a": "/etc/passwd"}),
@@ -201,6 +210,7 @@ FOLDERS: dict[str, Write] = {
     "a DCP index that runs code": dcp_of(evil),
     "a DCP index that leads out": dcp_of(lambda _: dcp_index("../../secret")),
     "a DCP index of a missing file": dcp_of(lambda _: dcp_index("__0_0.distcp")),
+    "a DCP index that asks for an attribute": dcp_of(lambda _: {"a": _Attribute()}),
     "a DCP index of nothing": dcp_of(lambda _: {}),
     "an empty folder": lambda folder: folder,
 }

@@ -73,6 +73,7 @@ SAYS = {
     "four million operations": "more than 3,000,000 operations",
     "lists that hold each other": "more entries than can be listed",
     "a DCP index that runs code": f"asks for {os.system.__module__}.system",
+    "a DCP index that asks for an attribute": "asks for builtins.getattr",
     "a script that calls os.system": f"asks for {os.system.__module__}.system",
     "an INST of os.system": "asks for os.system",
     "a bytearray of a terabyte": "an array of bytes by its length",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
+from enum import Enum
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -165,6 +167,22 @@ def test_a_folder_of_distributed_checkpoint(tmp_path: Path) -> None:
     artifact = open_artifact(tmp_path / "dcp")
     assert_holds(artifact, {f"model.{key}": value for key, value in state.items()})
     assert [entry.key for entry in artifact.entries if entry.kind == "value"] == ["step"]
+
+
+class _ByName(pickle.Pickler):
+    """Members of an enum as some releases of Python 3.11 pickle them."""
+
+    def reducer_override(self, value: object) -> Any:
+        return (getattr, (type(value), value.name)) if isinstance(value, Enum) else NotImplemented
+
+
+def test_a_folder_that_another_python_wrote(tmp_path: Path) -> None:
+    dcp.save({"a": torch.ones(2)}, checkpoint_id=tmp_path)
+    index = io.BytesIO()
+    _ByName(index).dump(dcp.FileSystemReader(tmp_path).read_metadata())
+    assert b"getattr" in index.getvalue()
+    (tmp_path / ".metadata").write_bytes(index.getvalue())
+    assert_holds(open_artifact(tmp_path), {"a": torch.ones(2)})
 
 
 def test_pieces_of_several_ranks_are_put_together(tmp_path: Path) -> None:
