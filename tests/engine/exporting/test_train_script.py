@@ -179,6 +179,7 @@ MOONS = replace(
 def test_each_setting(changes: dict, words: str, tmp_path: Path, capsys) -> None:
     project = replace(MOONS, training=replace(MOONS.training, **changes))
     assert words in check_same(project, tmp_path, capsys)
+    assert not torch.are_deterministic_algorithms_enabled()  # or other tests would have it
 
 
 def test_a_script_has_nothing_of_what_is_not_set(tmp_path: Path) -> None:
