@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -28,6 +29,15 @@ SETUP = TrainingSetup(
 def without_a_thread_of_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch.compile makes a bar of tqdm, if that is installed: its thread would stay."""
     monkeypatch.setattr(torch.hub.tqdm, "monitor_interval", 0, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def without_threads_of_compiling() -> Iterator[None]:
+    """What no cache has yet is compiled here, not on threads that would stay."""
+    from torch._inductor import config
+
+    with config.patch(compile_threads=1):
+        yield
 
 
 @pytest.fixture(autouse=True)
