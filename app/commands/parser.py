@@ -19,56 +19,52 @@ def command_parser(
     `run_of`."""
     parser = argparse.ArgumentParser(prog="tensorlab")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-
-    def command(name: str, more: str = "") -> argparse.ArgumentParser:
+    for name, (add_options, more) in _COMMANDS.items():
         summary = summaries[name]
-        sub = subparsers.add_parser(
+        command = subparsers.add_parser(
             name, help=summary, description=f"{summary[0].upper()}{summary[1:]}. {more}".strip()
         )
-        sub.set_defaults(run=run_of[name])
-        return sub
+        command.set_defaults(run=run_of[name])
+        add_options(command)
+    return parser
 
-    tour = command("tour", "Exits with 1 when any stage of it failed.")
-    tour.add_argument(
+
+def _tour(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--out", metavar="DIR", type=Path, required=True,
         help="folder for pictures, model.py, model.pt, model.safetensors and report.json",
     )  # fmt: skip
-    tour.add_argument("--json", action="store_true", help="also print the report to stdout")
+    parser.add_argument("--json", action="store_true", help="also print the report to stdout")
 
-    train = command("train", "Ctrl+C stops at the next step and keeps what was learnt by then.")
-    _add_subject(train, optional="; none: the one of --run DIR, with --resume")
-    _add_data(train)
-    train.add_argument(
+
+def _train(parser: argparse.ArgumentParser) -> None:
+    _add_subject(parser, optional="; none: the one of --run DIR, with --resume")
+    _add_data(parser)
+    parser.add_argument(
         "--run", metavar="DIR", type=Path, dest="run_folder",
         help="folder for the run, a new one: settings, figures in SQLite, checkpoints (default:"
         " one in NAME.runs beside the project; for code, in the data folder); with --resume, the"
         " folder of the run that goes on",
     )  # fmt: skip
-    train.add_argument(
-        "--epochs",
-        metavar="N",
-        type=_between(1, MAX_EPOCHS),
-        help="passes over the data (default: project's)",
-    )
-    train.add_argument("--device", help="cpu, cuda:0, mps, ... (default: project's)")
-    train.add_argument(
+    _add_length_and_device(parser)
+    parser.add_argument(
         "--seed", metavar="N", type=_between(0, MAX_SEED), help="random seed (default: project's)"
     )
-    train.add_argument(
+    parser.add_argument(
         "--out", metavar="WEIGHTS", type=Path,
         help="write the trained state_dict here: a name that ends in .pt or .safetensors",
     )  # fmt: skip
-    train.add_argument(
+    parser.add_argument(
         "--script", metavar="FILE.py", type=Path,
         help="also write this training as a plain script; `python FILE.py --out WEIGHTS` gives the"
         " same weights",
     )  # fmt: skip
-    train.add_argument(
+    parser.add_argument(
         "--nproc-per-node", metavar="N", type=_between(1, MAX_PROCESSES),
         help="train by N processes of this machine: each has its rows of every batch, on cuda a GPU"
         " of its own; as one process, but for dropout and BatchNorm (default: project's)",
     )  # fmt: skip
-    begins = train.add_mutually_exclusive_group()
+    begins = parser.add_mutually_exclusive_group()
     begins.add_argument(
         "--fresh", dest="begin_from", action="store_const", const="fresh",
         help="begin with fresh weights (default: those saved beside the project, if any)",
@@ -77,129 +73,106 @@ def command_parser(
         "--resume", dest="begin_from", action="store_const", const="checkpoint",
         help="go on from the last checkpoint of --run DIR, or of this model and set-up",
     )  # fmt: skip
-    _add_json(train)
+    _add_json(parser)
 
-    sweep = command(
-        "sweep",
-        "Each trial is a run with values drawn by Optuna. Ctrl+C stops; the trials so far stay.",
-    )  # fmt: skip
-    _add_subject(sweep)
-    _add_data(sweep)
-    sweep.add_argument(
+
+def _sweep(parser: argparse.ArgumentParser) -> None:
+    _add_subject(parser)
+    _add_data(parser)
+    parser.add_argument(
         "--set", metavar="NAME=VALUES", action="append", required=True, dest="choices",
         help="a setting to vary: learning_rate=1e-4..1e-1:log, batch_size=16,32,64,"
         " optimizer=Adam,SGD, optimizer_params.momentum=0..0.99, blocks.dropout1.p=0..0.5; may be"
         " given several times",
     )  # fmt: skip
-    sweep.add_argument(
+    parser.add_argument(
         "--trials", metavar="N", type=_between(1, MAX_TRIALS), default=20,
         help="how many runs (default: 20)",
     )  # fmt: skip
-    sweep.add_argument(
+    parser.add_argument(
         "--metric", metavar="NAME[:min|:max]", default="validation loss",
         help="figure of the last epoch by which trials are compared: validation_loss (default),"
         " validation_accuracy, train_loss, or one that your step names",
     )  # fmt: skip
-    sweep.add_argument(
+    parser.add_argument(
         "--sampler-seed", metavar="N", type=_between(0, MAX_SEED), default=0, dest="sampler_seed",
         help="seed of the sampler: the same sweep with the same seed has the same trials"
         " (default: 0)",
     )  # fmt: skip
-    sweep.add_argument(
+    parser.add_argument(
         "--no-prune", dest="prune", action="store_false",
         help="train each trial to its end, also one that is worse than the median",
     )  # fmt: skip
-    sweep.add_argument(
+    parser.add_argument(
         "--runs", metavar="DIR", type=Path, dest="runs_folder",
         help="folder for the runs (default: NAME.runs beside the project)",
     )  # fmt: skip
-    sweep.add_argument(
-        "--epochs", metavar="N", type=_between(1, MAX_EPOCHS),
-        help="passes over the data (default: project's)",
-    )  # fmt: skip
-    sweep.add_argument("--device", help="cpu, cuda:0, mps, ... (default: project's)")
-    _add_json(sweep)
+    _add_length_and_device(parser)
+    _add_json(parser)
 
-    runs = command("runs")
-    runs.add_argument(
+
+def _runs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "place", metavar="DIR", type=Path,
         help="folder of runs (NAME.runs), of one run, or a project (NAME.tlab)",
     )  # fmt: skip
-    runs.add_argument(
+    parser.add_argument(
         "--tensorboard", metavar="OUT", type=Path,
         help="also write the runs as TensorBoard's event files, each into a folder in OUT:"
         " `tensorboard --logdir OUT` shows them",
     )  # fmt: skip
-    _add_json(runs)
+    _add_json(parser)
 
-    export = command(
-        "export",
-        "A fresh process reads the file back and compares it with its source; exits with 1 if it"
-        " differs. A program of code (onnx, pt2, ...) is written from a run on --data.",
-    )  # fmt: skip
-    _add_subject(export)
-    export.add_argument(
+
+def _export(parser: argparse.ArgumentParser) -> None:
+    _add_subject(parser)
+    parser.add_argument(
         "--weights", metavar="FILE", type=Path,
         help="state_dict (.pt or .safetensors) to export; without it, the weights saved beside"
              " the project, else its initial weights",
     )  # fmt: skip
-    export.add_argument(
+    parser.add_argument(
         "--format", choices=tuple(FORMATS), metavar="FORMAT",
         help=f"{', '.join(FORMATS)}; default: the suffix of --out",
     )  # fmt: skip
-    export.add_argument(
+    parser.add_argument(
         "--out", metavar="PATH", type=Path, required=True,
         help="file to write; for dcp and hf, a new folder",
     )  # fmt: skip
-    export.add_argument(
+    parser.add_argument(
         "--dtype", choices=DTYPES, default="",
         help=f"cast numbers with a fraction ({', '.join(CASTING)})",
     )  # fmt: skip
-    export.add_argument(
+    parser.add_argument(
         "--opset", metavar="N", type=_between(OPSETS[0], OPSETS[-1]), default=0,
         help=f"version of ONNX's operators, {OPSETS[0]} to {OPSETS[-1]} (default: torch's own)",
     )  # fmt: skip
-    _add_data(export)
-    _add_json(export)
+    _add_data(parser)
+    _add_json(parser)
 
-    inspect = command(
-        "inspect",
-        "A FILE is only read, nothing of it runs: .pt, .pth, .safetensors, .pt2, TorchScript,"
-        " .onnx, .npy, .npz, and folders of Hugging Face, of torch.distributed.checkpoint and of"
-        " runs. Its JSON has kind, file, bytes, metadata, tensors (key, shape, dtype, bytes,"
-        " offset), values and totals; of a program also inputs, outputs, modules and nodes. Of a"
-        " project or a module of your code, modules, parameters and buffers are told; with data"
-        " one step runs, and each module's input and output shapes are told. Exits with 1 for a"
-        " file that cannot be read or that asks for more, with 2 for one that is not there.",
-    )  # fmt: skip
-    _add_subject(inspect, file=True)
-    _add_data(inspect)
-    _add_json(inspect)
 
-    diff = command(
-        "diff",
-        "Each key is equal, different (with the largest absolute and relative difference), of"
-        " another shape or dtype, or only in a or b. JSON has a, b, equal, keys (key, verdict, a,"
-        " b, max_absolute, max_relative) and totals. Exits with 0 whether they differ or not, with"
-        " 1 for a file that cannot be read, with 2 for one that is not there.",
-    )  # fmt: skip
-    diff.add_argument("first", metavar="A", type=Path, help="file or folder that inspect reads")
-    diff.add_argument("second", metavar="B", type=Path, help="the one to compare it with")
-    _add_json(diff)
+def _inspect(parser: argparse.ArgumentParser) -> None:
+    _add_subject(parser, file=True)
+    _add_data(parser)
+    _add_json(parser)
 
-    exec_ = command(
-        "exec",
-        "torch, nn, F (torch.nn.functional) and np are imported. Exits with 1 if the code raised.",
-    )  # fmt: skip
-    exec_.add_argument("file", metavar="FILE.py", type=Path, help="Python file to run")
-    exec_.add_argument(
+
+def _diff(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("first", metavar="A", type=Path, help="file or folder that inspect reads")
+    parser.add_argument("second", metavar="B", type=Path, help="the one to compare it with")
+    _add_json(parser)
+
+
+def _exec(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE.py", type=Path, help="Python file to run")
+    parser.add_argument(
         "--json", metavar="OUT", type=Path,
         help="write a report (ok, stdout, error, tensors) here, whether the code raised or not",
     )  # fmt: skip
 
-    doctor = command("doctor", "Exits with 1 when something needed is missing.")
-    doctor.add_argument("--json", action="store_true", help="print the report as JSON")
-    return parser
+
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def _add_subject(parser: argparse.ArgumentParser, optional: str = "", file: bool = False) -> None:
@@ -217,6 +190,14 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         "--data", metavar="DATA", help=f"for code: {what}, FILE.py:NAME or a NAME of its own file"
     )
     parser.add_argument("--validation", metavar="DATA", help="for code: data to validate on")
+
+
+def _add_length_and_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--epochs", metavar="N", type=_between(1, MAX_EPOCHS),
+        help="passes over the data (default: project's)",
+    )  # fmt: skip
+    parser.add_argument("--device", help="cpu, cuda:0, mps, ... (default: project's)")
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
@@ -240,3 +221,42 @@ def _between(minimum: int, maximum: int) -> Callable[[str], int]:
         return value
 
     return integer
+
+
+_COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
+    "tour": (_tour, "Exits with 1 when any stage of it failed."),
+    "train": (_train, "Ctrl+C stops at the next step and keeps what was learnt by then."),
+    "sweep": (
+        _sweep,
+        "Each trial is a run with values drawn by Optuna. Ctrl+C stops; the trials so far stay.",
+    ),
+    "runs": (_runs, ""),
+    "export": (
+        _export,
+        "A fresh process reads the file back and compares it with its source; exits with 1 if it"
+        " differs. A program of code (onnx, pt2, ...) is written from a run on --data.",
+    ),
+    "inspect": (
+        _inspect,
+        "A FILE is only read, nothing of it runs: .pt, .pth, .safetensors, .pt2, TorchScript,"
+        " .onnx, .npy, .npz, and folders of Hugging Face, of torch.distributed.checkpoint and of"
+        " runs. Its JSON has kind, file, bytes, metadata, tensors (key, shape, dtype, bytes,"
+        " offset), values and totals; of a program also inputs, outputs, modules and nodes. Of a"
+        " project or a module of your code, modules, parameters and buffers are told; with data"
+        " one step runs, and each module's input and output shapes are told. Exits with 1 for a"
+        " file that cannot be read or that asks for more, with 2 for one that is not there.",
+    ),
+    "diff": (
+        _diff,
+        "Each key is equal, different (with the largest absolute and relative difference), of"
+        " another shape or dtype, or only in a or b. JSON has a, b, equal, keys (key, verdict, a,"
+        " b, max_absolute, max_relative) and totals. Exits with 0 whether they differ or not, with"
+        " 1 for a file that cannot be read, with 2 for one that is not there.",
+    ),
+    "exec": (
+        _exec,
+        "torch, nn, F (torch.nn.functional) and np are imported. Exits with 1 if the code raised.",
+    ),
+    "doctor": (_doctor, "Exits with 1 when something needed is missing."),
+}
+"""Of each command, what adds its options, and what its help says besides the summary."""
