@@ -15,7 +15,7 @@ from ...project.subject import CanvasSubject
 from ...protocol import MeasureStepCommand, Snapshot, StepBytes, StepMemorySnapshot
 from ...training.checks.untouched import untouched
 from ...training.execution.recomputing import Recomputing
-from ...training.execution.step_memory import StepMemory, measured, predicted
+from ...training.memory.step_memory import StepMemory, measured, predicted
 from ...training.objectives.batches import samples_in
 from ..subjects import find_subject, first_batch, objective_of, running
 

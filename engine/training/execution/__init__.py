@@ -1,5 +1,6 @@
 """How torch runs the forward pass of a step: compiled, with some activations computed again; and by
-deterministic algorithms only; and the memory that a step takes.
+deterministic algorithms only.
 
-Not here: what a step computes (`objectives`, `steps`), its update and autocast (`optimization`).
+Not here: the memory that a step takes (`memory`), what it computes (`objectives`, `steps`), its
+update and autocast (`optimization`).
 """

@@ -1,5 +1,5 @@
-"""The memory of one whole step, operation by operation: what made each storage, what holds it.
+"""The memory of one whole step: operation by operation, what made each storage and what holds it;
+and what computing activations again would save.
 
-Not here: the figures of a run (`training/figures/memory`), what computing again saves
-(`training/execution/step_memory`).
+Not here: the figures of a run (`training/figures/memory`).
 """

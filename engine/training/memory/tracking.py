@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,11 +13,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
-from ...compiled import own_modules
-from ..watchpoints.seen_calls import place_of_call
+from ..watchpoints.seen_calls import place_of_call, running_modules
+from .storages import LivingStorages, plain_tensors
 
 BlockKind = Literal["parameters", "gradients", "optimizer", "activations", "data", "other"]
 KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
@@ -55,7 +52,7 @@ class Block:
 
 
 @dataclass(eq=False)
-class Tracker(TorchDispatchMode):
+class Tracker(LivingStorages[Block]):
     """In this context operations and their storages are written down. `device` tells the bytes that
     the allocator of CUDA has handed out after each operation."""
 
@@ -68,8 +65,6 @@ class Tracker(TorchDispatchMode):
 
     def __post_init__(self) -> None:
         super().__init__()
-        self._live: dict[int, Block] = {}
-        self._refs: dict[int, weakref.ref[torch.UntypedStorage]] = {}
         self._running: list[str] = []
         self._of_node: dict[int, Place] = {}
         self._outermost: FrameType | None = None
@@ -77,19 +72,15 @@ class Tracker(TorchDispatchMode):
     @contextmanager
     def following(self) -> Iterator[None]:
         """In this context the tracker is active, and knows which module runs."""
-        hooks = []
-        for path, module, _ in own_modules(self.model):
-            hooks += [
-                module.register_forward_pre_hook(lambda *_, path=path: self._running.append(path)),
-                module.register_forward_hook(lambda *_: _end(self._running), always_call=True),
-            ]
         self._outermost = sys._getframe(2)
         try:
-            with saved_tensors_hooks(self._pack, lambda tensor: tensor), self:
+            with (
+                running_modules(self.model, self._running),
+                saved_tensors_hooks(self._pack, lambda tensor: tensor),
+                self,
+            ):
                 yield
         finally:
-            for hook in hooks:
-                hook.remove()
             self._outermost = None
 
     # -- storages --------------------------------------------------------------------------------
@@ -97,30 +88,25 @@ class Tracker(TorchDispatchMode):
     def know(self, named: Iterable[tuple[str, Tensor]], kind: BlockKind) -> None:
         """These tensors are held by these names. One that was made before counts from the start."""
         for name, tensor in named:
-            for part in _plain(tensor):
-                block = self._block_of(part) or self._add(part.untyped_storage(), -1)
+            for part in plain_tensors(tensor):
+                block = self.known_of(part.untyped_storage())
+                if block is None:
+                    block = self.follow(part.untyped_storage())
+                    block.born = -1
                 if not block.name:
                     block.kind, block.name = kind, name
 
-    def _block_of(self, tensor: Tensor) -> Block | None:
-        return self._live.get(tensor.untyped_storage()._cdata)
-
-    def _add(self, storage: torch.UntypedStorage, born: int) -> Block:
-        key = storage._cdata
-        block = self._live[key] = Block(storage.nbytes(), born)
+    def made(self, storage: torch.UntypedStorage) -> Block:
+        block = Block(storage.nbytes(), born=len(self.ops))
         self.blocks.append(block)
-
-        def end(_: object) -> None:
-            block.died = len(self.ops)
-            if self._live.get(key) is block:
-                del self._live[key], self._refs[key]
-
-        self._refs[key] = weakref.ref(storage, end)
         return block
 
+    def freed(self, known: Block) -> None:
+        known.died = len(self.ops)
+
     def _pack(self, tensor: Tensor) -> Tensor:
-        for part in _plain(tensor):
-            block = self._block_of(part)
+        for part in plain_tensors(tensor):
+            block = self.known_of(part.untyped_storage())
             if block is not None and block.kind == "other":
                 block.kind = "activations"
         return tensor
@@ -150,8 +136,7 @@ class Tracker(TorchDispatchMode):
             return func(*args, **(kwargs or {}))
         node = torch._C._current_autograd_node()
         frame = sys._getframe(1)
-        made = func(*args, **(kwargs or {}))
-        number = len(self.ops)
+        result = super().__torch_dispatch__(func, types, args, kwargs)
         if node is None:
             module = self._running[-1] if self._running else None
             place = Place(module, *place_of_call(frame, self._outermost))
@@ -160,22 +145,6 @@ class Tracker(TorchDispatchMode):
         else:
             place = self._of_node.get(node._sequence_nr(), Place())
         self.ops.append(Op(str(func), self.phase, place))
-        own = {part.untyped_storage()._cdata for part in _plain(args, kwargs)}
-        for part in _plain(made):
-            storage = part.untyped_storage()
-            if storage._cdata not in own and storage._cdata not in self._live:
-                self._add(storage, number)
         if self.device.type == "cuda":
             self.allocated.append(torch.cuda.memory_allocated(self.device))
-        return made
-
-
-def _end(running: list[str]) -> None:
-    running.pop()
-
-
-def _plain(*values: Any) -> Iterator[Tensor]:
-    """The tensors that have one storage."""
-    for leaf in tree_leaves(values):
-        if isinstance(leaf, Tensor) and leaf.layout is torch.strided:
-            yield leaf
+        return result

@@ -61,16 +61,23 @@ def seen_calls(model: nn.Module, saw: Saw) -> Iterator[None]:
     """In this context `saw` is told of each call of torch; of those inside a function of torch.nn
     it is not told."""
     running: list[str] = []
+    outermost = sys._getframe(2)  # beyond this frame and contextlib's
+    with running_modules(model, running), _Mode(running, saw, outermost):
+        yield
+
+
+@contextmanager
+def running_modules(model: nn.Module, running: list[str]) -> Iterator[None]:
+    """In this context `running` has the paths of the modules whose forward runs, the innermost
+    last."""
     hooks = []
     for path, module, _ in own_modules(model):
         hooks += [
             module.register_forward_pre_hook(lambda *_, path=path: running.append(path)),
             module.register_forward_hook(lambda *_: _end(running), always_call=True),
         ]
-    outermost = sys._getframe(2)  # beyond this frame and contextlib's
     try:
-        with _Mode(running, saw, outermost):
-            yield
+        yield
     finally:
         for hook in hooks:
             hook.remove()

@@ -10,8 +10,8 @@ from torch.utils.checkpoint import checkpoint
 from engine.errors import LabError
 from engine.project.document import Averaging, DataSetup, TrainingSetup, replace
 from engine.training.execution.recomputing import Recomputing, outermost
-from engine.training.execution.step_memory import measured, predicted
 from engine.training.loop import TrainingLoop
+from engine.training.memory.step_memory import measured, predicted
 
 SETUP = TrainingSetup(
     data=DataSetup("moons", {"samples": 200}),

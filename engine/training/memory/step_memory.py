@@ -3,7 +3,6 @@ predicted for modules whose activations would be computed again."""
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -11,10 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from ..objectives.batches import tensors_in
+from .storages import LivingStorages, plain_tensors
 
 
 class StepMemory(NamedTuple):
@@ -25,56 +23,30 @@ class StepMemory(NamedTuple):
     peak: int
 
 
-class _Living(TorchDispatchMode):
-    """In this context the storages of tensors that torch makes are counted while they live."""
+class _Counted(LivingStorages[int]):
+    """In this context the bytes of storages that torch makes are counted while they live."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = self.peak = 0
-        self._seen: dict[int, weakref.ref[torch.UntypedStorage]] = {}
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        made = func(*args, **(kwargs or {}))
-        own = {part.untyped_storage()._cdata for part in _plain(args, kwargs)}
-        for tensor in _plain(made):
-            if tensor.untyped_storage()._cdata not in own:  # else a view, or written in place
-                self._count(tensor.untyped_storage())
-        return made
-
-    def has_seen(self, storage: torch.UntypedStorage) -> bool:
-        """Whether the storage was made in the context."""
-        return storage._cdata in self._seen
-
-    def _count(self, storage: torch.UntypedStorage) -> None:
-        key, size = storage._cdata, storage.nbytes()
-        if key in self._seen:
-            return
-
-        def end(_: object) -> None:
-            self._seen.pop(key, None)
-            self.now -= size
-
-        self._seen[key] = weakref.ref(storage, end)
+    def made(self, storage: torch.UntypedStorage) -> int:
+        size = storage.nbytes()
         self.now += size
         self.peak = max(self.peak, self.now)
+        return size
 
-
-def _plain(*values: Any) -> Iterator[Tensor]:
-    """The tensors that have one storage."""
-    for leaf in tree_leaves(values):
-        if isinstance(leaf, Tensor) and leaf.layout is torch.strided:
-            yield leaf
+    def freed(self, known: int) -> None:
+        self.now -= known
 
 
 def measured(run: Callable[[], Tensor]) -> StepMemory:
     """That of `run`, which gives the loss, and of its backward."""
-    with _Living() as living:
+    with _Counted() as counted:
         loss = run()
-        kept = living.now
+        kept = counted.now
         loss.backward()
-        return StepMemory(kept, living.peak)
+        return StepMemory(kept, counted.peak)
 
 
 class _Saved:
@@ -82,8 +54,8 @@ class _Saved:
     modules; `inputs` are those that come into the modules. `calls` are
     the modules as they run, with the bytes of `outside` and `inputs` by then."""
 
-    def __init__(self, living: _Living) -> None:
-        self._living = living
+    def __init__(self, counted: _Counted) -> None:
+        self._counted = counted
         self.outside: dict[int, int] = {}
         self.inputs: dict[int, int] = {}
         self.inside: list[dict[int, int]] = []
@@ -96,9 +68,9 @@ class _Saved:
         return tensor
 
     def _note(self, tensor: Tensor, place: dict[int, int]) -> None:
-        for plain in _plain(tensor):
+        for plain in plain_tensors(tensor):
             storage = plain.untyped_storage()
-            if self._living.has_seen(storage):
+            if self._counted.known_of(storage) is not None:
                 place[storage._cdata] = storage.nbytes()
                 self._alive.append(plain.detach())
 
@@ -136,8 +108,8 @@ def predicted(
     has computed again what it needs: with what was kept before it, the gradients by then, and those
     before and behind its largest tensor.
     """
-    with _Living() as living:
-        saved = _Saved(living)
+    with _Counted() as counted:
+        saved = _Saved(counted)
         with saved.of(modules):
             run()
     stays = {**saved.outside, **saved.inputs}
