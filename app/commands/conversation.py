@@ -10,7 +10,7 @@ from typing import Any
 
 from app.commands.failures import CommandFailure
 from app.processes.exit_reasons import ExitReason, explain_exit
-from engine.process import EngineLost, EngineProcess
+from engine.process import EngineLost, SpawnedEngine
 from engine.protocol import (
     Command,
     DoneSnapshot,
@@ -56,7 +56,7 @@ class Conversation:
         self._kill_at: float | None = None
         self._gave_up = False
         self._checkpoint_step: int | None = None
-        self._engine = EngineProcess()
+        self._engine = SpawnedEngine()
         self._handlers_before: dict[int, Any] = {}
 
     def __enter__(self) -> Conversation:

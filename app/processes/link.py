@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.processes.exit_reasons import ExitReason, explain_exit, explain_no_start
 from app.processes.inbox import Inbox
-from engine.process import EngineLost, EngineProcess, Exit
+from engine.process import EngineLost, EngineProcess, Exit, SpawnedEngine
 from engine.protocol import (
     AnySignal,
     CheckModelCommand,
@@ -228,7 +228,7 @@ class EngineLink(Link):
         if self._process is not None:
             return
         self._gave_up = False
-        process = EngineProcess(self._last_id, lambda command: self._ended(command.id))
+        process = SpawnedEngine(self._last_id, lambda command: self._ended(command.id))
         try:
             process.start()
         except OSError as error:

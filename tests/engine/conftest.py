@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.process import EngineProcess
+from engine.process import SpawnedEngine
 from tests import forking
 from tests.engine.processes import WAIT_S
 
 
 @pytest.fixture
-def own_engine(process_server: None) -> Iterator[EngineProcess]:
+def own_engine(process_server: None) -> Iterator[SpawnedEngine]:
     """A new engine process, forked: for tests that end it."""
-    engine = EngineProcess()
+    engine = SpawnedEngine()
     with forking.forked():
         engine.start()
     yield engine
@@ -23,9 +23,9 @@ def own_engine(process_server: None) -> Iterator[EngineProcess]:
 
 
 @pytest.fixture(scope="module")
-def shared_engine(process_server: None) -> Iterator[EngineProcess]:
+def shared_engine(process_server: None) -> Iterator[SpawnedEngine]:
     """One engine process, forked, for all tests of a module that leave it running and idle."""
-    engine = EngineProcess()
+    engine = SpawnedEngine()
     with forking.forked():
         engine.start()
     yield engine

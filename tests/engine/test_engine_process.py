@@ -17,7 +17,7 @@ import pytest
 
 from engine import temporary
 from engine.devices import usable_cores
-from engine.process import EngineLost, EngineProcess
+from engine.process import EngineLost, SpawnedEngine
 from engine.project.document import Model, TrainingSetup
 from engine.protocol import (
     CellSnapshot,
@@ -38,22 +38,22 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def shared_engine() -> Iterator[EngineProcess]:
+def shared_engine() -> Iterator[SpawnedEngine]:
     """This one is spawned, as the program does it."""
-    engine = EngineProcess()
+    engine = SpawnedEngine()
     engine.start()
     yield engine
     engine.close()
 
 
-def lost(engine: EngineProcess) -> None:
+def lost(engine: SpawnedEngine) -> None:
     with pytest.raises(EngineLost):
         while True:
             receive(engine)
 
 
 def test_it_tells_when_torch_has_loaded_and_commands_sent_before_wait():
-    engine = EngineProcess(last_id=41)  # as after a restart: the ids count on
+    engine = SpawnedEngine(last_id=41)  # as after a restart: the ids count on
     engine.start()
     first, second = engine.send(HelloCommand()), engine.send(HelloCommand())
     assert (first, second) == (42, 43)
@@ -77,8 +77,8 @@ def test_a_script_that_starts_one_imports_no_torch_and_is_not_run_again(tmp_path
     script = tmp_path / "script.py"
     script.write_text(  # it has no `__main__` guard
         f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nprint('run')\n"
-        "from engine.process import EngineProcess\n"
-        "engine = EngineProcess(); engine.start(); engine.receive(); engine.close()\n"
+        "from engine.process import SpawnedEngine\n"
+        "engine = SpawnedEngine(); engine.start(); engine.receive(); engine.close()\n"
         "print('torch' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=WAIT_S)
@@ -328,7 +328,7 @@ def test_an_idle_engine_leaves_by_itself_and_what_native_code_printed_is_in_its_
 
 
 def test_closing_an_engine_that_was_not_started_is_harmless():
-    EngineProcess().close()
+    SpawnedEngine().close()
 
 
 def test_threads_that_the_user_left_running_do_not_keep_it(own_engine):
@@ -367,7 +367,7 @@ def test_an_answer_with_a_field_of_the_wrong_type_is_an_error_in_words(shared_en
     )
 
 
-def answers_of(engine: EngineProcess, source: str) -> list:
+def answers_of(engine: SpawnedEngine, source: str) -> list:
     """All that comes until a cell has ended, also what answers another command."""
     command, got = engine.send(RunCellCommand(source=source)), []
     while not (got and isinstance(got[-1], CellSnapshot) and got[-1].reply_to == command):
@@ -418,9 +418,9 @@ def test_modules_of_the_current_folder_do_not_stand_for_the_librarys(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         f"import sys\nsys.path.insert(1, {str(ROOT)!r})\n"
-        "from engine.process import EngineProcess\n"
+        "from engine.process import SpawnedEngine\n"
         "from engine.protocol import RunCellCommand, OutputSnapshot\n"
-        "engine = EngineProcess(); engine.start()\n"
+        "engine = SpawnedEngine(); engine.start()\n"
         "engine.send(RunCellCommand(source='import random, sys; print(random.__file__)'))\n"
         "while not isinstance(told := engine.receive(), OutputSnapshot): pass\n"
         "print(told.text); engine.stop(); print(engine.exit().log); engine.close()\n"
@@ -479,9 +479,9 @@ def test_a_check_that_takes_too_long_is_ended_and_the_namespace_stays(shared_eng
 
 PARENT = """
 import sys, time
-from engine.process import EngineProcess
+from engine.process import SpawnedEngine
 from engine.protocol import RunCellCommand
-engine = EngineProcess()
+engine = SpawnedEngine()
 engine.start()
 engine.send(RunCellCommand(source=sys.argv[1]))
 engine.receive()

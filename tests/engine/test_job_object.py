@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from engine import job_object
-from engine.job_object import JobObject
+from engine.process import job_object
+from engine.process.job_object import JobObject
 
 
 class Kernel32:

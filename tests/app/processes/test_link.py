@@ -13,7 +13,7 @@ import pytest
 from app.processes import link as link_module
 from app.processes.inline_link import InlineLink
 from app.processes.link import EngineLink
-from engine import outbox
+from engine.process import outbox
 from engine.protocol import (
     CellSnapshot,
     CompleteCommand,

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from .protocol import AnySignal, Command, encode_command
+from ..protocol import AnySignal, Command, encode_command
 
 MOST_WAITING = 1000
 
