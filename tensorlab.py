@@ -3,7 +3,7 @@
 In the wheel this file is `tensorlab/__init__.py`, beside `app`, `widgets`, `engine` and `assets`;
 in a checkout it stands at the root, beside the same folders. Scripts may `import tensorlab.engine`
 in both: inside `engine` imports are relative, so only `main` puts general names such as `app` on
-`sys.path`.
+`sys.path`. `watch`, `log`, `hold` and `backward` let a window attach to a script.
 
 Importing this module must stay cheap: every worker that multiprocessing spawns imports it again.
 """
@@ -12,9 +12,26 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.attached.watching import backward, hold, log, watch
+
+__all__ = ["backward", "hold", "log", "main", "watch"]
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 __path__ = [_FOLDER]
+
+
+def __getattr__(name: str) -> object:
+    """What scripts call imports torch when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"{__name__}.engine.attached.watching"), name)
+    globals()[name] = found
+    return found
 
 
 def main() -> int:

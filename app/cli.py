@@ -86,21 +86,10 @@ class _Version(argparse.Action):
     """Looks for the version only when it is asked for: that takes as long as showing a page."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_arguments: object) -> None:
+        from engine.version import version
+
         print(f"{parser.prog} {version()}")
         parser.exit()
-
-
-def version() -> str:
-    """The installed version; in a checkout that is not installed, the version in pyproject.toml."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("tensorlab")
-    except metadata.PackageNotFoundError:
-        import tomllib
-
-        project = Path(__file__).parents[1] / "pyproject.toml"
-        return tomllib.loads(project.read_text())["project"]["version"]
 
 
 def _window(options: argparse.Namespace) -> int:

@@ -38,10 +38,10 @@ def breakpoints_told() -> Iterator[None]:
 
 
 @contextmanager
-def breakpoints_held(stop: Stop) -> Iterator[None]:
-    """While this context is open, `breakpoint()` and `pdb.set_trace()` in this thread call `stop`.
-    A hook of the user's own stays."""
-    thread, process = threading.get_ident(), os.getpid()
+def breakpoints_held(stop: Stop, thread: int | None = None) -> Iterator[None]:
+    """While this context is open, `breakpoint()` and `pdb.set_trace()` in this thread, or in
+    `thread`, call `stop`. A hook of the user's own stays."""
+    thread, process = thread or threading.get_ident(), os.getpid()
     frames = UsersFrames()
 
     def hold(*args: object, **kwargs: object) -> None:

@@ -18,6 +18,7 @@ from app import cli
 from app.commands import conversation, doctor
 from engine.project import files
 from engine.project.document import Project
+from engine.version import version
 from tests import forking
 from tests.scripts import run_script
 
@@ -473,7 +474,7 @@ def test_the_main_help_lists_every_command(capsys):
 
 def test_version_is_the_projects(capsys):
     assert run("--version") == 0
-    assert capsys.readouterr().out == f"tensorlab {cli.version()}\n"
+    assert capsys.readouterr().out == f"tensorlab {version()}\n"
 
 
 def test_the_command_line_imports_neither_torch_nor_qt():

@@ -1,0 +1,375 @@
+"""The session in the user's process, from the first window that attaches to the last that leaves.
+
+Commands are answered in the user's thread after an optimizer step and while it is held: there torch
+is in the state of the user's code. Those that only read are answered by a thread of the session's
+when the user's does not come by. Never do two threads work in the session at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from multiprocessing.connection import Connection
+from types import FrameType
+from typing import Any
+
+import msgspec
+from torch.optim import Optimizer
+
+from ..connecting.greeting import Role
+from ..console.debugging import breakpoints_held
+from ..console.output import Output
+from ..console.variables import list_variables
+from ..devices import ready
+from ..errors import LabError, error_report
+from ..handlers.holding import Holder
+from ..protocol import (
+    AnySignal,
+    Command,
+    DoneSnapshot,
+    ErrorSnapshot,
+    HeldSnapshot,
+    InterruptSignal,
+    PauseSignal,
+    RunCellCommand,
+    RunExampleCommand,
+    RunFileCommand,
+    RunHeldCommand,
+    Snapshot,
+    StepBackwardSignal,
+    StopSignal,
+    TrainCommand,
+)
+from ..serve import Worker
+from ..session import Session
+from .peer import Peer
+
+PASSING_S = 0.1
+"""How long the user's thread is waited for, before another answers what only reads."""
+FLUSH_S = 1.0
+"""The time that windows have to read the last figures when the process ends."""
+ATTEND_S = 0.05
+"""How often code that is held looks whether it may go on."""
+
+_NOT_HERE: dict[type[Command], LabError] = {
+    RunCellCommand: LabError(
+        "Your script runs: Python runs among its variables only while it is held.",
+        hint="Pause it first.",
+    ),
+    TrainCommand: LabError(
+        "Your script trains by itself.", hint="Its own loop is drawn here: pause it and step it."
+    ),
+    RunFileCommand: LabError(
+        "Files do not run inside your script.", hint="Detach, and open the file then."
+    ),
+    RunExampleCommand: LabError(
+        "Examples do not run inside your script.", hint="Detach, and open the example then."
+    ),
+}
+"""Commands that would run other code in the user's process, and what is said instead."""
+
+
+class AttachedSession:
+    """`watched` gives the objects that the user has named for the lab; `main` is the module that
+    the user's code is in. `ended()` is called when the last window has left. To be made on any
+    thread; `after_step`, `hold` and `step_backward` are for the user's thread `thread`."""
+
+    def __init__(
+        self,
+        title: str,
+        main: Mapping[str, Any],
+        watched: Callable[[], Mapping[str, Any]],
+        thread: int,
+        steps: int,
+        ended: Callable[[AttachedSession], None],
+    ) -> None:
+        self._main, self._watched, self._thread, self._ended = main, watched, thread, ended
+        self._turn = threading.RLock()
+        self._interrupting = threading.Lock()
+        self._peers: list[Peer] = []
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, tuple[Peer, int]] = {}
+        self._waiting: deque[Command] = deque()
+        self._came = threading.Condition()
+        self._postponed: list[Command] = []
+        self._now: Command | None = None  # what is being answered
+        self._answering_thread = 0
+        self._is_over = self._is_finished = False
+        self._held: HeldSnapshot | None = None
+        self._session = Session(self._answer, done=self._done, apart=Worker().put)
+        lab = self._lab = self._session.lab
+        lab.emit = self._tell
+        lab.attend = self._attend
+        lab.control.interrupt = self._interrupt
+        self._namespace = lab.console.namespace
+        self._namespace.records = False
+        self._output = Output(lab.emit)
+        self._holder = Holder(lab, self._namespace, title, self._output)
+        self.loop = self._holder.loop
+        self.loop.step = steps
+        self._stack = ExitStack()
+        self._stack.enter_context(breakpoints_held(self.hold, thread))
+        threading.Thread(target=self._attend_aside, name="tensorlab-session", daemon=True).start()
+
+    # -- windows ---------------------------------------------------------------------------------
+
+    def has_steering(self) -> bool:
+        return any(peer.role == "steer" for peer in self._peers)
+
+    def add(self, connection: Connection, wants: Role) -> bool:
+        """Another window: it is told what the others know. False if the last one has just left."""
+        with self._turn:
+            if self._is_over:
+                return False
+            role = "watch" if self.has_steering() else wants
+            peer = Peer(connection, role, self._take, self._remove)
+            peer.tell(ready())
+            if self._held is not None:
+                peer.tell(self._held)
+            with self._seeing():
+                peer.tell(list_variables(self._lab.console.namespace))
+            self._peers.append(peer)
+        peer.start()
+        return True
+
+    def _take(self, peer: Peer, message: Command | AnySignal) -> None:
+        """A message from a window; on a thread of the peer's."""
+        if not isinstance(message, Command):
+            if peer.role == "steer":
+                self._act(message)
+            return
+        number = next(self._numbers)
+        self._asked[number] = peer, message.id
+        command = msgspec.structs.replace(message, id=number)
+        if peer.role == "watch" and not type(command).while_running:
+            self._refuse(
+                command,
+                LabError("Another window steers this process.", hint="Detach it there first."),
+            )
+        elif type(command) in _NOT_HERE:
+            self._refuse(command, _NOT_HERE[type(command)])
+        else:
+            with self._came:
+                self._waiting.append(command)
+                self._came.notify_all()
+
+    def _remove(self, peer: Peer) -> None:
+        """A window has left. Nobody is there to let held code go on, so it goes on."""
+        with self._turn:
+            self._peers.remove(peer)
+            self._is_over = not self._peers
+        if not self.has_steering():
+            control = self._lab.control
+            control.steps_backward = False
+            control.pause.clear()
+            control.goes_on = "on"
+        if self._is_over:
+            self._leave()
+
+    def close(self) -> None:
+        """The process ends: tell the windows the last figures, and hang up."""
+        with self._turn:
+            self._is_over = True
+        last = self.loop.last(None, None)
+        if last is not None:
+            self._tell(last)
+        for peer in tuple(self._peers):
+            peer.close(FLUSH_S)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Leave the user's process as it would be without the session: at once, or when code that
+        is held has gone on."""
+        self._ended(self)
+        with self._came:
+            self._waiting.clear()
+            self._came.notify_all()
+        if self._held is None:
+            self._finish()
+
+    def _finish(self) -> None:
+        with self._turn:
+            if not self._is_finished:
+                self._is_finished = True
+                self._stack.close()
+                self._session.close()
+
+    def _act(self, signal: AnySignal) -> None:
+        control = self._lab.control
+        match signal:
+            case PauseSignal():
+                control.pause.set()
+            case StepBackwardSignal():
+                control.steps_backward = signal.on
+            case StopSignal() | InterruptSignal():
+                self._interrupt()
+        with self._came:
+            self._came.notify_all()
+
+    # -- what is told ----------------------------------------------------------------------------
+
+    def _tell(self, snapshot: Snapshot) -> None:
+        """Tell all windows; it belongs to what is being answered, if anything is."""
+        if isinstance(snapshot, HeldSnapshot):
+            self._held = snapshot if snapshot.at else None
+        number = self._now.id if self._now is not None else 0
+        self._answer(msgspec.structs.replace(snapshot, reply_to=number))
+
+    def _answer(self, snapshot: Snapshot) -> None:
+        """To all windows; the one that has asked gets the number of its command with it."""
+        asker, asked = self._asked.get(snapshot.reply_to, (None, 0))
+        is_for_all = not isinstance(snapshot, ErrorSnapshot | DoneSnapshot)
+        for peer in tuple(self._peers):
+            if peer is asker:
+                peer.tell(msgspec.structs.replace(snapshot, reply_to=asked))
+            elif is_for_all:
+                peer.tell(msgspec.structs.replace(snapshot, reply_to=0))
+
+    def _done(self, command: Command) -> None:
+        self._answer(DoneSnapshot(reply_to=command.id))
+        self._asked.pop(command.id, None)
+
+    def _refuse(self, command: Command, error: LabError) -> None:
+        kind = type(command).__name__
+        self._answer(ErrorSnapshot(reply_to=command.id, command=kind, error=error_report(error)))
+        self._done(command)
+
+    # -- in the user's thread --------------------------------------------------------------------
+
+    @property
+    def is_working(self) -> bool:
+        """Whether the user's thread does work of the session's, or is held: what runs there then is
+        not a step of the user's loop."""
+        return self._held is not None or self._answering_thread == self._thread
+
+    def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        """Show the step, hold the code if that is wanted, and answer what waits."""
+        self.loop.after_step(optimizer, has_closure)
+        if self._waiting:
+            self._answer_waiting(lambda command: True)
+        self._end_if_over()
+
+    def hold(self, frame: FrameType) -> None:
+        """Hold the user's code in this frame, until the window lets it go on."""
+        if self.has_steering():
+            self._holder.hold(frame, "line")
+        self._end_if_over()
+
+    def step_backward(self, *args: Any, **kwargs: Any) -> bool:
+        """As `Holder.step_backward`."""
+        is_done = self._holder.step_backward(*args, **kwargs)
+        self._end_if_over()
+        return is_done
+
+    def _end_if_over(self) -> None:
+        if self._is_over:
+            self._finish()
+
+    def log(self, figures: Mapping[str, Any]) -> None:
+        """Add figures to the next optimizer step; raises as `UsersLab.log`."""
+        self._namespace.lab.log(**figures)
+
+    @contextmanager
+    def stepping_backward(self) -> Iterator[None]:
+        """In this context the backward passes of the user's code are stepped."""
+        control = self._lab.control
+        before, control.steps_backward = control.steps_backward, self.has_steering()
+        try:
+            yield
+        finally:
+            control.steps_backward = before
+
+    def _attend(self) -> None:
+        """The user's code is held: wait a moment for a command, and answer it. What must wait for
+        its end is answered after a later step."""
+        with self._came:
+            self._came.wait_for(lambda: self._waiting or self._is_over, ATTEND_S)
+            command = self._waiting.popleft() if self._waiting else None
+        if command is None:
+            return
+        with self._turn, self._answering(command):
+            if not self._session.handle_held(command):
+                self._postponed.append(command)
+
+    # -- answering -------------------------------------------------------------------------------
+
+    def _answer_waiting(self, may_answer: Callable[[Command], bool]) -> None:
+        with self._turn, self._seeing():
+            if self._postponed:
+                self._waiting.extendleft(reversed(self._postponed))
+                self._postponed.clear()
+            with self._namespace.suspended():
+                for _ in range(len(self._waiting)):
+                    command = self._waiting.popleft()
+                    if not may_answer(command):
+                        self._waiting.append(command)
+                        continue
+                    with self._answering(command):
+                        self._session.handle(command)
+
+    def _attend_aside(self) -> None:
+        """Answer what only reads, if the user's thread does not come by."""
+        while True:
+            with self._came:
+                self._came.wait_for(lambda: self._waiting or self._is_over)
+                if self._is_over:
+                    return
+                self._came.wait_for(lambda: not self._waiting or self._is_over, PASSING_S)
+                if self._is_over:
+                    return
+            if self._held is not None:
+                continue  # the user's thread answers
+            try:
+                self._answer_waiting(lambda command: type(command).while_running)
+            except Exception:  # of ours: the user's code goes on
+                logging.getLogger(__name__).exception("A question to a script has failed.")
+
+    @contextmanager
+    def _answering(self, command: Command) -> Iterator[None]:
+        """What is told in this context belongs to the command. An interrupt that comes too late for
+        it is dropped here, and never reaches the user's code."""
+        thread = threading.get_ident()
+        prints = isinstance(command, RunHeldCommand) and self._lab.console.held is not None
+        self._now, self._answering_thread = command, thread
+        try:
+            with self._output.redirected() if prints else nullcontext():
+                yield
+        finally:
+            with self._interrupting:
+                self._now, self._answering_thread = None, 0
+                _raise_in(thread, None)
+
+    def _interrupt(self) -> None:
+        """Stop code of the user's that runs for an answer; never the loop that is attached to."""
+        with self._interrupting:
+            if self._now is not None and self._lab.control.in_user_code:
+                _raise_in(self._answering_thread, KeyboardInterrupt)
+
+    @contextmanager
+    def _seeing(self) -> Iterator[None]:
+        """In this context the namespace has the variables of the user's module and what is watched.
+        Outside of it the session keeps none of them alive."""
+        if self._lab.console.held is not None:  # the variables of its frame
+            yield
+            return
+        variables = self._namespace.variables
+        theirs = {name: v for name, v in dict(self._main).items() if not name.startswith("__")}
+        seen = {**theirs, **self._watched()}
+        own = dict(variables)
+        variables.update(seen)
+        try:
+            yield
+        finally:
+            variables.clear()
+            variables.update(own)
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Let a thread raise at its next instruction; with None, what was to be raised is not."""
+    kind = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), kind)

@@ -1,0 +1,270 @@
+"""What a script calls: `watch`, `log`, `hold` and `backward`. Without a window they cost next to
+nothing, and nothing that goes wrong in them reaches the user's code."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from ..connecting.greeting import About, Hello, Refusal, Role, Welcome, encode
+from ..connecting.listener import Listener
+from ..loops.backward_calls import backward_calls
+from ..loops.hooks import Steps, steps_shown
+from ..version import version
+from .attached_session import AttachedSession
+
+
+class Watching(Steps):
+    """What this process shows to windows that attach. Its steps are those of the thread that made
+    it. `name` is what windows call the process."""
+
+    def __init__(self, name: str, version: str, host: str = "", port: int = 0) -> None:
+        self.about = About(
+            name=name,
+            pid=os.getpid(),
+            script=_script(),
+            version=version,
+            started_s=time.time(),
+            rank=int(os.environ.get("RANK", "0")),
+            world_size=int(os.environ.get("WORLD_SIZE", "1")),
+        )
+        self._thread = threading.get_ident()
+        self._objects: dict[str, weakref.ref[Any]] = {}
+        self._steps = 0
+        self._session: AttachedSession | None = None
+        self._attaching = threading.Lock()
+        self._attached = threading.Event()
+        self._hooks = ExitStack()
+        self._hooks.enter_context(backward_calls(self._step_backward))
+        self._hooks.enter_context(steps_shown(self, unless=self._is_unseen))
+        self._hooks.callback(register_optimizer_step_post_hook(self._count).remove)
+        try:
+            self.listener = Listener(self.about, self._admit, self._came, host, port)
+        except BaseException:
+            self._hooks.close()
+            raise
+        atexit.register(self.close)
+
+    def name(self, name: str, thing: nn.Module | Optimizer) -> None:
+        """Let windows know the object by this name, as long as the user's code keeps it."""
+        self._objects[name] = weakref.ref(thing)
+
+    @property
+    def is_attached(self) -> bool:
+        return self._session is not None
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until a window is attached; False if none has come in time."""
+        return self._attached.wait(timeout_s)
+
+    def close(self) -> None:
+        """Listen no more, and let windows go. For the thread that made this."""
+        atexit.unregister(self.close)
+        if os.getpid() != self.about.pid:
+            return  # a forked process: the socket is its parent's
+        self.listener.close()
+        if self._session is not None:
+            self._session.close()
+        self._hooks.close()
+
+    # -- in the user's thread --------------------------------------------------------------------
+
+    def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        session = self._session
+        if session is not None:
+            session.loop.before_step(optimizer, has_closure)
+
+    def _count(self, *step: object) -> None:
+        self._steps += 1
+
+    def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        session = self._session
+        if session is not None:
+            session.after_step(optimizer, has_closure)
+
+    def saw_loss(self, loss: Tensor, root: Tensor) -> None:
+        session = self._session
+        if session is not None:
+            session.loop.saw_loss(loss, root)
+
+    def _step_backward(self, *args: Any, **kwargs: Any) -> bool:
+        session = self._session
+        return session is not None and session.step_backward(*args, **kwargs)
+
+    def _is_unseen(self) -> bool:
+        session = self._session
+        return session is None or session.is_working
+
+    def log(self, figures: Mapping[str, Any]) -> None:
+        session = self._session
+        if session is not None:
+            session.log(figures)
+
+    def hold(self, frame: FrameType) -> None:
+        session = self._session
+        if session is not None:
+            session.hold(frame)
+
+    def stepping_backward(self) -> AbstractContextManager[None]:
+        """In this context the backward passes of the user's code are stepped by the window."""
+        session = self._session
+        return nullcontext() if session is None else session.stepping_backward()
+
+    # -- windows: threads of the listener's and of each window's ---------------------------------
+
+    def _admit(self, hello: Hello) -> bytes | Refusal:
+        if hello.version != self.about.version:
+            return Refusal(
+                f"This process has Tensor Lab {self.about.version}, your window {hello.version}:"
+                " use the same one."
+            )
+        session = self._session
+        is_steered = session is not None and session.has_steering()
+        return encode(Welcome(self.about, "watch" if is_steered else hello.wants))
+
+    def _came(self, connection: Connection, wants: Role) -> None:
+        with self._attaching:
+            session = self._session
+            if session is None or not session.add(connection, wants):
+                main = vars(sys.modules["__main__"])
+                session = AttachedSession(
+                    self.about.name, main, self._living, self._thread, self._steps, self._ended
+                )
+                session.add(connection, wants)
+                self._session = session
+        self._attached.set()
+
+    def _ended(self, session: AttachedSession) -> None:
+        if self._session is session:
+            self._session = None
+            self._attached.clear()
+
+    def _living(self) -> dict[str, Any]:
+        found = ((name, refer()) for name, refer in list(self._objects.items()))
+        return {name: thing for name, thing in found if thing is not None}
+
+
+def _script() -> str:
+    return str(Path(sys.argv[0]).resolve()) if sys.argv and sys.argv[0] else ""
+
+
+_watching: Watching | None = None
+
+
+def watch(
+    model: nn.Module | None = None,
+    optimizer: Optimizer | None = None,
+    *,
+    name: str = "",
+    host: str = "",
+    port: int = 0,
+    wait: bool = False,
+) -> None:
+    """Let windows attach to this process, and show them the model and the optimizer by name.
+
+    `name` is the model's there, and the process's if this is the first call (else those of the
+    variable and of the script). With `host` it listens on TCP, on the loopback interface, for
+    `port`. `wait`: go on when a window has attached. Call it in the thread that trains. The
+    objects are not kept alive.
+    """
+    global _watching
+    with _shielded("watch"):
+        if _watching is None or _watching.about.pid != os.getpid():
+            _watching = Watching(name or _process_name(), version(), host, port)
+            _say_where(_watching)
+        variables = sys._getframe(1).f_locals
+        if model is not None:
+            _watching.name(name or _name_of(model, variables) or "model", model)
+        if optimizer is not None:
+            _watching.name(_name_of(optimizer, variables) or "optimizer", optimizer)
+    if wait and _watching is not None:
+        _watching.wait()
+
+
+def log(step: int | None = None, **figures: Any) -> None:
+    """Draw these figures with the next optimizer step: numbers, or tensors of one element."""
+    if _watching is not None:
+        with _shielded("log"):
+            _watching.log(figures)
+
+
+def hold(when: object = True) -> None:
+    """Hold the script here while a window looks at its variables, if one is attached. `when` is a
+    condition, or a function that gives one."""
+    watching = _watching
+    if watching is None or not watching.is_attached:
+        return
+    with _shielded("hold"):
+        if bool(when() if callable(when) else when):
+            watching.hold(sys._getframe(1))
+
+
+class backward:
+    """`with lab.backward(loss):` runs `loss.backward()`, and lets the window step it if one is
+    attached. If the body calls `loss.backward()` itself, with arguments of its own, that one is
+    stepped."""
+
+    def __init__(self, loss: Tensor, **arguments: Any) -> None:
+        self._loss, self._arguments = loss, arguments
+        self._stack = ExitStack()
+
+    def __enter__(self) -> None:
+        self._has_run = False
+        if _watching is not None:
+            self._stack.enter_context(_watching.stepping_backward())
+        self._stack.enter_context(backward_calls(self._note))
+
+    def _note(self, tensors: Any, *args: Any, **kwargs: Any) -> bool:
+        roots = tensors if isinstance(tensors, list | tuple) else (tensors,)
+        self._has_run |= any(root is self._loss for root in roots)
+        return False
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        with self._stack:
+            if kind is None and not self._has_run:
+                self._loss.backward(**self._arguments)
+
+
+_told: set[str] = set()
+
+
+@contextmanager
+def _shielded(what: str) -> Iterator[None]:
+    """An error of ours is told once, and never raised into the user's code."""
+    try:
+        yield
+    except Exception as error:
+        words = f"tensorlab.{what}: {error}"
+        if words not in _told:
+            _told.add(words)
+            logging.getLogger("tensorlab").warning(words)
+
+
+def _say_where(watching: Watching) -> None:
+    about, key = watching.about, watching.listener.key
+    address = f"{watching.listener.address} --key {key}" if key else str(about.pid)
+    print(f"Tensor Lab: tensorlab attach {address}", file=sys.stderr)
+
+
+def _process_name() -> str:
+    script = _script()
+    return Path(script).name if script else "python"
+
+
+def _name_of(thing: object, variables: Mapping[str, Any]) -> str:
+    return next((name for name, value in variables.items() if value is thing), "")

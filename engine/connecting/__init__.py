@@ -1,0 +1,5 @@
+"""How a window and an engine in another process find each other and agree to talk: places,
+listening, dialing, and the first messages. No torch: both sides import it.
+
+Not here: what they say then (`protocol`), and the engine inside the user's process (`attached`).
+"""

@@ -1,0 +1,291 @@
+"""Finding a process that listens, and what is said to callers that are not windows."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.connecting import listener as listening_room
+from engine.connecting.dialing import dial, dial_through
+from engine.connecting.greeting import (
+    About,
+    Hello,
+    Refusal,
+    Role,
+    Unwelcome,
+    Welcome,
+    decode_answer,
+    encode,
+)
+from engine.connecting.listener import Listener
+from engine.connecting.places import describe, folder, listening
+
+WAIT_S = 30
+
+
+def about(name: str = "train.py", pid: int = 0) -> About:
+    return About(name=name, pid=pid or os.getpid(), version="1", started_s=time.time())
+
+
+class Host:
+    """Listens, lets everyone in who has version 1, and keeps the connections."""
+
+    def __init__(self, name: str = "train.py", host: str = "") -> None:
+        self.about = about(name)
+        self.came: list[tuple[Connection, Role]] = []
+        self.arrived = threading.Semaphore(0)
+        self.listener = Listener(self.about, self.admit, self.take, host)
+
+    def admit(self, hello: Hello) -> bytes | Refusal:
+        if hello.version != "1":
+            return Refusal("Use version 1.")
+        return encode(Welcome(self.about, hello.wants))
+
+    def take(self, connection: Connection, role: Role) -> None:
+        self.came.append((connection, role))
+        self.arrived.release()
+
+    def next(self) -> tuple[Connection, Role]:
+        assert self.arrived.acquire(timeout=WAIT_S)
+        return self.came[-1]
+
+    def close(self) -> None:
+        self.listener.close()
+        for connection, _ in self.came:
+            connection.close()
+
+
+@pytest.fixture
+def host(sockets: Path) -> Iterator[Callable[..., Host]]:
+    hosts: list[Host] = []
+
+    def make(*args: str, **kwargs: str) -> Host:
+        hosts.append(Host(*args, **kwargs))
+        return hosts[-1]
+
+    yield make
+    for each in hosts:
+        each.close()
+
+
+def test_a_process_is_called_by_its_number_its_name_and_its_socket(host) -> None:
+    there = host("net")
+    for address in (str(os.getpid()), "net", there.listener.address):
+        call = dial(address, "1")
+        assert call.welcome == Welcome(there.about, "steer")
+        connection, role = there.next()
+        assert role == "steer"
+        call.connection.send_bytes(b"to the process")
+        assert connection.recv_bytes() == b"to the process"
+        connection.send_bytes(b"to the window")
+        assert call.connection.recv_bytes() == b"to the window"
+        call.connection.close()
+
+
+def test_two_processes_of_one_name_are_told_apart_by_number(host, sockets: Path) -> None:
+    host("net")
+    host("net")
+    with pytest.raises(Unwelcome, match=f"Several.*{os.getpid()}"):
+        dial("net", "1")
+
+
+def test_a_name_that_nobody_has_lists_those_there_are(host) -> None:
+    with pytest.raises(Unwelcome, match=r"No process net listens.*watch"):
+        dial("net", "1")
+    host("other")
+    with pytest.raises(Unwelcome, match="There are: other"):
+        dial("net", "1")
+
+
+def test_only_the_user_may_enter(host, sockets: Path) -> None:
+    there = host()
+    assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
+    made = sorted(sockets.iterdir())
+    assert [path.suffix for path in made] == [".json", ".sock"]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o600, 0o600]
+    there.close()
+    assert list(sockets.iterdir()) == []
+
+
+def test_a_folder_that_others_may_enter_is_refused(sockets: Path) -> None:
+    sockets.mkdir()
+    sockets.chmod(0o755)
+    with pytest.raises(Unwelcome, match="only you may enter"):
+        folder()
+    sockets.rmdir()
+    sockets.symlink_to("/")
+    with pytest.raises(Unwelcome, match="only you may enter"):
+        folder()
+
+
+def test_a_folder_too_deep_for_a_socket_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("deep" * 30)))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    assert folder() == tmp_path / f"tensorlab-{os.getuid()}"
+
+
+def test_what_the_dead_have_left_is_removed(sockets: Path) -> None:
+    dead = psutil.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    place = describe(about(pid=dead.pid))
+    place.socket.touch()
+    assert listening() == []
+    assert list(sockets.iterdir()) == []
+
+
+def test_a_later_process_of_the_same_number_is_not_taken_for_the_one_that_has_died(
+    sockets: Path,
+) -> None:
+    started_s = psutil.Process().create_time()
+    place = describe(About(name="old", pid=os.getpid(), started_s=started_s - 60))
+    place.socket.touch()
+    assert listening() == []
+
+
+def test_a_description_that_cannot_be_read_is_passed_over(host, sockets: Path) -> None:
+    there = host()
+    (sockets / "1-1.json").write_bytes(b"\xff{")
+    (sockets / "1-2.json").write_text("[]")
+    assert [place.about for place in listening()] == [there.about]
+
+
+def test_another_version_is_refused_in_words(host) -> None:
+    host("net")
+    with pytest.raises(Unwelcome, match=r"^Use version 1\.$"):
+        dial("net", "2")
+
+
+def test_tcp_wants_the_key(host) -> None:
+    there = host(host="127.0.0.1")
+    address, key = there.listener.address, there.listener.key
+    call = dial(address, "1", key)
+    call.connection.send_bytes(b"hello")
+    assert there.next()[0].recv_bytes() == b"hello"
+    call.connection.close()
+    with pytest.raises(Unwelcome, match="key is another"):
+        dial(address, "1", "0" * 32)
+    with pytest.raises(Unwelcome, match="asks for its key"):
+        dial(address, "1")
+    assert len(there.came) == 1
+
+
+@pytest.mark.parametrize("name", ["0.0.0.0", "192.0.2.1", "example.org", "::"])
+def test_tcp_does_not_listen_to_other_machines(sockets: Path, name: str) -> None:
+    with pytest.raises(Unwelcome, match="this machine only"):
+        Host(host=name)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", ":0"])
+def test_nothing_answers(sockets: Path, address: str) -> None:
+    with pytest.raises(Unwelcome, match=r"Nothing answers|hung up"):
+        dial(address, "1")
+
+
+def raw(there) -> socket.socket:
+    end = socket.socket(socket.AF_UNIX)
+    end.connect(there.listener.address)
+    end.settimeout(WAIT_S)
+    return end
+
+
+def test_callers_that_are_no_windows_are_hung_up_on(host) -> None:
+    """And the process goes on to let windows in."""
+    there, random_bytes = host("net"), random.Random(1)
+    for _ in range(300):
+        end = raw(there)
+        data = random_bytes.randbytes(random_bytes.randrange(64))
+        # With a length before them, as connections of multiprocessing have it, or without.
+        size = len(data).to_bytes(4, "big") if random_bytes.random() < 0.5 else b""
+        end.sendall(size + data)
+        end.shutdown(socket.SHUT_WR)
+        with suppress(ConnectionResetError):
+            while end.recv(4096):
+                pass
+        end.close()
+    assert dial("net", "1").welcome.about == there.about
+    assert len(there.came) == 1
+
+
+def test_a_message_that_claims_to_be_huge_is_not_waited_for(host) -> None:
+    with raw(host("net")) as end:
+        end.sendall((1 << 30).to_bytes(4, "big"))
+        assert end.recv(1) == b""
+
+
+def test_a_caller_that_says_nothing_is_hung_up_on(host, monkeypatch) -> None:
+    monkeypatch.setattr(listening_room, "GREETING_S", 0.05)
+    with raw(host("net")) as end:
+        assert end.recv(1) == b""
+
+
+def test_the_window_tells_what_is_no_process_of_ours(sockets: Path) -> None:
+    folder()
+    server = socket.socket(socket.AF_UNIX)
+    path = sockets / "1.sock"
+    server.bind(str(path))
+    server.listen()
+
+    def answer() -> None:
+        for said in (b"HTTP/1.1 400", b"{}", b'{"type":"Welcome"}'):
+            caller = Connection(server.accept()[0].detach())
+            caller.recv_bytes()
+            caller.send_bytes(said)
+            caller.close()
+        server.accept()[0].close()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    for _ in range(3):
+        with pytest.raises(Unwelcome, match="not Tensor Lab"):
+            dial(str(path), "1")
+    with pytest.raises(Unwelcome, match="hung up"):
+        dial(str(path), "1")
+    thread.join()
+    server.close()
+
+
+def test_a_command_that_passes_bytes_on_is_a_way_in(host, tmp_path: Path) -> None:
+    """As ssh does. This one is Python."""
+    there = host("net")
+    relay = tmp_path / "relay.py"
+    relay.write_text(
+        "import os, socket, sys, threading\n"
+        "end = socket.socket(socket.AF_UNIX)\n"
+        "end.connect(sys.argv[1])\n"
+        "def back():\n"
+        "    while data := end.recv(65536): os.write(1, data)\n"
+        "threading.Thread(target=back, daemon=True).start()\n"
+        "while data := os.read(0, 65536): end.sendall(data)\n"
+    )
+    call = dial_through([sys.executable, str(relay), there.listener.address], "1")
+    call.connection.send_bytes(b"x" * 300_000)
+    assert there.next()[0].recv_bytes() == b"x" * 300_000
+    call.connection.close()
+    assert call.through is not None
+    assert call.through.wait(WAIT_S) == 0
+
+
+def test_a_command_that_fails_is_told(sockets: Path) -> None:
+    with pytest.raises(Unwelcome, match="cannot be started"):
+        dial_through(["/no/such/ssh"], "1")
+    with pytest.raises(Unwelcome, match="hung up"):
+        dial_through([sys.executable, "-c", "raise SystemExit(255)"], "1")
+
+
+def test_answers_that_are_no_welcome() -> None:
+    with pytest.raises(Unwelcome, match="because"):
+        decode_answer(encode(Refusal("because")))
