@@ -26,6 +26,7 @@ COMMANDS = {
     "inspect": "print what a file, a project or your code holds: tensors, modules, graph",
     "diff": "compare two files of tensors key by key",
     "exec": "run a Python file in the engine and report on its tensors",
+    "run": "run a script as Python does, watched, so that a window can attach to it",
     "doctor": "say what this machine has and lacks",
 }
 
@@ -206,6 +207,12 @@ def _exec(options: argparse.Namespace) -> None:
     exec_file(options.file, options.json)
 
 
+def _run(options: argparse.Namespace) -> int:
+    from app.commands.run_script import run_script
+
+    return run_script(options.script, options.arguments, options.window, options.wait)
+
+
 def _doctor(options: argparse.Namespace) -> None:
     from app.commands.doctor import doctor
 
@@ -221,5 +228,6 @@ _RUNS = {
     "inspect": _inspect,
     "diff": _diff,
     "exec": _exec,
+    "run": _run,
     "doctor": _doctor,
 }

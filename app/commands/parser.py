@@ -171,6 +171,17 @@ def _exec(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--window", action="store_true", help="open a window that is attached")
+    parser.add_argument(
+        "--wait", action="store_true", help="begin the script when a window has attached"
+    )
+    parser.add_argument("script", metavar="SCRIPT.py", type=Path, help="script to run")
+    parser.add_argument(
+        "arguments", metavar="...", nargs=argparse.REMAINDER, help="the script's own arguments"
+    )
+
+
 def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
@@ -256,6 +267,11 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
     "exec": (
         _exec,
         "torch, nn, F (torch.nn.functional) and np are imported. Exits with 1 if the code raised.",
+    ),
+    "run": (
+        _run,
+        "Its output, signals and exit code are its own. The model and the optimizer are found at"
+        " the first optimizer step; `tensorlab attach` shows them.",
     ),
     "doctor": (_doctor, "Exits with 1 when something needed is missing."),
 }

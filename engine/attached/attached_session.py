@@ -2,7 +2,8 @@
 
 Commands are answered in the user's thread after an optimizer step and while it is held: there torch
 is in the state of the user's code. Those that only read are answered by a thread of the session's
-when the user's does not come by. Never do two threads work in the session at once.
+when the user's does not come by, and between the cells of a notebook all are. Never do two threads
+work in the session at once.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class AttachedSession:
         self._postponed: list[Command] = []
         self._now: Command | None = None  # what is being answered
         self._answering_thread = 0
-        self._is_over = self._is_finished = False
+        self._is_over = self._is_finished = self._is_idle = False
         self._held: HeldSnapshot | None = None
         self._session = Session(self._answer, done=self._done, apart=Worker().put)
         lab = self._lab = self._session.lab
@@ -254,6 +255,13 @@ class AttachedSession:
             self._answer_waiting(lambda command: True)
         self._end_if_over()
 
+    def be_idle(self, is_idle: bool) -> None:
+        """None of the user's code runs, or some begins: then all commands are answered aside."""
+        with self._turn:
+            self._is_idle = is_idle
+        with self._came:
+            self._came.notify_all()
+
     def hold(self, frame: FrameType) -> None:
         """Hold the user's code in this frame, until the window lets it go on."""
         if self.has_steering():
@@ -325,7 +333,7 @@ class AttachedSession:
             if self._held is not None:
                 continue  # the user's thread answers
             try:
-                self._answer_waiting(lambda command: type(command).while_running)
+                self._answer_waiting(lambda command: self._is_idle or type(command).while_running)
             except Exception:  # of ours: the user's code goes on
                 logging.getLogger(__name__).exception("A question to a script has failed.")
 

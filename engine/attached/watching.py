@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
@@ -27,6 +28,9 @@ from ..loops.backward_calls import backward_calls
 from ..loops.hooks import Steps, steps_shown
 from ..version import version
 from .attached_session import AttachedSession
+from .discovery import found_for
+from .notebooks import follow_cells
+from .running import has_display, open_window
 
 
 class Watching(Steps):
@@ -45,6 +49,9 @@ class Watching(Steps):
         )
         self._thread = threading.get_ident()
         self._objects: dict[str, weakref.ref[Any]] = {}
+        self.discovers = False
+        """Whether the models of the optimizers that step are looked for."""
+        self._known = weakref.WeakSet[Optimizer]()
         self._steps = 0
         self._session: AttachedSession | None = None
         self._attaching = threading.Lock()
@@ -59,6 +66,8 @@ class Watching(Steps):
             self._hooks.close()
             raise
         atexit.register(self.close)
+        self._is_idle = False
+        follow_cells(partial(self._set_idle, False), partial(self._set_idle, True))
 
     def name(self, name: str, thing: nn.Module | Optimizer) -> None:
         """Let windows know the object by this name, as long as the user's code keeps it."""
@@ -89,8 +98,12 @@ class Watching(Steps):
         if session is not None:
             session.loop.before_step(optimizer, has_closure)
 
-    def _count(self, *step: object) -> None:
+    def _count(self, optimizer: Optimizer, *step: object) -> None:
         self._steps += 1
+        if self.discovers and optimizer not in self._known:
+            self._known.add(optimizer)
+            for name, thing in found_for(optimizer).items():
+                self.name(name, thing)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         session = self._session
@@ -145,9 +158,17 @@ class Watching(Steps):
                 session = AttachedSession(
                     self.about.name, main, self._living, self._thread, self._steps, self._ended
                 )
+                session.be_idle(self._is_idle)
                 session.add(connection, wants)
                 self._session = session
         self._attached.set()
+
+    def _set_idle(self, is_idle: bool) -> None:
+        """A cell of a notebook has ended, or begins: when what is being answered has been."""
+        self._is_idle = is_idle
+        session = self._session
+        if session is not None:
+            session.be_idle(is_idle)
 
     def _ended(self, session: AttachedSession) -> None:
         if self._session is session:
@@ -174,12 +195,15 @@ def watch(
     host: str = "",
     port: int = 0,
     wait: bool = False,
+    spawn: bool = False,
+    discover: bool = False,
 ) -> None:
     """Let windows attach to this process, and show them the model and the optimizer by name.
 
     `name` is the model's there, and the process's if this is the first call (else those of the
     variable and of the script). With `host` it listens on TCP, on the loopback interface, for
-    `port`. `wait`: go on when a window has attached. Call it in the thread that trains. The
+    `port`. `spawn` opens a window, if there is a display; `wait`: go on when one has attached.
+    `discover` finds the models of the optimizers that step. Call it in the thread that trains. The
     objects are not kept alive.
     """
     global _watching
@@ -187,6 +211,9 @@ def watch(
         if _watching is None or _watching.about.pid != os.getpid():
             _watching = Watching(name or _process_name(), version(), host, port)
             _say_where(_watching)
+            if spawn and has_display():
+                open_window(_watching.about.pid)
+        _watching.discovers |= discover
         variables = sys._getframe(1).f_locals
         if model is not None:
             _watching.name(name or _name_of(model, variables) or "model", model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -70,10 +70,16 @@ class Window:
 class Script:
     """A Python script in a process of its own."""
 
-    def __init__(self, path: Path, source: str, *arguments: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        source: str,
+        *arguments: str,
+        program: Sequence[str] = (sys.executable,),
+    ) -> None:
         path.write_text(source)
         self.process = subprocess.Popen(
-            [sys.executable, str(path), *arguments],
+            [*program, str(path), *arguments],
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

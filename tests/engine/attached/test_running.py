@@ -1,0 +1,196 @@
+"""`tensorlab run SCRIPT`: the script is as with `python SCRIPT`, and its model is found."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from engine.attached.discovery import found_for
+from engine.protocol import (
+    ContinueTrainingCommand,
+    HeldSnapshot,
+    LoopSnapshot,
+    PauseSignal,
+    VariablesSnapshot,
+)
+from tests.engine.attaching import ROOT, Script
+from tests.engine.processes import WAIT_S
+
+PROGRAM = [sys.executable, str(ROOT / "tensorlab.py"), "run"]
+TRAINER = """
+import torch
+from torch import nn
+
+class Trainer:
+    def __init__(self):
+        self.net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+        self.adam = torch.optim.Adam(self.net.parameters())
+
+    def fit(self):
+        for _ in range(20):
+            self.adam.zero_grad()
+            self.net(torch.ones(2, 3)).sum().backward()
+            self.adam.step()
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    trainer = Trainer()
+    trainer.fit()
+    print(torch.cat([p.flatten() for p in trainer.net.parameters()]).tolist())
+"""
+
+
+def both(tmp_path: Path, source: str, *arguments: str) -> list[tuple[int, str, str]]:
+    """Exit code, output and error of the script by Python, and by `tensorlab run`."""
+    path = tmp_path / "script.py"
+    path.write_text(source)
+    found = []
+    for program in ([sys.executable], PROGRAM):
+        ended = subprocess.run(
+            [*program, path.name, *arguments],
+            cwd=tmp_path, capture_output=True, text=True, timeout=WAIT_S,
+        )  # fmt: skip
+        said = ended.stderr.splitlines(keepends=True)
+        error = "".join(line for line in said if not line.startswith("Tensor Lab: "))
+        found.append((ended.returncode, ended.stdout, error))
+    return found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import sys; print(sys.argv, sys.path[0], __name__, __file__, sys.flags.safe_path)",
+        "import sys; sys.exit(7)",
+        "def f():\n    return 1 / 0\n\nf()",
+        "print('a'",
+        "import os, signal\nprint('on')\nos.kill(os.getpid(), signal.SIGTERM)",
+        "raise KeyboardInterrupt",
+        "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)",
+        "import app, engine\nprint(app.mine, engine.mine)",
+        TRAINER,
+    ],
+    ids=["names", "exit", "error", "syntax", "signal", "interrupt", "pickle", "modules", "trainer"],
+)
+def test_a_script_is_as_with_python(sockets: Path, tmp_path: Path, source: str) -> None:
+    """Also one whose own modules have names of this program's folders."""
+    for name in ("app", "engine"):
+        (tmp_path / f"{name}.py").write_text("mine = __name__\n")
+    plain, watched = both(tmp_path, source, "--wait", "a b")
+    assert watched == plain
+
+
+def test_workers_that_are_spawned_find_the_script(sockets: Path, tmp_path: Path) -> None:
+    source = (
+        "import multiprocessing\n"
+        "def double(x): return 2 * x\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(pool.map(double, [1, 2]))\n"
+    )
+    plain, watched = both(tmp_path, source)
+    assert watched == plain == (0, "[2, 4]\n", "")
+
+
+def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+    ended = subprocess.run([*PROGRAM, str(tmp_path / "no.py")], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert "no such file" in ended.stderr
+
+
+def test_the_model_of_an_unchanged_script_is_found(
+    sockets: Path, tmp_path: Path, run: Callable[..., Script]
+) -> None:
+    running = run(TRAINER)
+    running.address()
+    window = running.attach()
+    window.send(PauseSignal())
+    held = window.until(HeldSnapshot, lambda held: held.at)
+    assert held.function == "fit"
+    window.send(ContinueTrainingCommand())
+    last = [s for s in window.to_end() if isinstance(s, LoopSnapshot)][-1]
+    assert (last.title, last.step) == ("Loop in train.py", 20)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+    adam = torch.optim.Adam(net.parameters())
+    for _ in range(20):
+        adam.zero_grad()
+        net(torch.ones(2, 3)).sum().backward()
+        adam.step()
+    assert running.end() == f"{torch.cat([p.flatten() for p in net.parameters()]).tolist()}\n"
+
+
+def test_a_found_model_has_its_name_between_steps(
+    sockets: Path, run: Callable[..., Script]
+) -> None:
+    """A second window is told it when it comes, though no variable of the module has it."""
+    running = run(TRAINER.replace("range(20)", "range(10**9)"))
+    running.address()
+    window = running.attach()
+    window.until(LoopSnapshot, lambda loop: loop.step)
+    second = running.attach("watch")
+    names = {variable.name for variable in second.until(VariablesSnapshot).variables}
+    assert {"net", "adam", "trainer"} <= names
+    running.process.send_signal(signal.SIGINT)
+    assert running.process.wait(WAIT_S) == -signal.SIGINT
+
+
+@pytest.fixture
+def run(tmp_path: Path, sockets: Path) -> Iterator[Callable[[str], Script]]:
+    """`run(source)` starts the script by `tensorlab run --wait`."""
+    started: list[Script] = []
+
+    def start(source: str) -> Script:
+        started.append(Script(tmp_path / "train.py", source, program=(*PROGRAM, "--wait")))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.kill()
+
+
+def test_what_is_found_for_an_optimizer() -> None:
+    class Holder:
+        def __init__(self) -> None:
+            self.inner = nn.Linear(2, 2)
+
+    holder, other = Holder(), nn.Linear(2, 2)
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    layer = model[0]
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert found_for(sgd) == {"model": model, "sgd": sgd}
+    assert layer is model[0] and other is not None  # neither is told: inside the model, not trained
+    own = torch.optim.SGD(holder.inner.parameters(), lr=0.1)
+    assert found_for(own) == {"inner": holder.inner, "own": own}
+    assert list(found_for(torch.optim.SGD(other.parameters(), lr=0.1))) == ["other", "optimizer"]
+
+
+def test_no_window_without_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.attached import running
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+    assert not running.has_display()
+    monkeypatch.setenv("DISPLAY", ":1")
+    assert running.has_display()
+    monkeypatch.setenv("RANK", "1")
+    assert not running.has_display()
+
+
+def test_the_window_that_is_opened_attaches_to_this_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from engine.attached import running
+
+    started: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: started.append(command))
+    running.open_window(os.getpid())
+    assert started == [[sys.executable, str(ROOT / "tensorlab.py"), "attach", str(os.getpid())]]
