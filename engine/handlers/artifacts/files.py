@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from ...artifacts.comparing import compare
 from ...artifacts.contents.artifact import Artifact, Entry
 from ...artifacts.opening import open_artifact
-from ...errors import sendable
+from ...errors import LabError, sendable
 from ...lab import Lab
 from ...protocol import (
     MAX_SNAPSHOT_BYTES,
@@ -30,6 +31,8 @@ from ...protocol import (
     Snapshot,
 )
 
+MAX_READ_S = 30.0
+"""For the index of a file, without its numbers. What is bounded in size takes 4 s at most."""
 _PART_BYTES = MAX_SNAPSHOT_BYTES // 2
 _METADATA_CHARS = 50_000
 _MAX_ENDS = 200
@@ -40,7 +43,8 @@ _Row = ArtifactEntry | ProgramModule | ProgramNode
 
 def open_file(lab: Lab, command: OpenArtifactCommand) -> Iterator[Snapshot]:
     """Raises LabError for a file that cannot be read, or that wants more than to be read."""
-    artifact = lab.artifacts.open(command.path)
+    with reading(lab, command.path):
+        artifact = lab.artifacts.open(command.path)
     graph = artifact.graph
     rows: list[_Row] = [_entry(entry) for entry in artifact.entries]
     if graph is not None:
@@ -61,9 +65,26 @@ def open_file(lab: Lab, command: OpenArtifactCommand) -> Iterator[Snapshot]:
         yield _with_rows(whole, part, left)
 
 
+@contextmanager
+def reading(lab: Lab, path: str) -> Iterator[None]:
+    """In this context the index of a file is read; a stop ends it, and so does MAX_READ_S: LabError
+    then."""
+    try:
+        with lab.control.time_limit(MAX_READ_S):
+            yield
+    except TimeoutError:
+        raise LabError(
+            f"{Path(path).name} was not read in {MAX_READ_S:g} s.",
+            hint="Its index is too large, or the disk too slow. Nothing of it was loaded.",
+        ) from None
+
+
 def compare_files(lab: Lab, command: CompareArtifactsCommand) -> Iterator[Snapshot | None]:
     """Raises LabError for a file that cannot be read."""
-    first, second = (open_artifact(Path(path)) for path in (command.path, command.other))
+    with reading(lab, command.path):
+        first = open_artifact(Path(command.path))
+    with reading(lab, command.other):
+        second = open_artifact(Path(command.other))
     total = len({entry.key for artifact in (first, second) for entry in artifact.entries})
     whole = ArtifactDifferenceSnapshot(path=command.path, other=command.other, total=total)
     rows: list[ArtifactDifference] = []

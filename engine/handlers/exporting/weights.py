@@ -26,6 +26,7 @@ from ...protocol import (
     Snapshot,
     WeightsSnapshot,
 )
+from ..artifacts.files import reading
 from ..subjects import find_subject
 
 MAX_TOLD_KEYS = 100
@@ -35,7 +36,8 @@ MAX_TOLD_KEYS = 100
 def load_into_subject(lab: Lab, command: LoadWeightsCommand) -> Iterator[Snapshot]:
     """Raises LabError if the file cannot be read, and what making the subject raises."""
     path = Path(command.path)
-    artifact = lab.artifacts.open(command.path)
+    with reading(lab, command.path):
+        artifact = lab.artifacts.open(command.path)
     if artifact.kind in ("torch", "safetensors") and not command.group:
         state = load_weights(path)  # looks for the state_dict in a checkpoint
     else:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import _thread
 from pathlib import Path
 
 import pytest
 import torch
 
+from engine.artifacts import state
+from engine.artifacts.contents.artifact import Artifact
+from engine.handlers.artifacts import files
 from engine.protocol import (
     ArtifactSnapshot,
     BitsCommand,
     BitsSnapshot,
+    CompareArtifactsCommand,
     ErrorSnapshot,
     LinesCommand,
     LinesSnapshot,
@@ -99,3 +104,32 @@ def test_an_index_of_many_keys_comes_in_parts(tmp_path: Path) -> None:
     )
     assert [entry.key for part in parts for entry in part.entries] == list(state)
     assert parts[0].totals.elements == 6000 and parts[-1].left == 0
+
+
+def test_a_file_that_takes_too_long_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its reader may be in any loop of Python; the session answers the next question."""
+
+    def endless(path: Path) -> Artifact:
+        while True:
+            pass
+
+    torch.save({"w": torch.zeros(2)}, tmp_path / "fast.pt")
+    answers: list[Snapshot] = []
+    session = Session(answers.append)
+    session.lab.control.interrupt = _thread.interrupt_main
+    monkeypatch.setattr(files, "MAX_READ_S", 0.05)
+    with monkeypatch.context() as patched:
+        patched.setattr(state, "open_artifact", endless)
+        patched.setattr(files, "open_artifact", endless)
+        session.handle(OpenArtifactCommand(path="slow.pt"))
+        session.handle(CompareArtifactsCommand(path="slow.pt", other="fast.pt"))
+    assert [type(each) for each in answers] == [ErrorSnapshot, ErrorSnapshot]
+    for each in answers:
+        assert isinstance(each, ErrorSnapshot)
+        assert each.error.message == "slow.pt was not read in 0.05 s."
+    monkeypatch.setattr(files, "MAX_READ_S", 30.0)
+    session.handle(OpenArtifactCommand(path=str(tmp_path / "fast.pt")))
+    assert isinstance(answers[-1], ArtifactSnapshot)
+    session.close()
