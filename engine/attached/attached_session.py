@@ -9,21 +9,22 @@ work in the session at once.
 from __future__ import annotations
 
 import ctypes
-import itertools
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any
 
 import msgspec
+from torch import Tensor
 from torch.optim import Optimizer
 
 from ..connecting.greeting import Role
 from ..console.debugging import breakpoints_held
+from ..console.held import HeldCode
 from ..console.output import Output
 from ..console.variables import list_variables
 from ..devices import ready
@@ -32,23 +33,21 @@ from ..handlers.holding import Holder
 from ..protocol import (
     AnySignal,
     Command,
-    DoneSnapshot,
-    ErrorSnapshot,
+    HeldAt,
     HeldSnapshot,
     InterruptSignal,
     PauseSignal,
-    RunCellCommand,
-    RunExampleCommand,
-    RunFileCommand,
     RunHeldCommand,
     Snapshot,
     StepBackwardSignal,
     StopSignal,
-    TrainCommand,
 )
+from ..recording.user_files import is_user_file
 from ..serve import Worker
 from ..session import Session
+from .allowed import refusal
 from .peer import Peer
+from .windows import Windows
 
 PASSING_S = 0.1
 """How long the user's thread is waited for, before another answers what only reads."""
@@ -57,22 +56,16 @@ FLUSH_S = 1.0
 ATTEND_S = 0.05
 """How often code that is held looks whether it may go on."""
 
-_NOT_HERE: dict[type[Command], LabError] = {
-    RunCellCommand: LabError(
-        "Your script runs: Python runs among its variables only while it is held.",
-        hint="Pause it first.",
-    ),
-    TrainCommand: LabError(
-        "Your script trains by itself.", hint="Its own loop is drawn here: pause it and step it."
-    ),
-    RunFileCommand: LabError(
-        "Files do not run inside your script.", hint="Detach, and open the file then."
-    ),
-    RunExampleCommand: LabError(
-        "Examples do not run inside your script.", hint="Detach, and open the example then."
-    ),
-}
-"""Commands that would run other code in the user's process, and what is said instead."""
+
+class _AttachedHolder(Holder):
+    """`entered()` is a context around each hold."""
+
+    entered: Callable[[], AbstractContextManager[None]]
+
+    @contextmanager
+    def _looking_at(self, frame: FrameType, at: HeldAt) -> Iterator[HeldCode]:
+        with self.entered(), super()._looking_at(frame, at) as held:
+            yield held
 
 
 class AttachedSession:
@@ -92,9 +85,8 @@ class AttachedSession:
         self._main, self._watched, self._thread, self._ended = main, watched, thread, ended
         self._turn = threading.RLock()
         self._interrupting = threading.Lock()
-        self._peers: list[Peer] = []
-        self._numbers = itertools.count(1)
-        self._asked: dict[int, tuple[Peer, int]] = {}
+        self._windows = Windows()
+        self.has_steering = self._windows.has_steering
         self._waiting: deque[Command] = deque()
         self._came = threading.Condition()
         self._postponed: list[Command] = []
@@ -102,7 +94,8 @@ class AttachedSession:
         self._answering_thread = 0
         self._is_over = self._is_finished = self._is_idle = False
         self._held: HeldSnapshot | None = None
-        self._session = Session(self._answer, done=self._done, apart=Worker().put)
+        tell, done = self._windows.tell, self._windows.done
+        self._session = Session(tell, done=done, apart=Worker().put)
         lab = self._lab = self._session.lab
         lab.emit = self._tell
         lab.attend = self._attend
@@ -110,17 +103,17 @@ class AttachedSession:
         self._namespace = lab.console.namespace
         self._namespace.records = False
         self._output = Output(lab.emit)
-        self._holder = Holder(lab, self._namespace, title, self._output)
-        self.loop = self._holder.loop
-        self.loop.step = steps
+        self._holder = _AttachedHolder(lab, self._namespace, title, self._output)
+        self._holder.entered = self._alone
+        self._loop, self._updates = self._holder.loop, lab.subjects.updates
+        self._loop.step = steps
+        self._has_begun = self._is_entered = False
+        lab.inside = self._holder.inside  # the user's code runs
         self._stack = ExitStack()
         self._stack.enter_context(breakpoints_held(self.hold, thread))
         threading.Thread(target=self._attend_aside, name="tensorlab-session", daemon=True).start()
 
     # -- windows ---------------------------------------------------------------------------------
-
-    def has_steering(self) -> bool:
-        return any(peer.role == "steer" for peer in self._peers)
 
     def add(self, connection: Connection, wants: Role) -> bool:
         """Another window: it is told what the others know. False if the last one has just left."""
@@ -134,7 +127,7 @@ class AttachedSession:
                 peer.tell(self._held)
             with self._seeing():
                 peer.tell(list_variables(self._lab.console.namespace))
-            self._peers.append(peer)
+            self._windows.add(peer)
         peer.start()
         return True
 
@@ -144,16 +137,14 @@ class AttachedSession:
             if peer.role == "steer":
                 self._act(message)
             return
-        number = next(self._numbers)
-        self._asked[number] = peer, message.id
-        command = msgspec.structs.replace(message, id=number)
+        command = self._windows.numbered(peer, message)
         if peer.role == "watch" and not type(command).while_running:
-            self._refuse(
+            self._windows.refuse(
                 command,
                 LabError("Another window steers this process.", hint="Detach it there first."),
             )
-        elif type(command) in _NOT_HERE:
-            self._refuse(command, _NOT_HERE[type(command)])
+        elif (error := refusal(command)) is not None:
+            self._windows.refuse(command, error)
         else:
             with self._came:
                 self._waiting.append(command)
@@ -162,8 +153,8 @@ class AttachedSession:
     def _remove(self, peer: Peer) -> None:
         """A window has left. Nobody is there to let held code go on, so it goes on."""
         with self._turn:
-            self._peers.remove(peer)
-            self._is_over = not self._peers
+            self._windows.remove(peer)
+            self._is_over = not self._windows.peers
         if not self.has_steering():
             control = self._lab.control
             control.steps_backward = False
@@ -172,14 +163,16 @@ class AttachedSession:
         if self._is_over:
             self._leave()
 
-    def close(self) -> None:
-        """The process ends: tell the windows the last figures, and hang up."""
+    def close(self, error: BaseException | None) -> None:
+        """The process ends, by `error` or as it should: tell the windows the last figures, and hang
+        up."""
         with self._turn:
             self._is_over = True
-        last = self.loop.last(None, None)
+        report = None if error is None else error_report(error, is_user_file)
+        last = self._loop.last(error, report)
         if last is not None:
             self._tell(last)
-        for peer in tuple(self._peers):
+        for peer in self._windows.peers:
             peer.close(FLUSH_S)
         self._leave()
 
@@ -215,30 +208,12 @@ class AttachedSession:
     # -- what is told ----------------------------------------------------------------------------
 
     def _tell(self, snapshot: Snapshot) -> None:
-        """Tell all windows; it belongs to what is being answered, if anything is."""
+        """Tell all windows; it belongs to what this thread is answering, if anything is."""
         if isinstance(snapshot, HeldSnapshot):
             self._held = snapshot if snapshot.at else None
-        number = self._now.id if self._now is not None else 0
-        self._answer(msgspec.structs.replace(snapshot, reply_to=number))
-
-    def _answer(self, snapshot: Snapshot) -> None:
-        """To all windows; the one that has asked gets the number of its command with it."""
-        asker, asked = self._asked.get(snapshot.reply_to, (None, 0))
-        is_for_all = not isinstance(snapshot, ErrorSnapshot | DoneSnapshot)
-        for peer in tuple(self._peers):
-            if peer is asker:
-                peer.tell(msgspec.structs.replace(snapshot, reply_to=asked))
-            elif is_for_all:
-                peer.tell(msgspec.structs.replace(snapshot, reply_to=0))
-
-    def _done(self, command: Command) -> None:
-        self._answer(DoneSnapshot(reply_to=command.id))
-        self._asked.pop(command.id, None)
-
-    def _refuse(self, command: Command, error: LabError) -> None:
-        kind = type(command).__name__
-        self._answer(ErrorSnapshot(reply_to=command.id, command=kind, error=error_report(error)))
-        self._done(command)
+        is_answer = self._now is not None and self._answering_thread == threading.get_ident()
+        number = self._now.id if self._now is not None and is_answer else 0
+        self._windows.tell(msgspec.structs.replace(snapshot, reply_to=number))
 
     # -- in the user's thread --------------------------------------------------------------------
 
@@ -248,17 +223,32 @@ class AttachedSession:
         not a step of the user's loop."""
         return self._held is not None or self._answering_thread == self._thread
 
-    def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        """Show the step, hold the code if that is wanted, and answer what waits."""
-        self.loop.after_step(optimizer, has_closure)
+    def saw_loss(self, loss: Tensor, root: Tensor) -> None:
+        self._has_begun = True
+        self._loop.saw_loss(loss, root)
+
+    def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        self._has_begun |= has_closure
+        self._updates.before_step(optimizer, has_closure)
+        self._loop.before_step(optimizer, has_closure)
+
+    def after_step(self, optimizer: Optimizer, has_closure: bool, step: int) -> None:
+        """Show the step, hold the code if that is wanted, and answer what waits. `step` counts
+        those of the process."""
+        self._updates.after_step(optimizer, has_closure)
+        if self._has_begun:  # else the window came in the middle of it
+            self._loop.step = step - 1
+            self._loop.after_step(optimizer, has_closure)
+        self._has_begun = True
         if self._waiting:
-            self._answer_waiting(lambda command: True)
+            self._answer_waiting(is_aside=False)
         self._end_if_over()
 
     def be_idle(self, is_idle: bool) -> None:
         """None of the user's code runs, or some begins: then all commands are answered aside."""
         with self._turn:
             self._is_idle = is_idle
+            self._lab.inside = None if is_idle else self._holder.inside
         with self._came:
             self._came.notify_all()
 
@@ -292,9 +282,22 @@ class AttachedSession:
         finally:
             control.steps_backward = before
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The user's thread works in the session: what is answered aside ends before, and waits."""
+        with self._turn:
+            self._is_entered = True
+        try:
+            yield
+        finally:
+            self._is_entered = False
+
     def _attend(self) -> None:
         """The user's code is held: wait a moment for a command, and answer it. What must wait for
-        its end is answered after a later step."""
+        its end is answered after a later step. Without a window that steers, the code goes on."""
+        if not self.has_steering():
+            self._lab.control.goes_on = "on"
+            return
         with self._came:
             self._came.wait_for(lambda: self._waiting or self._is_over, ATTEND_S)
             command = self._waiting.popleft() if self._waiting else None
@@ -306,15 +309,20 @@ class AttachedSession:
 
     # -- answering -------------------------------------------------------------------------------
 
-    def _answer_waiting(self, may_answer: Callable[[Command], bool]) -> None:
-        with self._turn, self._seeing():
+    def _answer_waiting(self, is_aside: bool) -> None:
+        """Answer what may be answered now; `is_aside`: in another thread than the user's. Modes of
+        torch are each thread's own, but the random numbers and the default dtype are not."""
+        with self._turn:
+            if is_aside and self._is_entered:
+                return
+            is_apart = is_aside and not self._is_idle
             if self._postponed:
                 self._waiting.extendleft(reversed(self._postponed))
                 self._postponed.clear()
-            with self._namespace.suspended():
+            with self._seeing(), nullcontext() if is_apart else self._namespace.suspended():
                 for _ in range(len(self._waiting)):
                     command = self._waiting.popleft()
-                    if not may_answer(command):
+                    if is_apart and not type(command).while_running:
                         self._waiting.append(command)
                         continue
                     with self._answering(command):
@@ -330,10 +338,8 @@ class AttachedSession:
                 self._came.wait_for(lambda: not self._waiting or self._is_over, PASSING_S)
                 if self._is_over:
                     return
-            if self._held is not None:
-                continue  # the user's thread answers
             try:
-                self._answer_waiting(lambda command: self._is_idle or type(command).while_running)
+                self._answer_waiting(is_aside=True)
             except Exception:  # of ours: the user's code goes on
                 logging.getLogger(__name__).exception("A question to a script has failed.")
 

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 from torch.optim import Optimizer
 
-from ..recording.user_files import is_user_file
+from ..recording.user_files import is_user_file, variables_of
 
 
 def found_for(optimizer: Optimizer) -> dict[str, nn.Module | Optimizer]:
@@ -45,7 +45,7 @@ def _named(frame: FrameType | None) -> Iterator[tuple[str, Any]]:
     inside: list[Mapping[str, Any]] = []
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
-            variables = frame.f_locals
+            variables = variables_of(frame)
             yield from list(variables.items())
             for value in list(variables.values()):
                 if not isinstance(value, nn.Module) and isinstance(

@@ -26,6 +26,7 @@ from ..connecting.greeting import About, Hello, Refusal, Role, Welcome, encode
 from ..connecting.listener import Listener
 from ..loops.backward_calls import backward_calls
 from ..loops.hooks import Steps, steps_shown
+from ..recording.user_files import variables_of
 from ..version import version
 from .attached_session import AttachedSession
 from .discovery import found_for
@@ -57,9 +58,9 @@ class Watching(Steps):
         self._attaching = threading.Lock()
         self._attached = threading.Event()
         self._hooks = ExitStack()
+        self._hooks.callback(register_optimizer_step_post_hook(self._count).remove)
         self._hooks.enter_context(backward_calls(self._step_backward))
         self._hooks.enter_context(steps_shown(self, unless=self._is_unseen))
-        self._hooks.callback(register_optimizer_step_post_hook(self._count).remove)
         try:
             self.listener = Listener(self.about, self._admit, self._came, host, port)
         except BaseException:
@@ -73,10 +74,6 @@ class Watching(Steps):
         """Let windows know the object by this name, as long as the user's code keeps it."""
         self._objects[name] = weakref.ref(thing)
 
-    @property
-    def is_attached(self) -> bool:
-        return self._session is not None
-
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until a window is attached; False if none has come in time."""
         return self._attached.wait(timeout_s)
@@ -88,7 +85,9 @@ class Watching(Steps):
             return  # a forked process: the socket is its parent's
         self.listener.close()
         if self._session is not None:
-            self._session.close()
+            # Set when an exception has ended the script; at a prompt, by an older one.
+            is_interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
+            self._session.close(None if is_interactive else getattr(sys, "last_value", None))
         self._hooks.close()
 
     # -- in the user's thread --------------------------------------------------------------------
@@ -96,9 +95,13 @@ class Watching(Steps):
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         session = self._session
         if session is not None:
-            session.loop.before_step(optimizer, has_closure)
+            with _shielded("watch"):
+                session.before_step(optimizer, has_closure)
 
     def _count(self, optimizer: Optimizer, *step: object) -> None:
+        session = self._session
+        if threading.get_ident() != self._thread or (session is not None and session.is_working):
+            return
         self._steps += 1
         if self.discovers and optimizer not in self._known:
             self._known.add(optimizer)
@@ -108,12 +111,13 @@ class Watching(Steps):
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         session = self._session
         if session is not None:
-            session.after_step(optimizer, has_closure)
+            with _shielded("watch"):
+                session.after_step(optimizer, has_closure, self._steps)
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         session = self._session
         if session is not None:
-            session.loop.saw_loss(loss, root)
+            session.saw_loss(loss, root)
 
     def _step_backward(self, *args: Any, **kwargs: Any) -> bool:
         session = self._session
@@ -127,6 +131,14 @@ class Watching(Steps):
         session = self._session
         if session is not None:
             session.log(figures)
+
+    def may_hold(self) -> bool:
+        """Whether a window is attached, and this is the thread of this process that is held."""
+        return (
+            self._session is not None
+            and threading.get_ident() == self._thread
+            and os.getpid() == self.about.pid
+        )
 
     def hold(self, frame: FrameType) -> None:
         session = self._session
@@ -214,7 +226,7 @@ def watch(
             if spawn and has_display():
                 open_window(_watching.about.pid)
         _watching.discovers |= discover
-        variables = sys._getframe(1).f_locals
+        variables = variables_of(sys._getframe(1))
         if model is not None:
             _watching.name(name or _name_of(model, variables) or "model", model)
         if optimizer is not None:
@@ -232,9 +244,9 @@ def log(step: int | None = None, **figures: Any) -> None:
 
 def hold(when: object = True) -> None:
     """Hold the script here while a window looks at its variables, if one is attached. `when` is a
-    condition, or a function that gives one."""
+    condition, or a function that gives one. Only the thread that has called `watch` is held."""
     watching = _watching
-    if watching is None or not watching.is_attached:
+    if watching is None or not watching.may_hold():
         return
     with _shielded("hold"):
         if bool(when() if callable(when) else when):

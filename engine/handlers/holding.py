@@ -34,7 +34,7 @@ from ..project.subject import ConsoleSubject
 from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
 from ..recording.light.light_recorder import LightRecorder
 from ..recording.light.light_recording import LightRecording
-from ..recording.user_files import UsersFrames, is_user_file
+from ..recording.user_files import UsersFrames, forget, is_user_file
 from ..subjects.python_file import Around
 from .backward_edits import debugger_maker
 
@@ -49,7 +49,7 @@ class Holder:
         self._frames = UsersFrames()
         self._is_holding = self._is_answering = False
         self.has_held = False
-        self.lines = LineSteps(lambda frame: self.hold(frame, "line"))
+        self.lines = LineSteps(lambda frame: self.hold(frame, "line", is_traced=True))
         self.loop = OwnLoop(
             f"Loop in {title}",
             lab.control,
@@ -60,13 +60,16 @@ class Holder:
             _watching(lab),
         )
 
-    def hold(self, frame: FrameType, at: HeldAt) -> None:
-        """Hold the code in this frame until it is to go on. Code that the user runs meanwhile is
-        not held. Raises KeyboardInterrupt if it is interrupted."""
+    def hold(self, frame: FrameType, at: HeldAt, is_traced: bool = False) -> None:
+        """Hold the code in this frame until it is to go on; `is_traced`: Python calls a trace
+        function there. Code that the user runs meanwhile is not held. Raises KeyboardInterrupt if
+        it is interrupted."""
         if self._is_holding:
             return
         with self._looking_at(frame, at):
             self._attend()
+        if not is_traced:
+            forget(frame)
         if self._lab.control.goes_on == "line":
             self.lines.begin(frame)
 
@@ -155,6 +158,7 @@ class Holder:
                 self._lab.emit(stepped.snapshot())
                 if not (create_graph if retain_graph is None else retain_graph):
                     free_saved(stepped.stepper.graph)
+        forget(frame)
         if self._lab.control.goes_on == "line":
             self.lines.begin(frame)
         return True

@@ -1,13 +1,15 @@
 """Which source files are the user's own: neither Python's nor a package's nor ours; the frames of
-theirs that run."""
+theirs that run, and their variables."""
 
 from __future__ import annotations
 
+import inspect
 import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(str(_ROOT / folder) for folder in ("engine", "app", "widgets"))
@@ -32,6 +34,26 @@ _NOT_USERS = tuple(
         *(path for path in sys.path if path.endswith(("site-packages", "dist-packages"))),
     }
 )
+
+
+def variables_of(frame: FrameType) -> dict[str, Any]:
+    """The variables of the frame's own, copied. No value lives longer for it: see `forget`."""
+    own = dict(frame.f_locals)
+    forget(frame)
+    return own
+
+
+def forget(frame: FrameType) -> None:
+    """Empty what Python before 3.13 keeps with the frame of a function once `f_locals` was read: a
+    dict, in which values live on that the function has dropped. Not one that the user's code has
+    from `locals()`, and not while a trace function runs: Python takes the variables back from it.
+    """
+    if sys.version_info >= (3, 13) or frame.f_locals is frame.f_globals or sys.gettrace():
+        return
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        kept = frame.f_locals
+        if sys.getrefcount(kept) <= 3:  # the frame's, ours, and the argument of this call
+            kept.clear()
 
 
 MAX_INSTRUCTIONS = 10_000

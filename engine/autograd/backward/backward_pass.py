@@ -155,9 +155,11 @@ class BackwardPass:
             self.stepper.reset()
 
     def close(self) -> None:
-        """Drop the graph and the recorded gradients."""
+        """Drop the graph and the recorded gradients; nothing is asked of the pass afterwards. Its
+        parts refer to it: without them, what it held is free at once."""
         self._end_record()
         self.debugger.close()
+        vars(self).clear()
 
     # -- snapshots for the window ----------------------------------------------------------------
 

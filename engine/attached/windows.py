@@ -1,0 +1,55 @@
+"""The windows that are attached to a process: what each has asked, and what they are told."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+
+from ..errors import LabError, error_report
+from ..protocol import Command, DoneSnapshot, ErrorSnapshot, Snapshot
+from .peer import Peer
+
+
+class Windows:
+    """`add` and `remove` are for one thread at a time, all else for any."""
+
+    def __init__(self) -> None:
+        self.peers: tuple[Peer, ...] = ()
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, tuple[Peer, int]] = {}
+
+    def has_steering(self) -> bool:
+        return any(peer.role == "steer" for peer in self.peers)
+
+    def add(self, peer: Peer) -> None:
+        self.peers = (*self.peers, peer)
+
+    def remove(self, peer: Peer) -> None:
+        self.peers = tuple(other for other in self.peers if other is not peer)
+
+    def numbered(self, peer: Peer, command: Command) -> Command:
+        """The command of this window, with a number that no other window's has."""
+        number = next(self._numbers)
+        self._asked[number] = peer, command.id
+        return msgspec.structs.replace(command, id=number)
+
+    def tell(self, snapshot: Snapshot) -> None:
+        """Tell all windows; the one that has asked gets the number of its command with it. How a
+        command has ended is for that one only."""
+        asker, asked = self._asked.get(snapshot.reply_to, (None, 0))
+        is_for_all = not isinstance(snapshot, ErrorSnapshot | DoneSnapshot)
+        for peer in self.peers:
+            if peer is asker:
+                peer.tell(msgspec.structs.replace(snapshot, reply_to=asked))
+            elif is_for_all:
+                peer.tell(msgspec.structs.replace(snapshot, reply_to=0))
+
+    def done(self, command: Command) -> None:
+        self.tell(DoneSnapshot(reply_to=command.id))
+        self._asked.pop(command.id, None)
+
+    def refuse(self, command: Command, error: LabError) -> None:
+        kind = type(command).__name__
+        self.tell(ErrorSnapshot(reply_to=command.id, command=kind, error=error_report(error)))
+        self.done(command)
