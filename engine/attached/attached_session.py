@@ -240,7 +240,7 @@ class AttachedSession:
             self._loop.step = step - 1
             self._loop.after_step(optimizer, has_closure)
         self._has_begun = True
-        if self._waiting:
+        if self._waiting or self._postponed:
             self._answer_waiting(is_aside=False)
         self._end_if_over()
 
