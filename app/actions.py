@@ -53,6 +53,13 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
          "Look into a folder of Hugging Face, of torch.distributed.checkpoint or of a run."),
         RECENT,
         SEPARATOR,
+        ("file.attach", "&Attach to a script…", "", "connection",
+         "Show a script, a notebook or a run that says `tensorlab.watch(model)`: its tensors, its"
+         " loop, its graph. It trains on."),
+        ("engine.detach", "&Detach", "", "link-off",
+         "Leave the script that the window is attached to, and start an engine of its own. Code"
+         " that is held goes on."),
+        SEPARATOR,
         ("file.save", "&Save", "Ctrl+S", "content-save-outline", "Write the project to its file."),
         ("file.save_as", "Save &as…", "Ctrl+Shift+S", "content-save-edit-outline",
          "Write the project to another file, and save there from now on."),

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
@@ -16,6 +17,7 @@ from app.autosave import Autosave, find_recoveries, recovery_folder
 from app.files import ProjectFiles
 from app.history import History
 from app.presenters.advice import AdvicePresenter
+from app.presenters.attaching import AttachPresenter, Way
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
@@ -25,8 +27,9 @@ from app.presenters.show_in import ShowIn
 from app.presenters.subject import SubjectPresenter
 from app.presenters.weights import WeightsPresenter
 from app.presenters.window import WindowPresenter, apply_theme
+from app.processes.engine_link import EngineLink
 from app.processes.layout_worker import LayoutWorker
-from app.processes.link import EngineLink, Link
+from app.processes.link import Link
 from app.selection.selection import Selection
 from app.settings import Settings
 from app.store import Store
@@ -38,6 +41,9 @@ from app.window.main_window import MainWindow
 from app.workbench import Workbench
 from app.workspaces import Workspaces
 from engine.project.files import SUFFIX
+
+if TYPE_CHECKING:
+    from engine.connecting.dialing import Call
 
 CONSOLE_HISTORY = "console_history.jsonl"
 
@@ -82,6 +88,8 @@ class Application(QObject):
         )
         self.frame = WindowPresenter(bench, self.autosave, self)
         self.engine = EnginePresenter(bench, self)
+        self.attaching = AttachPresenter(bench, self.engine.may_end, self)
+        self.engine.reconnect_requested.connect(self.attaching.reconnect)
         self.cells = CellsPresenter(bench, self)
         self.recording = RecordingPresenter(bench, self)
         self.python_files = PythonFiles(bench, self)
@@ -90,7 +98,13 @@ class Application(QObject):
         self.export = ExportPresenter(bench, self)
         console_history = recovery.parent / CONSOLE_HISTORY
         self.workspaces = Workspaces(
-            bench, self.cells, self.export, self.recording, console_history, self
+            bench,
+            self.cells,
+            self.export,
+            self.recording,
+            self.attaching,
+            console_history,
+            self,
         )
         bench.files.artifact_chosen.connect(lambda path: self.workspaces.files.open(path))
         self.workspaces.weights_wanted.connect(self.weights.load)
@@ -119,13 +133,17 @@ class Application(QObject):
             self.window.show_workspace("start")
         self.frame.offer(find_recoveries(self._recovery))
 
-    def start(self, path: str = "") -> None:
-        """Start the engine, and make the page that a project needs; then show a file. A window that
-        shows nothing yet has the Start page only where no project is shown."""
+    def start(self, path: str = "", attached: tuple[Call, Way] | None = None) -> None:
+        """Start the engine, or attach to a process that was called, and make the page that a
+        project needs; then show a file. A window that shows nothing yet has the Start page only
+        where no project is shown."""
         is_new = self.window.workspace is None
         if is_new and not path:
             self.open()
-        self.bench.link.start()
+        if attached is None:
+            self.bench.link.start()
+        else:
+            self.attaching.use(*attached)
         self.window.page("model")
         if path:
             self.bench.files.open(path)
@@ -167,6 +185,7 @@ class Application(QObject):
             "file.new": bench.files.new,
             "file.open": bench.files.open,
             "file.open_folder": bench.files.open_folder,
+            "file.attach": lambda: to.at_start().ask_for_process(),
             "file.save": frame.save,
             "file.save_as": bench.files.save_as,
             "file.export": self.export.open,
@@ -236,6 +255,7 @@ class Application(QObject):
             "train.resume": lambda: to.at_train().resume(),
             "engine.interrupt": bench.link.stop_job,
             "engine.restart": self.engine.restart,
+            "engine.detach": self.engine.detach,
             "help.shortcuts": frame.show_shortcuts,
             "help.about": frame.show_about,
         }
@@ -255,8 +275,9 @@ def build(
     )
 
 
-def run(path: str = "") -> int:
-    """Open the window and return the exit code once it is closed."""
+def run(path: str = "", attached: tuple[Call, Way] | None = None) -> int:
+    """Open the window and return the exit code once it is closed. `attached` is a process that was
+    called to be shown, and how to call it again."""
     qt = QApplication.instance() or QApplication([*sys.argv[:1], "-style", "Fusion"])
     assert isinstance(qt, QApplication)
     qt.setApplicationName("tensorlab")
@@ -268,7 +289,7 @@ def run(path: str = "") -> int:
     # Starting the engine takes a processor for a second: the Start page or a project is seen
     # before. Other files are for the engine.
     project, other = (path, "") if path.endswith(SUFFIX) else ("", path)
-    after_first_picture(window, partial(application.start, other))
+    after_first_picture(window, partial(application.start, other, attached))
     window.show()  # nothing is painted before events are handled; the project fits the page
     application.open(project)
     _close_on_interrupt(application)

@@ -12,12 +12,17 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.commands.failures import BAD_ARGUMENTS, FAILED, CommandFailure
 
+if TYPE_CHECKING:
+    from engine.connecting.dialing import Call
+
 COMMANDS = {
+    "attach": "open the window on a script that runs and says `tensorlab.watch(model)`",
     "tour": "drive the real window offscreen through the main job, and leave its pictures",
     "train": "train a project or a module of your code, and write its weights",
     "sweep": "train a project or a module of your code with other settings, and compare",
@@ -100,6 +105,10 @@ def _window(options: argparse.Namespace) -> int:
             f"{options.file}: there is no such file, and no such command (commands: {names}).",
             BAD_ARGUMENTS,
         )
+    return _open_window(str(options.file) if options.file else "")
+
+
+def _open_window(path: str, attached: tuple[Call, Callable[[], Call]] | None = None) -> int:
     import gc
 
     gc.disable()  # what is made until the first picture stays: `run` turns it on after that
@@ -108,7 +117,18 @@ def _window(options: argparse.Namespace) -> int:
     import_plainly()
     from app.application import run
 
-    return run(str(options.file) if options.file else "")
+    return run(path, attached)
+
+
+def _attach(options: argparse.Namespace) -> int:
+    from app.commands.attaching.attach import call, list_processes
+
+    if options.list or options.json is not None:
+        list_processes(options.json)
+        return 0
+    return _open_window(
+        "", call(options.address, options.key, "watch" if options.watch else "steer")
+    )
 
 
 def _tour(options: argparse.Namespace) -> int:
@@ -208,7 +228,7 @@ def _exec(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from app.commands.run_script import run_script
+    from app.commands.attaching.run_script import run_script
 
     return run_script(options.script, options.arguments, options.window, options.wait)
 
@@ -220,6 +240,7 @@ def _doctor(options: argparse.Namespace) -> None:
 
 
 _RUNS = {
+    "attach": _attach,
     "tour": _tour,
     "train": _train,
     "sweep": _sweep,

@@ -54,6 +54,15 @@ class Settings:
         self._store.setValue("agreed_files", [entry, *others][:AGREED_FILES])
 
     @property
+    def attach_address(self) -> str:
+        """The address that was last typed to attach to; empty if there is none."""
+        return str(self._store.value("attach/address", ""))
+
+    @attach_address.setter
+    def attach_address(self, address: str) -> None:
+        self._store.setValue("attach/address", address)
+
+    @property
     def muted_advice(self) -> tuple[str, ...]:
         """The kinds of findings that are not shown."""
         return tuple(self._list("advice/muted"))

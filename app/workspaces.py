@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QCheckBox
 
+from app.presenters.attaching import AttachPresenter
 from app.presenters.cells import CellsPresenter
 from app.presenters.export import ExportPresenter
 from app.presenters.recording import RecordingPresenter
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from app.presenters.tensors.workspace import TensorsPresenter
     from app.presenters.train.parameters import ParametersPresenter
     from app.presenters.train.train import TrainPresenter
+    from widgets.start.start_page import StartPage
 
 
 class Workspaces(QObject):
@@ -57,12 +59,14 @@ class Workspaces(QObject):
         cells: CellsPresenter,
         export: ExportPresenter,
         recording: RecordingPresenter,
+        attaching: AttachPresenter,
         console_history: Path,
         parent: QObject,
     ) -> None:
         super().__init__(parent)
         self._bench, self._cells, self._export = bench, cells, export
         self._recording, self._console_history = recording, console_history
+        self._attaching = attaching
         self._window = bench.window
         self._window.page_makers = {
             "start": lambda: self.start,
@@ -79,6 +83,10 @@ class Workspaces(QObject):
         self.held.backward_held.connect(self._show_own_call)
 
     # -- a workspace in front --------------------------------------------------------------------
+
+    def at_start(self) -> StartPage:
+        self._window.show_workspace("start")
+        return self.start.page
 
     def at_tensors(self) -> TensorsPresenter:
         self._window.show_workspace("tensors")
@@ -154,6 +162,7 @@ class Workspaces(QObject):
         presenter.first_steps_requested.connect(first_steps.begin)
         presenter.example_requested.connect(self.show_example)
         presenter.mistake_requested.connect(self.show_mistake)
+        self._attaching.show_in(page.attach)
         self._window.add_page("start", page)
         return presenter
 

@@ -105,6 +105,9 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatc
     patch.setenv("XDG_CONFIG_DIRS", str(home))
     for kind in ("CONFIG", "CACHE", "DATA", "STATE"):
         patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+    runtime = home / "run"  # the sockets of scripts that a window can attach to
+    runtime.mkdir(mode=0o700)
+    patch.setenv("XDG_RUNTIME_DIR", str(runtime))
     for form in (QSettings.Format.IniFormat, QSettings.Format.NativeFormat):
         QSettings.setPath(form, QSettings.Scope.UserScope, str(home / "config"))
     return home

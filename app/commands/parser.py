@@ -29,6 +29,28 @@ def command_parser(
     return parser
 
 
+def _attach(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "address", metavar="ADDRESS", nargs="?", default="",
+        help="PID or name of a process of yours on this machine, or HOST:PORT; none: the only one"
+        " that listens",
+    )  # fmt: skip
+    parser.add_argument(
+        "--key",
+        metavar="KEY",
+        default="",
+        help="for HOST:PORT, the key that the process has printed",
+    )
+    parser.add_argument(
+        "--watch", action="store_true",
+        help="only watch: another window may steer the process (pause it, step it, edit)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--list", action="store_true", help="open no window: list the processes that listen"
+    )
+    _add_json(parser)
+
+
 def _tour(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", type=Path, required=True,
@@ -235,6 +257,10 @@ def _between(minimum: int, maximum: int) -> Callable[[str], int]:
 
 
 _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
+    "attach": (
+        _attach,
+        "The script trains on, with the window and without. Its numbers stay its own.",
+    ),
     "tour": (_tour, "Exits with 1 when any stage of it failed."),
     "train": (_train, "Ctrl+C stops at the next step and keeps what was learnt by then."),
     "sweep": (

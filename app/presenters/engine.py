@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from app.processes.exit_reasons import ExitReason
 from app.window.banners import Choice
 from app.workbench import Workbench
+from engine.connecting.greeting import Welcome
 from engine.protocol import (
     CheckModelCommand,
     ErrorSnapshot,
@@ -26,10 +27,11 @@ class EnginePresenter(QObject):
     """Restarts an engine that was lost, if it had become ready before.
 
     `resume_requested()`: go on training from the run's last checkpoint. `restore_requested()`: only
-    load its weights.
+    load its weights. `reconnect_requested()`: attach again to the process that was lost.
     """
 
     resume_requested = Signal()
+    reconnect_requested = Signal()
     restore_requested = Signal()
 
     def __init__(self, bench: Workbench, parent: QObject) -> None:
@@ -45,15 +47,28 @@ class EnginePresenter(QObject):
     def restart(self) -> None:
         """End the engine and start a new one; ask first if weights would be lost."""
         choices = self._ways_back()
-        question = "Restart the engine? Its weights are lost; checkpoints and files stay."
-        asks = bool(choices) or self._bench.weights.modified
-        if asks and not self._bench.confirm(question, "Restart"):
+        if not self.may_end("Restart the engine? Its", "Restart"):
             return
         self._bench.link.restart()
         if choices:
             self._bench.window.banners.show_banner(
                 "engine", "accent", "The engine was restarted", _CHECKPOINT, choices
             )
+
+    def may_end(self, question: str, yes: str) -> bool:
+        """Whether this window's engine may end. If weights would be lost the user is asked; the
+        question goes on with "weights are lost"."""
+        if self._bench.link.attached is not None:
+            return True
+        asks = bool(self._ways_back()) or self._bench.weights.modified
+        return not asks or self._bench.confirm(
+            f"{question} weights are lost; checkpoints and files stay.", yes
+        )
+
+    def detach(self) -> None:
+        """Leave the process that the window is attached to."""
+        if self._bench.link.attached is not None:
+            self._bench.link.restart()
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ErrorSnapshot) and snapshot.command in _WORDS:
@@ -81,27 +96,52 @@ class EnginePresenter(QObject):
             if self._bench.store.held is not None:
                 busy = "your code is held"
             text = busy if link.busy else f"ready · {_versions(ready)}"
+            if link.attached is not None:
+                text = _attached(link.attached, "held" if self._bench.store.held else "")
             self._bench.window.show_engine("busy" if link.busy else "ready", text)
         elif link.state == "starting":
-            self._bench.window.show_engine("starting", "engine starting…")
+            words = (
+                f"attaching to {link.attached.about.title}…"
+                if link.attached
+                else "engine starting…"
+            )
+            self._bench.window.show_engine("starting", words)
         else:
             self._bench.window.show_engine("lost", "engine lost")
         self._bench.actions["engine.interrupt"].setEnabled(link.busy)
+        is_attached = link.attached is not None
+        for name, is_offered in (
+            ("engine.restart", not is_attached),
+            ("engine.detach", is_attached),
+        ):
+            self._bench.actions[name].setEnabled(is_offered)
+            self._bench.actions[name].setVisible(is_offered)
 
     def _on_lost(self, reason: ExitReason) -> None:
-        restarts = self._was_ready
+        restarts = self._was_ready or reason.was_attached
         self._was_ready = False
-        choices = self._ways_back()
+        choices = [] if reason.was_attached else self._ways_back()
         next_step = "A new engine is starting; your project is safe in this window."
         if choices:
             next_step += f" {_CHECKPOINT}"
+        if reason.was_attached:
+            next_step = f"{reason.next_step} An engine of the window's own is starting."
+        if reason.can_reconnect:
+            tip = "Attach to the process again."
+            choices.append(("Reconnect", tip, self.reconnect_requested.emit))
         if not restarts:
             next_step = reason.next_step
             tip = "Start a new engine process."
             choices.insert(0, ("Restart", tip, self._bench.link.restart))
         words, _, log = reason.detail.partition("\n\n")
+        is_plain = reason.was_attached and not reason.can_reconnect  # a script that has ended
         self._bench.window.banners.show_banner(
-            "engine", "error", reason.title, f"{words} {next_step}", choices, detail=log
+            "engine",
+            "accent" if is_plain else "error",
+            reason.title,
+            f"{words} {next_step}",
+            choices,
+            detail=log,
         )
         if restarts:
             self._bench.link.start()
@@ -134,6 +174,12 @@ _WORDS = {
     CheckModelCommand.__name__: "Checking the model",
     InitialiseCommand.__name__: "Resetting the weights",
 }
+
+
+def _attached(welcome: Welcome, state: str) -> str:
+    title = welcome.about.title
+    words = f"watching {title}" if welcome.role == "watch" else f"attached to {title}"
+    return f"{words} · {state}" if state else words
 
 
 def _versions(ready: ReadySnapshot) -> str:

@@ -28,7 +28,7 @@ class StartPresenter(QObject):
 
     def __init__(self, bench: Workbench, page: StartPage, parent: QObject) -> None:
         super().__init__(parent)
-        self._bench, self._page = bench, page
+        self._bench, self.page = bench, page
         page.new_requested.connect(lambda: bench.files.new())
         page.open_requested.connect(lambda: bench.files.open())
         page.first_steps_requested.connect(self.first_steps_requested)
@@ -88,4 +88,4 @@ class StartPresenter(QObject):
         self._bench.files.new(project)
 
     def _show_recent(self) -> None:
-        self._page.show_recent(self._bench.settings.recent_files)
+        self.page.show_recent(self._bench.settings.recent_files)

@@ -7,6 +7,8 @@ import sys
 
 from msgspec import Struct
 
+from engine.process import Departure
+
 _CRASHES = {
     "SIGSEGV": "it accessed memory that is not its own",
     "SIGBUS": "it accessed memory that does not exist",
@@ -24,6 +26,10 @@ class ExitReason(Struct, frozen=True):
     title: str
     detail: str
     next_step: str
+    was_attached: bool = False
+    """The engine was in a process of the user's."""
+    can_reconnect: bool = False
+    """That process may still listen."""
 
 
 def explain_exit(
@@ -68,6 +74,36 @@ def explain_exit(
     if log:
         detail = f"{detail}\n\nThe end of its log:\n{log}"
     return ExitReason(title, detail, _next_step(running, checkpoint_step))
+
+
+def explain_departure(how: Departure) -> ExitReason:
+    """Describe how a process of the user's was lost."""
+    if how.garbled:
+        return ExitReason(
+            f"{how.name} sent what the window cannot read",
+            "Something in it wrote to the connection. The window has left it; it goes on.",
+            "Reconnect to attach to it again.",
+            was_attached=True,
+            can_reconnect=True,
+        )
+    if how.lives is False:
+        return ExitReason(
+            f"{how.name} has ended",
+            "What it has shown stays here.",
+            "Run it again and attach.",
+            was_attached=True,
+        )
+    if how.lives:
+        detail = "It goes on, and has ended the connection or was closed to windows."
+    else:
+        detail = "It has ended, or the way to it was cut; then it goes on."
+    return ExitReason(
+        f"The connection to {how.name} was lost",
+        f"{detail} What it has shown stays here.",
+        "Reconnect to attach to it again.",
+        was_attached=True,
+        can_reconnect=True,
+    )
 
 
 def explain_no_start(error: OSError) -> ExitReason:

@@ -1,20 +1,16 @@
 """The window's link to the engine: commands out, snapshots in as Qt signals.
 
-Presenters use `Link`. `EngineLink` has an engine process at the other end, `InlineLink` (in
-`inline_link`) a session in this process. A link keeps no snapshots; `app.store` does.
+Presenters use `Link`. `EngineLink` (in `engine_link`) has an engine process at the other end,
+`InlineLink` (in `inline_link`) a session in this process. A link keeps no snapshots; `app.store`
+does.
 """
 
 from __future__ import annotations
 
-import threading
-from contextlib import suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.processes.exit_reasons import ExitReason, explain_exit, explain_no_start
-from app.processes.inbox import Inbox
-from engine.process import EngineLost, EngineProcess, Exit, SpawnedEngine
 from engine.protocol import (
     AnySignal,
     CheckModelCommand,
@@ -38,6 +34,10 @@ from engine.protocol import (
     TrainingSnapshot,
     VariablesSnapshot,
 )
+
+if TYPE_CHECKING:
+    from engine.connecting.dialing import Call
+    from engine.connecting.greeting import Welcome
 
 LinkState = Literal["starting", "ready", "lost"]
 
@@ -84,6 +84,8 @@ class Link(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.state: LinkState = "lost"
+        self.attached: Welcome | None = None
+        """The process of the user's that the engine is in; None with an engine of this window's."""
         self._unanswered: dict[int, Command] = {}
         self._code = 0  # the command that runs the user's code
         self.unsent = NO_ENGINE
@@ -111,6 +113,14 @@ class Link(QObject):
         self.close()
         self.start()
 
+    def attach(self, call: Call) -> None:
+        """End the engine, or leave it, and talk to the process that was called."""
+        raise NotImplementedError
+
+    def traffic(self) -> tuple[int, int]:
+        """The bytes that were sent to this engine, and received from it, until now."""
+        return 0, 0
+
     def send(self, command: Command) -> int:
         """Send a command and return its id. 0 means that nothing was sent; `unsent` says why."""
         raise NotImplementedError
@@ -121,7 +131,8 @@ class Link(QObject):
 
     def stop_job(self) -> None:
         """Stop the current job: send a StopSignal, interrupt the user's code, and kill the engine
-        after 3 s. A run of training steps has 1 s to end before it is interrupted."""
+        after 3 s. A run of training steps has 1 s to end before it is interrupted. A process of the
+        user's is never killed."""
         if not self.busy:
             return
         self.signal(StopSignal())
@@ -129,7 +140,8 @@ class Link(QObject):
             self._interrupt_timer.start()
         else:
             self._interrupt()
-        self._kill_timer.start()
+        if self.attached is None:
+            self._kill_timer.start()
 
     def close(self) -> None:
         """Let the engine end, without waiting for it. `lost` is not emitted."""
@@ -175,7 +187,8 @@ class Link(QObject):
             self.busy_changed.emit(False)
 
     def _forget(self) -> None:
-        """The engine has ended: drop the commands that it has not answered."""
+        """The engine has ended, or was left: drop the commands that it has not answered."""
+        self.attached = None
         self._stop_waiting()
         self._checkpoint_step = None
         if self._unanswered:
@@ -204,136 +217,3 @@ class Link(QObject):
         timer = QTimer(self, singleShot=True, interval=interval_ms)
         timer.timeout.connect(slot)
         return timer
-
-
-class EngineLink(Link):
-    """A link to an engine process; a separate thread reads its snapshots."""
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._process: EngineProcess | None = None
-        self._reader: threading.Thread | None = None
-        self._ending: list[threading.Thread] = []
-        self._last_id = 0
-        self._gave_up = False
-        self._inbox = Inbox(self._on_arrived, self)
-
-    @property
-    def pid(self) -> int | None:
-        """The engine's process id; None without an engine."""
-        return self._process.pid if self._process else None
-
-    def start(self) -> None:
-        """Start the engine without waiting. `state` becomes "ready" when it has loaded torch."""
-        if self._process is not None:
-            return
-        self._gave_up = False
-        process = SpawnedEngine(self._last_id, lambda command: self._ended(command.id))
-        try:
-            process.start()
-        except OSError as error:
-            process.close()
-            self._set_state("lost")
-            self.lost.emit(explain_no_start(error))
-            return
-        self._process = process
-        self._set_state("starting")
-        self._reader = threading.Thread(
-            target=self._read, args=(process,), name="engine-reader", daemon=True
-        )
-        self._reader.start()
-
-    def send(self, command: Command) -> int:
-        self.unsent = NO_ENGINE
-        if self._process is None:
-            return 0
-        try:
-            self._last_id = self._process.send(command)
-        except EngineLost:  # the reader reports it
-            return 0
-        except BufferError:
-            self.unsent = DOES_NOT_READ
-            return 0
-        self._sent(self._last_id, command)
-        return self._last_id
-
-    def signal(self, signal: AnySignal) -> None:
-        if self._process is not None:
-            try:
-                self._process.signal(signal)
-            except EngineLost:  # the reader reports it
-                return
-
-    def close(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        self._end(process)
-        self._forget()
-        self._set_state("lost")
-
-    def wait_closed(self) -> None:
-        while self._ending:
-            self._ending.pop().join()
-
-    def _read(self, process: EngineProcess) -> None:
-        """Read snapshots in the reader's thread until the engine has ended."""
-        try:
-            while True:
-                self._pass_on(process, process.receive())
-        except EngineLost:
-            process.stop(grace_s=1.0)  # if user code has closed the pipe, the engine still runs
-            self._pass_on(process, process.exit())
-
-    def _pass_on(self, process: EngineProcess, told: object) -> None:
-        if process is self._process:  # else `close` has ended it
-            with suppress(RuntimeError):  # the link was closed and deleted after that look
-                self._inbox.put(process, told)
-
-    def _on_arrived(self, process: object, item: object) -> None:
-        if process is not self._process:
-            return  # `close` has ended it
-        if isinstance(item, Exit):
-            self._on_process_ended(item)
-        elif isinstance(item, Snapshot):
-            self._receive(item)
-
-    def _on_process_ended(self, exit_: Exit) -> None:
-        process, self._process = self._process, None
-        assert process is not None
-        reason = self._explain(exit_)
-        self._end(process)
-        self._forget()
-        self._set_state("lost")
-        self.lost.emit(reason)
-
-    def _explain(self, exit_: Exit) -> ExitReason:
-        running, checkpoint_step = self._running()
-        return explain_exit(
-            exit_.code,
-            running=running,
-            checkpoint_step=checkpoint_step,
-            log=exit_.log,
-            oom_kills=exit_.oom_kills,
-            gave_up_waiting=self._gave_up,
-            garbled=exit_.garbled,
-        )
-
-    def _end(self, process: EngineProcess) -> None:
-        """End a process in a thread of its own: it has 3 s to end by itself."""
-        reader, self._reader = self._reader, None
-
-        def end() -> None:
-            process.stop()
-            if reader is not None:
-                reader.join()
-            process.close()
-
-        self._ending = [thread for thread in self._ending if thread.is_alive()]
-        self._ending.append(threading.Thread(target=end, name="engine-end"))
-        self._ending[-1].start()
-
-    def _give_up(self) -> None:
-        if self._process is not None:
-            self._gave_up = True
-            self._process.kill()

@@ -33,6 +33,7 @@ from ..handlers.holding import Holder
 from ..protocol import (
     AnySignal,
     Command,
+    FarewellSnapshot,
     HeldAt,
     HeldSnapshot,
     InterruptSignal,
@@ -172,6 +173,7 @@ class AttachedSession:
         last = self._loop.last(error, report)
         if last is not None:
             self._tell(last)
+        self._tell(FarewellSnapshot())
         for peer in self._windows.peers:
             peer.close(FLUSH_S)
         self._leave()
@@ -240,7 +242,7 @@ class AttachedSession:
             self._loop.step = step - 1
             self._loop.after_step(optimizer, has_closure)
         self._has_begun = True
-        if self._waiting or self._postponed:
+        if self._waiting:
             self._answer_waiting(is_aside=False)
         self._end_if_over()
 

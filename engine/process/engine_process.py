@@ -130,7 +130,7 @@ class EngineProcess:
         connection = self._connection
         if connection is None or connection.closed:
             return
-        _end_reads_and_writes(connection)
+        end_reads_and_writes(connection)
         if self._outbox is not None:
             self._outbox.close()
         connection.close()
@@ -157,7 +157,7 @@ class EngineProcess:
             self._superseded(command)
 
 
-def _end_reads_and_writes(connection: Connection) -> None:
+def end_reads_and_writes(connection: Connection) -> None:
     """End those of other threads, though a process that escaped the engine's group holds the other
     end open. On Windows children hold no end of it."""
     if os.name != "nt":

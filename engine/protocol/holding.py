@@ -33,6 +33,11 @@ class HeldSnapshot(Snapshot, frozen=True, kw_only=True):
         return f"Held {at} line {self.line:,}{of}, in {self.file}"
 
 
+class FarewellSnapshot(Snapshot, frozen=True):
+    """The process of the user's that the window is attached to ends by itself, or closes to all
+    windows: the last that comes from it."""
+
+
 class StepLineCommand(Command, frozen=True, kw_only=True):
     """Let the code that is held run to its next line. `ContinueTrainingCommand` lets it go on,
     `StepTrainingCommand` to the next optimizer step."""

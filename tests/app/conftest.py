@@ -21,6 +21,7 @@ from app.weights import Weights
 from app.window.banners import BannerArea
 from app.window.dialogs import Dialogs, UnsavedAnswer
 from app.workbench import Workbench
+from engine.connecting.dialing import Call
 from engine.project.document import replace
 from engine.protocol import (
     AnySignal,
@@ -43,8 +44,15 @@ class AnsweringLink(Link):
         super().__init__()
         self.sent: list[Command] = []
         self.signals: list[AnySignal] = []
+        self.calls: list[Call] = []
 
     def start(self) -> None:
+        self._set_state("starting")
+
+    def attach(self, call: Call) -> None:
+        self.close()
+        self.calls.append(call)
+        self.attached = call.welcome
         self._set_state("starting")
 
     def get_ready(self) -> None:
@@ -101,7 +109,7 @@ class Frame(QWidget):
         self.banners = BannerArea(self)
         self.said: list[str] = []
         self.engine: tuple[str, str] = ("", "")
-        self.totals = ""
+        self.totals = self.workspace = ""
         self.insertions: list[tuple[Callable[[str], None], QPoint]] = []
 
     def say(self, message: str) -> None:
@@ -109,6 +117,9 @@ class Frame(QWidget):
 
     def show_engine(self, state: str, text: str) -> None:
         self.engine = state, text
+
+    def show_workspace(self, name: str) -> None:
+        self.workspace = name
 
     def show_totals(self, text: str) -> None:
         self.totals = text

@@ -54,7 +54,7 @@ def test_the_first_window_lies_inside_its_screen():
         from PySide6.QtCore import QTimer
         from PySide6.QtWidgets import QApplication
         from app import application
-        from app.processes.link import EngineLink
+        from app.processes.engine_link import EngineLink
 
         def look():
             window = next(w for w in QApplication.topLevelWidgets() if w.isVisible())
@@ -97,7 +97,7 @@ def test_the_first_page_is_painted_before_the_engine_starts(painter, file, page,
         paint = {name}.paintEvent
         {name}.paintEvent = lambda *event: (paint(*event), painted.append(event))
 
-        def start(self, path):
+        def start(self, path, attached):
             not_needed = {{"numpy", "multiprocessing", "subprocess", *{not_needed}}}
             classes = {{"QStyle", "QWizard"}} & {{*vars(QtWidgets)}}  # PySide loads them when named
             loaded = not_needed & {{*sys.modules}} | classes
@@ -120,7 +120,7 @@ def test_a_python_file_waits_for_the_engine_behind_the_start_page(tmp_path):
         from PySide6.QtCore import QTimer
         from app import application, cli
 
-        def start(self, path):
+        def start(self, path, attached):
             print(self.window.workspace, path)
             QTimer.singleShot(0, self.window.close)
 

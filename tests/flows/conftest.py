@@ -21,8 +21,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.application import Application, build
+from app.processes.engine_link import EngineLink
 from app.processes.inline_link import InlineLink
-from app.processes.link import EngineLink, Link
+from app.processes.link import Link
 from app.processes.worker_processes import WorkerProcesses
 from app.settings import Settings
 from app.window.dialogs import Dialogs, UnsavedAnswer

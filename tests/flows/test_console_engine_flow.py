@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 
 from app.application import Application
-from app.processes.link import EngineLink
+from app.processes.engine_link import EngineLink
 
 WAIT_MS = 60_000
 

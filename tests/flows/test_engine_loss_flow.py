@@ -9,7 +9,7 @@ import pytest
 
 from app import templates
 from app.application import Application
-from app.processes.link import EngineLink
+from app.processes.engine_link import EngineLink
 from engine.project.document import replace
 from engine.protocol import ModelSnapshot, ReadySnapshot, TrainingSnapshot
 

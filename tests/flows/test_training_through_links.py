@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.processes.engine_link import EngineLink
 from app.processes.inline_link import InlineLink
-from app.processes.link import EngineLink
 from engine.project import files
 from engine.protocol import (
     CheckModelCommand,

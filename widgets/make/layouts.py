@@ -85,6 +85,15 @@ def add(layout: QBoxLayout, part: Part) -> None:
             layout.addWidget(part)
 
 
+def clear(layout: QLayout) -> None:
+    """Take all widgets out of a layout, and delete them."""
+    while (item := layout.takeAt(0)) is not None:
+        widget = item.widget()
+        if widget is not None:
+            widget.hide()
+            widget.deleteLater()
+
+
 def set_margins(layout: QLayout, margins: Margins) -> None:
     layout.setContentsMargins(*([margins] * 4 if isinstance(margins, int) else margins))
 

@@ -1,4 +1,5 @@
-"""The Start page: new and open, first steps, templates, ways into workspaces, recent files."""
+"""The Start page: new and open, first steps, templates, ways into workspaces, scripts to attach to,
+recent files."""
 
 from __future__ import annotations
 
@@ -7,11 +8,12 @@ from pathlib import Path
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QLayout, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QPushButton, QScrollArea, QWidget
 
 from widgets import make
 from widgets.flow_layout import FlowLayout
 from widgets.icons import set_icon
+from widgets.start.attach_view import AttachView
 from widgets.start.cards import FirstStepsCard, TemplateCard, Way, WayCard, flat_button
 from widgets.theme import GRID
 
@@ -59,6 +61,7 @@ class StartPage(QScrollArea):
         self.first_steps.begun.connect(self.first_steps_requested)
 
         self._cards, self._ways = FlowLayout(2 * GRID), FlowLayout(2 * GRID)
+        self.attach = AttachView()
         self._recent = make.column(gap=0)
         self._no_recent = make.label(
             "Projects you save or open are listed here.", "muted", "start_no_recent"
@@ -76,6 +79,9 @@ class StartPage(QScrollArea):
             make.label("Look inside", "heading"),
             self._ways,
             2 * GRID,
+            make.label("Attach to a script that runs", "heading"),
+            self.attach,
+            2 * GRID,
             make.label("Recent", "heading"),
             self._recent,
             self._no_recent,
@@ -89,7 +95,7 @@ class StartPage(QScrollArea):
 
     def show_templates(self, templates: Sequence[TemplateRow]) -> None:
         """Show a card for each (key, title, summary[, picture]), in this order."""
-        _clear(self._cards)
+        make.clear(self._cards)
         for key, title, summary, *picture in templates:
             icon = picture[0] if picture else "mdi6.graph-outline"
             card = TemplateCard(key, title, summary, icon)
@@ -98,15 +104,20 @@ class StartPage(QScrollArea):
 
     def show_ways(self, ways: Sequence[Way]) -> None:
         """Show a card for each way into a workspace."""
-        _clear(self._ways)
+        make.clear(self._ways)
         for way in ways:
             card = WayCard(way)
             card.chosen.connect(lambda entry, key=way.key: self.way_chosen.emit(key, entry))
             self._ways.addWidget(card)
 
+    def ask_for_process(self) -> None:
+        """Let the user choose a process to attach to."""
+        self.attach.ask()
+        self.ensureWidgetVisible(self.attach)
+
     def show_recent(self, paths: Sequence[str]) -> None:
         """Show the files used last, newest first. A file that no longer exists is disabled."""
-        _clear(self._recent)
+        make.clear(self._recent)
         for path in paths:
             row = _recent_row(path)
             row.clicked.connect(lambda _=False, path=path: self.recent_chosen.emit(path))
@@ -123,12 +134,3 @@ def _recent_row(path: str) -> QPushButton:
     made.setEnabled(exists)
     set_icon(made, "mdi6.file-outline", "muted")
     return made
-
-
-def _clear(layout: QLayout) -> None:
-    while layout.count():
-        item = layout.takeAt(0)
-        widget = item.widget() if item is not None else None
-        if widget is not None:
-            widget.hide()
-            widget.deleteLater()

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from app.processes.exit_reasons import explain_exit
+from app.processes.exit_reasons import explain_departure, explain_exit
+from engine.process import Departure
 
 
 @pytest.mark.parametrize(
@@ -76,3 +77,23 @@ def test_an_engine_that_sent_what_is_no_message():
     reason = explain_exit(-9, garbled=True, running="running your code")
     assert reason.title == "The engine sent what the window cannot read, and was ended"
     assert reason.detail.endswith("It was running your code.")
+
+
+@pytest.mark.parametrize(
+    ("how", "title", "can_reconnect"),
+    [
+        (Departure("a.py (pid 5)", lives=False), "a.py (pid 5) has ended", False),
+        (Departure("a.py (pid 5)", lives=True), "The connection to a.py (pid 5) was lost", True),
+        (Departure("a.py (pid 5)"), "The connection to a.py (pid 5) was lost", True),
+        (
+            Departure("a.py (pid 5)", lives=True, garbled=True),
+            "a.py (pid 5) sent what the window cannot read",
+            True,
+        ),
+    ],
+)
+def test_a_script_is_lost_in_words(how: Departure, title: str, can_reconnect: bool):
+    reason = explain_departure(how)
+    assert (reason.title, reason.can_reconnect) == (title, can_reconnect)
+    assert reason.was_attached and reason.detail and reason.next_step
+    assert ("Reconnect" in reason.next_step) == can_reconnect

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from app.processes import link as link_module
+from app.processes.engine_link import EngineLink
 from app.processes.inline_link import InlineLink
-from app.processes.link import EngineLink
 from engine.process import outbox
 from engine.protocol import (
     CellSnapshot,

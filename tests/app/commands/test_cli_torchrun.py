@@ -19,7 +19,7 @@ from engine.project import files
 from engine.project.subject import FileSubject
 from engine.protocol import TrainCommand
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MLP = ROOT / "assets" / "templates" / "mlp.tlab"
 
 pytestmark = [pytest.mark.usefixtures("forked_processes"), pytest.mark.timeout(600)]

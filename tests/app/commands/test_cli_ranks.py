@@ -18,7 +18,7 @@ import torch
 
 from app import cli
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MLP = ROOT / "assets" / "templates" / "mlp.tlab"
 
 pytestmark = [pytest.mark.usefixtures("forked_processes"), pytest.mark.timeout(600)]

@@ -22,7 +22,7 @@ from engine.version import version
 from tests import forking
 from tests.scripts import run_script
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MLP = ROOT / "assets" / "templates" / "mlp.tlab"
 LENET = ROOT / "assets" / "templates" / "lenet.tlab"
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from app.commands.target import is_file_to_read
-from tests.app.test_cli import run
+from tests.app.commands.test_cli import run
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
 

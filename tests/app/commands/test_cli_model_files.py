@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_model
 
 from engine.devices import usable_cores
-from tests.app.test_cli import run
+from tests.app.commands.test_cli import run
 from tests.engine.subjects.eight import CASES, SEED, Case, imported, plain_epoch
 
 pytestmark = pytest.mark.usefixtures("forked_processes")

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from app.commands.failures import CommandFailure
 from app.commands.target import target_of
 from engine.project.subject import FileSubject
-from tests.app.test_cli import MLP, run
+from tests.app.commands.test_cli import MLP, run
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
 

@@ -34,7 +34,7 @@ from engine.protocol import (
 )
 from tests.engine.processes import WAIT_S, answers, receive, run_cell, wait_for_print
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,108 @@
+"""The engine inside a process of the user's: the window attaches to it, and leaves it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
+
+from ..connecting.dialing import Call
+from ..connecting.greeting import About, Role
+from ..protocol import Command, FarewellSnapshot, Snapshot
+from .engine_process import EngineProcess, end_reads_and_writes
+from .exits import Departure
+
+ENDING_S = 2.0
+"""A process that is killed hangs up a little before: the time after which it is taken to go on."""
+LOOK_S = 0.02
+
+
+class AttachedEngine(EngineProcess):
+    """The other end of a call. The process is the user's: it is never ended, `stop` only leaves."""
+
+    def __init__(
+        self,
+        call: Call,
+        last_id: int = 0,
+        superseded: Callable[[Command], object] = lambda command: None,
+    ) -> None:
+        super().__init__(last_id, superseded)
+        self.about: About = call.welcome.about
+        self.role: Role = call.welcome.role
+        self._call = call
+        self._process = _process_of(call)
+        self._has_left = self._has_ended = False
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        self._talk(self._call.connection)
+
+    def is_alive(self) -> bool:
+        """Also if that is not known: the connection ends then."""
+        return self._process is None or _runs(self._process)
+
+    def receive(self, timeout_s: float | None = None) -> Snapshot | None:
+        snapshot = super().receive(timeout_s)
+        self._has_ended |= isinstance(snapshot, FarewellSnapshot)
+        return snapshot
+
+    def kill(self) -> None:
+        """Leave: the process goes on."""
+        self.stop()
+
+    def stop(self, grace_s: float = 3.0) -> None:
+        """Hang up: code that is held goes on then."""
+        self._has_left = True
+        if self._connection is not None and not self._connection.closed:
+            end_reads_and_writes(self._connection)
+
+    def exit(self) -> Departure:
+        lives = None
+        if self._has_ended:
+            lives = False
+        elif self._process is not None:
+            deadline = time.monotonic() + ENDING_S
+            # Not psutil's `wait`, which would take the exit code of a child from its parent.
+            while (lives := _runs(self._process)) and not self._has_left:
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(LOOK_S)
+        return Departure(self.about.title, lives, self._garbled)
+
+    def _hang_up(self) -> None:
+        super()._hang_up()
+        through = self._call.through
+        if through is not None:
+            try:
+                through.wait(ENDING_S)  # its input has ended
+            except subprocess.TimeoutExpired:
+                through.kill()
+                through.wait()
+
+
+def _process_of(call: Call) -> psutil.Process | None:
+    """The process that was called, if it is on this machine: not through a command, nor through a
+    port, which may be one of another machine."""
+    with socket.socket(fileno=os.dup(call.connection.fileno())) as end:
+        is_here = call.through is None and end.family == socket.AF_UNIX
+    if not is_here:
+        return None
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(call.welcome.about.pid)
+    return None
+
+
+def _runs(process: psutil.Process) -> bool:
+    """A process that has ended is a zombie until its parent asks for it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

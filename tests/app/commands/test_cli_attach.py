@@ -1,0 +1,113 @@
+"""`tensorlab attach`: which processes there are, and how one is called."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app import cli
+from engine.connecting.greeting import About, Refusal, Welcome, encode
+from engine.connecting.listener import Listener
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list:
+    """The windows that would open, as (path, attached)."""
+    seen: list = []
+    monkeypatch.setattr(cli, "_open_window", lambda *window: seen.append(window) or 0)
+    return seen
+
+
+@pytest.fixture
+def listen() -> Iterator:
+    listeners, connections = [], []
+
+    def start(name: str, host: str = "", refuses: str = "") -> Listener:
+        about = About(name=name, pid=os.getpid(), script=f"/a/{name}", started_s=time.time())
+        listeners.append(
+            Listener(
+                about,
+                lambda hello: Refusal(refuses) if refuses else encode(Welcome(about, hello.wants)),
+                lambda connection, role: connections.append(connection),
+                host,
+            )
+        )
+        return listeners[-1]
+
+    yield start
+    for each in (*listeners, *connections):
+        each.close()
+
+
+def test_processes_are_listed(listen, capsys):
+    assert cli.main(["attach", "--list"]) == 0
+    said = "No process listens. `tensorlab.watch(model)` in a script makes it listen.\n"
+    assert capsys.readouterr().out == said
+    listen("train.py")
+    assert cli.main(["attach", "--list"]) == 0
+    line = capsys.readouterr().out
+    assert line.startswith(f"train.py (pid {os.getpid()})  since ") and line.endswith(
+        "/a/train.py\n"
+    )
+
+
+def test_processes_are_listed_as_json(listen, capsys):
+    listen("train.py")
+    assert cli.main(["attach", "--json"]) == 0
+    (process,) = json.loads(capsys.readouterr().out)["processes"]
+    since = datetime.datetime.fromisoformat(process.pop("listens_since")).timestamp()
+    assert abs(time.time() - since) < 600
+    assert process == {
+        "pid": os.getpid(), "name": "train.py", "script": "/a/train.py", "rank": 0,
+        "world_size": 1, "version": "",
+    }  # fmt: skip
+
+
+def test_a_window_opens_on_a_name_and_on_the_only_one(listen, opened):
+    listen("train.py")
+    for arguments, role in (
+        (["train.py"], "steer"),
+        ([], "steer"),
+        (["train.py", "--watch"], "watch"),
+    ):
+        assert cli.main(["attach", *arguments]) == 0
+        path, (call, way) = opened.pop()
+        assert path == "" and (call.welcome.about.name, call.welcome.role) == ("train.py", role)
+        again = way()
+        assert again.welcome == call.welcome
+        for each in (call, again):
+            each.connection.close()
+
+
+def test_a_port_needs_its_key(listen, opened, capsys):
+    there = listen("train.py", host="127.0.0.1")
+    assert cli.main(["attach", there.address, "--key", there.key]) == 0
+    opened[0][1][0].connection.close()
+    assert cli.main(["attach", there.address, "--key", "wrong"]) == 1
+    said = f"tensorlab: attach {there.address}: The key is another one."
+    assert capsys.readouterr().err.startswith(said)
+    assert len(opened) == 1
+
+
+def test_without_an_address_it_must_be_clear_which_one(listen, opened, capsys):
+    assert cli.main(["attach"]) == 2
+    assert capsys.readouterr().err == "tensorlab: attach: which ADDRESS? No process listens.\n"
+    listen("a.py")
+    listen("b.py")
+    assert cli.main(["attach"]) == 2
+    assert "Several processes listen: " in capsys.readouterr().err
+    assert opened == []
+
+
+def test_a_refusal_is_said_and_no_window_opens(listen, opened, capsys):
+    listen("train.py", refuses="Not today.")
+    assert cli.main(["attach", "train.py"]) == 1
+    assert capsys.readouterr().err == "tensorlab: attach train.py: Not today.\n"
+    assert cli.main(["attach"]) == 1
+    assert capsys.readouterr().err == "tensorlab: attach: Not today.\n"
+    assert opened == []
