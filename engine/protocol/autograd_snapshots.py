@@ -118,6 +118,10 @@ class StaleTensor(Struct, frozen=True, array_like=True):
     error: str = ""
 
 
+GraphOf = Literal["autograd", "program"]
+"""What autograd recorded, or the operations of a program in a file, which has no gradients."""
+
+
 class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     """The graph of a root; nodes are indexed by id, 0 is the root.
 
@@ -149,6 +153,7 @@ class GraphSnapshot(Snapshot, frozen=True, kw_only=True):
     sources: dict[str, str] = field(default_factory=dict)
     root: str = ""
     subject_path: str | None = None
+    of: GraphOf = "autograd"
     part: int = 0
     parts: int = 1
 

@@ -94,7 +94,9 @@ def test_two_files_are_compared(program, bench, answers, tmp_path) -> None:
     assert "There is no file" in view.difference._words.text()
 
 
-def test_a_program_is_drawn_and_can_become_the_subject(program, bench, tmp_path, qtbot) -> None:
+def test_a_program_is_drawn_and_can_become_the_subject(
+    program, bench, answers, tmp_path, qtbot
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.jit.save(
@@ -105,6 +107,11 @@ def test_a_program_is_drawn_and_can_become_the_subject(program, bench, tmp_path,
     assert view.tabs.currentWidget() is view.graph_page
     titles = {node.name for node in view.calls.view._graph.nodes}
     assert {"linear", "relu", "input", "parameter"} == titles
+    proposed = []
+    answers.save_path = lambda *asked: proposed.append(asked) or str(tmp_path / "graph.dot")
+    view.calls.bar.export_requested.emit("dot")
+    assert proposed[0][2].endswith("/s graph.dot")
+    assert (tmp_path / "graph.dot").read_text().startswith('digraph "program"')
     view.work.click()
     bench.link.drain()
     assert program.window.workspace == "model"

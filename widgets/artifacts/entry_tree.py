@@ -44,7 +44,7 @@ COLUMNS = (
         lambda model, row: row.notes,
     ),
 )
-_WIDTHS = (224, 88, 72, 72, 160)
+_WIDTHS = (208, 88, 72, 72, 160)
 _SIZE = 3
 
 

@@ -48,12 +48,16 @@ def graph_of(program: ProgramGraph, entries: Iterable[ArtifactEntry]) -> GraphSn
         edges=tuple(edges),
         plan=tuple(range(len(nodes))),
         modules=modules,
-        rules={
-            node.name: f"The operation {node.aten} of the program."
-            for node in nodes
-            if node.kind == "operation"
-        },
+        rules={node.name: _rule(node) for node in nodes},
+        root="program",
+        of="program",
     )
+
+
+def _rule(node: GraphNode) -> str:
+    if node.kind == "operation":
+        return f"The operation {node.aten} of the program."
+    return "An input of the program." if node.name == "input" else "A tensor of the file."
 
 
 def _operation(number: int, node: ProgramNode, count: int) -> GraphNode:

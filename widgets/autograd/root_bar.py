@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QToolButton, QWidget
 from engine.project.examples import graph_examples
 from engine.protocol import GraphSnapshot, Variable
 from widgets import make
-from widgets.boxes.facts import leaves_of
+from widgets.boxes.graph_words import leaves_of
 from widgets.text import format_bytes, format_shape
 from widgets.theme import GRID
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from engine.protocol import GraphNode, GraphSnapshot, StaleTensor
 from widgets.boxes.boxes import Box, VisibleGraph
+from widgets.boxes.graph_words import leaves_of, words_of
 from widgets.boxes.numbers import GraphNumbers, Shown
 from widgets.boxes.operation_words import CUTS, rule
 from widgets.boxes.sums import WAITING, BoxSums
@@ -17,11 +18,12 @@ def node_title(node: GraphNode) -> str:
     return node.label if node.kind == "leaf" and node.label else node.name
 
 
-def node_words(node: GraphNode) -> str:
-    """The second line: the code that made the node, or the leaf's shape."""
+def node_words(node: GraphNode, is_autograd: bool = True) -> str:
+    """The second line: the code that made the node, or the leaf's shape. Leaves of a program have
+    the name of what they are to it: parameter, buffer, input."""
     shape = format_shape(node.outputs[0].shape) if node.outputs else ""
     if node.kind == "leaf":
-        return f"leaf · {shape}"
+        return " · ".join(filter(None, ("leaf" if is_autograd else node.name, shape)))
     return node.block or shape
 
 
@@ -42,10 +44,6 @@ def count_of(nodes: int) -> str:
     return f"{nodes:,} node{'s' * (nodes != 1)}"
 
 
-def leaves_of(leaves: int) -> str:
-    return f"{leaves:,} lea{'f' if leaves == 1 else 'ves'}"
-
-
 class GraphFacts(BoxSums):
     """The sums of a picture's boxes, and their texts. `numbers` are those of the nodes."""
 
@@ -55,6 +53,8 @@ class GraphFacts(BoxSums):
         """`names` are the blocks' names by id."""
         super().__init__(graph, visible)
         self._names = names
+        self.words = words_of(graph)
+        self._is_autograd = graph.of == "autograd"
         self.numbers = GraphNumbers()
 
     # -- words -----------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class GraphFacts(BoxSums):
         if box.parent is not None and node.kind != "leaf" and node.outputs:
             words = format_shape(node.outputs[0].shape)
         else:
-            words = node_words(node)
+            words = node_words(node, self._is_autograd)
             words = self._names.get(words, words)
         return " · ".join(filter(None, (variable_of(node), words)))
 
@@ -213,14 +213,14 @@ class GraphFacts(BoxSums):
             f"{format_shape(o.shape)} {o.dtype}" for o in node.outputs if o.dtype != "unknown"
         )
         if shapes:
-            lines.append(f"Takes a gradient of {shapes} {node.device}".rstrip())
+            lines.append(f"{self.words.gives} {shapes} {node.device}".rstrip())
         lines += self.numbers.lines(node.id)
         if node.saved_bytes:
             lines.append(f"Keeps {format_bytes(node.saved_bytes)} from forward")
         lines += [stale_words(save) for save in self.graph.stale if save.node == node.id]
         if node.freed:
             lines.append(FREED)
-        if node.sequence >= 0:
+        if node.sequence >= 0 and self._is_autograd:
             lines.append(f"Sequence number {node.sequence:,}")
         if node.module:
             made = "Belongs to" if node.kind == "leaf" else "Made in"
@@ -250,10 +250,11 @@ class GraphFacts(BoxSums):
     def _module_tooltip(self, index: int, box: Box) -> str:
         lines = [f"{box.title} · {box.subtitle}" if box.subtitle else box.title]
         if box.kind == "module":
-            lines.append("The nodes that this module's forward recorded")
+            lines.append(self.words.inside)
         elif box.kind == "repeat":
             lines.append(f"The same {box.repeat} times over, one after another")
-        lines.append(f"{count_of(box.nodes)} ({leaves_of(int(self.leaves[index]))})")
+        leaves = leaves_of(int(self.leaves[index]), self.words)
+        lines.append(f"{count_of(box.nodes)} ({leaves})")
         if self.saved_bytes[index]:
             lines.append(
                 f"They keep at most {format_bytes(self.saved_bytes[index])} from forward"

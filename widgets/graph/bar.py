@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QToolButton, QWidget
 
 from widgets import make
+from widgets.boxes.graph_words import WORDS, words_of
 from widgets.graph.finder import FILTERS, SAVED_STEPS_BYTES
 from widgets.graph.view import GraphView
 from widgets.icons import set_icon
@@ -16,6 +17,7 @@ from widgets.layout.outline import Direction
 from widgets.text import format_bytes
 from widgets.theme import GRID
 
+_WORDS = WORDS["autograd"]
 _SEARCH_WIDTH = 22 * GRID
 FILTER_TIP = "Filter: which nodes stand out, the rest is dimmed"
 
@@ -105,12 +107,22 @@ class GraphBar(QWidget):
             group.addAction(action)
             self.filters[key] = action
 
+    def _show_words(self) -> None:
+        """Speak of what the graph is of."""
+        hierarchy = self._view.hierarchy
+        words = words_of(hierarchy.graph if hierarchy else None)
+        self._forward.setToolTip(words.direction)
+        self._paths.setToolTip(words.paths)
+        for key, action in self.filters.items():
+            action.setVisible(words.filters is None or key in words.filters)
+            if key in FILTERS:
+                action.setText((words.filters or FILTERS).get(key, FILTERS[key]))
+
     def _make_switches(self) -> None:
         self._forward = self._switch(
             "direction",
             "mdi6.arrow-up-down",
-            "Direction: off, the loss is at the top and arrows go the gradient's way; on, the"
-            " leaves are and arrows go the way of the data",
+            _WORDS.direction,
             self._turn,
         )
         self._angles = self._switch(
@@ -122,7 +134,7 @@ class GraphBar(QWidget):
         self._paths = self._switch(
             "paths",
             "mdi6.source-branch",
-            "Paths: highlight the ways from the selected box to the loss and to the leaves",
+            _WORDS.paths,
             self._view.show_paths,
         )
         self._follow = self._switch(
@@ -244,3 +256,5 @@ class GraphBar(QWidget):
         elif not self._drawn:
             self._search()  # the search applies to a new graph, too
         self._drawn = drawn
+        if drawn:
+            self._show_words()

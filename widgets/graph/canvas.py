@@ -207,7 +207,7 @@ class GraphCanvas(DiagramView):
             beside = self.map.isVisible() and not self.map.at_top
             right = self.map.width() + GRID if beside else 0
             free = room.adjusted(self._zoom_bar.geometry().right(), 0, -right, 0)
-            paint_legend(painter, free, self.steps)
+            paint_legend(painter, free, self._item.facts.words.legend, self.steps)
             around = " / ".join(self.crumbs())
             if around:
                 paint_chip(painter, room, around, at_left=True)

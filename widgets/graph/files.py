@@ -1,4 +1,4 @@
-"""An autograd graph as a file for other programs: DOT, GraphML, and JSON that holds all of it."""
+"""A graph as a file for other programs: DOT, GraphML, and JSON that holds all of it."""
 
 from __future__ import annotations
 

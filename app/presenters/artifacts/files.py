@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from functools import partial
+from pathlib import PurePath
 from typing import cast
 
 from PySide6.QtCore import QObject, Signal
@@ -61,7 +62,7 @@ class FilesPresenter(QObject):
         self._modules: list[ProgramModule] = []
         self._nodes: list[ProgramNode] = []
         self._differences: list[ArtifactDifference] = []
-        GraphPicturePresenter(bench, view.calls, self)
+        GraphPicturePresenter(bench, view.calls, self, lambda: PurePath(self._path).stem)
         view.values.asked.connect(self._ask_values)
         view.calls.view.layout_requested.connect(self._lay_out)
         view.load_requested.connect(lambda group: self.load_requested.emit(view.path, group))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import msgspec
@@ -25,8 +26,17 @@ _FILTERS = {
 
 
 class GraphPicturePresenter(QObject):
-    def __init__(self, bench: Workbench, pane: GraphPane, parent: QObject) -> None:
+    """`name` gives what a saved graph is called after; without it, the project."""
+
+    def __init__(
+        self,
+        bench: Workbench,
+        pane: GraphPane,
+        parent: QObject,
+        name: Callable[[], str] | None = None,
+    ) -> None:
         super().__init__(parent)
+        self._name = name or (lambda: bench.project.name)
         self._bench, self._view, self._bar = bench, pane.view, pane.bar
         self._writing = Later(self)
         pane.bar.export_requested.connect(self.export)
@@ -37,7 +47,7 @@ class GraphPicturePresenter(QObject):
         hierarchy = self._view.hierarchy
         if hierarchy is None:
             return
-        name = f"{self._bench.project.name} graph.{form}"
+        name = f"{self._name()} graph.{form}"
         path = self._bench.files.ask_save_path("Save graph", name, _FILTERS[form])
         if not path:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QToolButton
 from torch import nn
 
 from engine.protocol import (
@@ -192,6 +193,27 @@ def test_a_program_opens_with_its_graph(view, qtbot) -> None:
     assert view.tree.chosen.path == view.node.text() == "body.0.bias"
     view.show_nothing()
     assert view._pages.currentIndex() == 0
+
+
+def test_the_picture_of_a_program_has_no_words_of_autograd(view) -> None:
+    """A file has neither a loss nor gradients."""
+    view.calls.view.layout_requested.connect(
+        lambda *asked: view.calls.view.show_layout(asked[0], laid_out(asked[0]))
+    )
+    view.show_file(whole(), ENTRIES, PROGRAM)
+    facts, bar = view.calls.view.facts, view.calls.bar
+    boxes = range(len(facts.visible.boxes))
+    second = {facts.title(box): facts.second_line(box) for box in boxes}
+    assert second["x"] == "input · (batch, 4)" and second["0.weight"] == "parameter · (8, 4)"
+    told = [facts.tooltip(box) for box in boxes]
+    told += [button.toolTip() for button in bar.findChildren(QToolButton) if button.isEnabled()]
+    told += [action.text() for action in bar.filters.values() if action.isVisible()]
+    told += [text for _, text in facts.words.legend]
+    for word in ("leaf", "leaves", "loss", "gradient", "backward", "Sequence number", "cut"):
+        assert not [text for text in told if word in text], word
+    assert "Weights and inputs only" in told
+    linear = next(box for box in boxes if facts.title(box) == "linear")
+    assert "Gives (batch, 8) float32" in facts.tooltip(linear)
 
 
 def laid_out(visible: VisibleGraph) -> NestedLayout:

@@ -63,19 +63,16 @@ def draw_rects(painter: QPainter, rects: Floats) -> None:
         painter.drawRects(first, len(held))
 
 
-LEGEND = (
-    ("intermediate", "operation"),
-    ("leaf", "leaf: parameter"),
-    ("text", "cut"),
-)
 STEPS_LEGEND = (("accent", "next"), ("gradient", "has run"))
 
 
-def paint_legend(painter: QPainter, room: QRectF, steps: bool) -> None:
-    """The legend of the colours in the lower right corner of `room` (viewport pixels), if there is
-    space for it. `steps`: a pass steps through the graph."""
+def paint_legend(
+    painter: QPainter, room: QRectF, legend: tuple[tuple[str, str], ...], steps: bool
+) -> None:
+    """The colours with their texts (role, text) in the lower right corner of `room` (viewport
+    pixels), if there is space for them. `steps`: a pass steps through the graph."""
     colors = theme.current()
-    legend = LEGEND + STEPS_LEGEND if steps else LEGEND
+    legend = legend + STEPS_LEGEND if steps else legend
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     face = font(11)
     painter.setFont(face)
