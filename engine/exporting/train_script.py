@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
@@ -31,7 +30,7 @@ from .script_lines import (
     stopping_lines,
     swalr_call,
 )
-from .weights import Written, write
+from .weights import Written, write, write_saved
 
 _HEAD = '''\
 """Trains the model below: the same loop as in Tensor Lab, as a plain script.
@@ -194,9 +193,7 @@ def write_script(
 ) -> bytes:
     """Write the script, and beside it its data and first weights; returns the script as it is read
     back. Raises LabError if a file cannot be written."""
-    buffer = io.BytesIO()
-    torch.save({**data, "weights": dict(weights)}, buffer)
-    write(_beside(path), buffer.getvalue())
+    write_saved(_beside(path), {**data, "weights": dict(weights)})
     return write(path, text.encode())
 
 

@@ -4,11 +4,11 @@ executed."""
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import pickle
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from ..compiled import own_path
 from ..errors import LabError
-from ..project.atomic import write_atomically
-from ..tensors.compare import max_difference, same_bits
+from ..project.atomic import replacing, write_atomically
+from ..tensors.compare import same_bits
 from ..tensors.plain import described, is_name, tensor_problem
 from ..tensors.readable import dtype_name
 from .state import own_state, tied, untied
@@ -51,20 +51,20 @@ def save_weights(module: nn.Module, path: str | os.PathLike[str], format: Weight
 
 
 def save_state(state: dict[str, Tensor], path: Path, format: WeightsFormat) -> Written:
-    """Write a state in one piece, load it back, and compare every bit. A tensor under several names
-    is written once; .safetensors has the other names in its metadata, as `save_model` does.
+    """Write a state in one piece, load it back, and compare every bit; memory holds no second copy
+    of it. A tensor under several names is written once; .safetensors has the other names in its
+    metadata, as `save_model` does.
 
-    `max_error` is the largest absolute difference to the state (0.0). Raises LabError if the file
-    cannot be written, or what is read back differs.
+    `max_error` is 0.0. Raises LabError if the file cannot be written, or what is read back differs.
     """
     if format == "pt":
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
-        data = buffer.getvalue()
+        write_saved(path, state)
+        loaded = _load_pt(path, mapped=True)
     else:
-        data = safetensors.torch.save(untied(state), {**tied(state), "format": "pt"})
-    written = write(path, data)
-    loaded = _load_safetensors(path) if format == "safetensors" else _load_pt(path)
+        metadata = {**tied(state), "format": "pt"}
+        with _told_if_unwritable(path), replacing(path) as temporary:
+            safetensors.torch.save_file(untied(state), temporary, metadata)
+        loaded = _load_safetensors(path)
     different = [k for k in state if k not in loaded or not same_bits(state[k], loaded[k])]
     different += [k for k in loaded if k not in state]
     if different:
@@ -72,12 +72,29 @@ def save_state(state: dict[str, Tensor], path: Path, format: WeightsFormat) -> W
             f"{path} was written, but what was read back differs in {_listed(different)}.",
             hint="The disk may be failing: write to another one.",
         )
-    error = max((max_difference(state[k], loaded[k]) for k in state), default=0.0)
-    return Written(path, len(written), hashlib.sha256(written).hexdigest(), error, tuple(state))
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Written(path, path.stat().st_size, digest, 0.0, tuple(state))
 
 
 def write(path: Path, data: bytes) -> bytes:
     """Write the file in one piece, and return what is read back from it. Raises LabError."""
+    with _told_if_unwritable(path):
+        write_atomically(path, data)
+        return path.read_bytes()
+
+
+def write_saved(path: Path, value: object) -> None:
+    """Write what torch.save makes of the value, in one piece; no copy of it is made in memory.
+    Raises LabError."""
+    with _told_if_unwritable(path), replacing(path) as temporary, temporary.open("wb") as file:
+        torch.save(value, file)
+
+
+@contextmanager
+def _told_if_unwritable(path: Path) -> Iterator[None]:
+    """In this context a file is written at the path. Raises LabError for what keeps it from
+    being."""
     if path.is_dir():
         raise LabError(f"{path} is a folder.", hint="Give the name of a file in it.")
     if not path.parent.is_dir():
@@ -85,13 +102,24 @@ def write(path: Path, data: bytes) -> bytes:
             f"The folder {path.parent} does not exist.", hint="Make it, or choose another one."
         )
     try:
-        write_atomically(path, data)
-        return path.read_bytes()
-    except OSError as error:
+        yield
+    except (OSError, RuntimeError, safetensors.SafetensorError) as error:
+        why = _system_words(error)
+        if why is None:
+            raise
         raise LabError(
-            f"{path} cannot be written: {error.strerror or error}.",
+            f"{path} cannot be written: {why}.",
             hint="Choose a folder that you may write to, on a disk with free space.",
         ) from error
+
+
+def _system_words(error: Exception) -> str | None:
+    """What the system said against writing; torch and safetensors wrap it in errors of their own.
+    None for an error of another kind."""
+    if isinstance(error, safetensors.SafetensorError):
+        return str(error).rpartition("error: ")[2]
+    cause = error if isinstance(error, OSError) else error.__context__
+    return (cause.strerror or str(cause)) if isinstance(cause, OSError) else None
 
 
 def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
@@ -173,8 +201,10 @@ def check_fits(state: Mapping[str, Tensor], module: nn.Module, source: str = "Th
         )
 
 
-def _load_pt(path: Path) -> dict[str, Tensor]:
-    return torch.load(path, map_location="cpu", weights_only=True)
+def _load_pt(path: Path, mapped: bool = False) -> dict[str, Tensor]:
+    """`mapped`: the numbers stay in the file. Only for one that torch has just written: in others
+    they may be compressed."""
+    return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
 
 
 def _load_safetensors(path: Path) -> dict[str, Tensor]:

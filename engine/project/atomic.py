@@ -10,6 +10,8 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -50,20 +52,28 @@ def private_folder(path: Path) -> None:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes, *, private: bool = False) -> None:
-    """Write to a temporary file beside `path`, fsync, rename over it, fsync the folder.
+    """Write the bytes as `replacing` does."""
+    with replacing(path, private=private) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
+    """An empty temporary file beside `path`, for the block to write; then fsync, rename over
+    `path`, fsync the folder.
 
     An existing file keeps its permissions, but a `private` one is this user's alone; a symbolic
-    link stays one. Raises OSError, also if there
-    is something else than a regular file, and then leaves what was there as it was.
+    link stays one. Raises OSError, also if there is something else than a regular file, and what
+    the block raises; then it leaves what was there as it was.
     """
     target = regular_target(path)
     handle, temporary = tempfile.mkstemp(
         dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"
     )
+    os.close(handle)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
+        yield Path(temporary)
+        with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o600 if private else _mode(target))
         os.replace(temporary, target)

@@ -20,11 +20,11 @@ def read(format: str, path: str) -> dict[str, Tensor]:
 
 
 def _pt(path: str) -> dict[str, Tensor]:
-    return torch.load(path, weights_only=True, map_location="cpu")
+    return torch.load(path, weights_only=True, map_location="cpu", mmap=True)
 
 
 def _checkpoint(path: str) -> dict[str, Tensor]:
-    return torch.load(path, weights_only=True, map_location="cpu")["model"]
+    return torch.load(path, weights_only=True, map_location="cpu", mmap=True)["model"]
 
 
 def _safetensors(path: str) -> dict[str, Tensor]:

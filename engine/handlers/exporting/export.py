@@ -48,12 +48,11 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
                 raise KeyboardInterrupt
             result.done += 1
     files = [file for file in result.files if file.is_file()]
-    whole = files[0].read_bytes() if path.is_file() else None
     yield ExportSnapshot(
         path=str(path),
         format=command.format,
         size_bytes=sum(file.stat().st_size for file in files),
-        sha256="" if whole is None else hashlib.sha256(whole).hexdigest(),
+        sha256=_digest(path) if path.is_file() else "",
         files=tuple(
             WrittenFile(file.relative_to(path.parent).as_posix(), file.stat().st_size)
             for file in files
@@ -71,6 +70,11 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
         renaming=source.renaming,
         seconds=perf_counter() - begun,
     )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def refusal_of(format: Format, is_canvas: bool) -> LabError | None:

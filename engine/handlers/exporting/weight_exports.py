@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from ...errors import LabError
@@ -15,7 +13,7 @@ from ...exporting.package import class_name
 from ...exporting.state import cast, own_state
 from ...exporting.verifying import Verifier
 from ...exporting.weight_folders import save_distributed, save_hugging_face
-from ...exporting.weights import save_state, write
+from ...exporting.weights import save_state, write_saved
 from ...lab import Lab
 from ...protocol import ExportCommand
 from ...training.checkpoints import checkpoint_files
@@ -81,9 +79,7 @@ def _write(
     result: Result,
 ) -> None:
     if checkpoint is not None:
-        buffer = io.BytesIO()
-        torch.save(encode(checkpoint), buffer)
-        write(path, buffer.getvalue())
+        write_saved(path, encode(checkpoint))
         result.files = [path]
         result.notes.append(f"It is that of step {checkpoint.step:,}.")
     elif command.format == "dcp":

@@ -81,7 +81,7 @@ def test_a_file_that_reads_back_differently_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[State], State]
 ) -> None:
     read = weights._load_pt
-    monkeypatch.setattr(weights, "_load_pt", lambda path: change(read(path)))
+    monkeypatch.setattr(weights, "_load_pt", lambda path, **given: change(read(path, **given)))
     with pytest.raises(LabError, match="what was read back differs"):
         save_weights(nn.Linear(2, 2), tmp_path / "w.pt", "pt")
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import signal
+import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from torch import nn
 
 from engine.errors import LabError
 from engine.exporting import check_fits, load_weights, save_weights, weights
-from engine.exporting.weights import WeightsFormat
+from engine.exporting.weights import WeightsFormat, save_state
 from engine.tensors.compare import max_difference, same_bits
 
 FORMATS: list[WeightsFormat] = ["pt", "safetensors"]
@@ -82,6 +85,40 @@ def test_a_module_without_state_is_written_too(format: WeightsFormat, tmp_path: 
     assert load_weights(written.path) == {}
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_bytes_of_the_file_are_held(format: WeightsFormat, tmp_path: Path) -> None:
+    """A state_dict of several GB is written from its own memory and compared with the file, mapped.
+    tracemalloc counts the bytes that Python holds, and none of torch's."""
+    state = {"a": torch.randn(2**20), "b": torch.randn(2**20)}
+    tracemalloc.start()
+    try:
+        save_state(state, tmp_path / f"w.{format}", format)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * 2**20 < (tmp_path / f"w.{format}").stat().st_size
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_disk_without_room_is_told(format: WeightsFormat, tmp_path: Path) -> None:
+    """What was there stays, and nothing is left beside it."""
+    import resource
+
+    path = tmp_path / f"w.{format}"
+    path.write_bytes(b"before")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(LabError, match=r"cannot be written: File too large"):
+            save_state({"w": torch.zeros(100_000)}, path, format)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert os.listdir(tmp_path) == [path.name] and path.read_bytes() == b"before"
+
+
 def test_a_view_does_not_drag_its_storage_into_the_file(tmp_path: Path) -> None:
     holder = nn.Module()
     holder.register_buffer("view", torch.zeros(1_000_000)[:4])
@@ -139,7 +176,7 @@ def test_a_refusing_disk_is_explained_and_the_old_file_stays(
 def test_keys_that_came_back_beside_ours_are_named(
     module: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def more(path: Path) -> dict[str, torch.Tensor]:
+    def more(path: Path, mapped: bool) -> dict[str, torch.Tensor]:
         return {**torch.load(path, weights_only=True), "stranger": torch.ones(1)}
 
     monkeypatch.setattr(weights, "_load_pt", more)
