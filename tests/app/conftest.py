@@ -22,6 +22,7 @@ from app.window.banners import BannerArea
 from app.window.dialogs import Dialogs, UnsavedAnswer
 from app.workbench import Workbench
 from engine.connecting.dialing import Call
+from engine.connecting.greeting import About, Welcome
 from engine.project.document import replace
 from engine.protocol import (
     AnySignal,
@@ -35,6 +36,9 @@ from engine.protocol import (
     StepColumns,
     TrainingSnapshot,
 )
+
+SCRIPT = Welcome(About(name="train.py", pid=4711), "steer")
+"""What a script says that the window attaches to."""
 
 
 class AnsweringLink(Link):
@@ -50,9 +54,12 @@ class AnsweringLink(Link):
         self._set_state("starting")
 
     def attach(self, call: Call) -> None:
-        self.close()
         self.calls.append(call)
-        self.attached = call.welcome
+        self.attach_to(call.welcome)
+
+    def attach_to(self, welcome: Welcome) -> None:
+        self.close()
+        self.attached = welcome
         self._set_state("starting")
 
     def get_ready(self) -> None:

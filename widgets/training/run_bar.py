@@ -28,6 +28,8 @@ from widgets.training.start_weights import StartWeights
 MAX_STEP = 2**31 - 1
 """The largest number that the field of a step takes."""
 EngineState = Literal["starting", "ready", "lost"]
+Attached = Literal["", "steer", "watch"]
+"""Whether the engine is in a script of the user's, and whether this window or another steers it."""
 
 
 class RunBar(QFrame):
@@ -53,6 +55,7 @@ class RunBar(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._engine: EngineState = "starting"
+        self._attached: Attached = ""
         self._snapshot: RunSnapshot | None = None
         self._held: HeldSnapshot | None = None
         self._last: EpochRow | None = None
@@ -224,6 +227,12 @@ class RunBar(QFrame):
             self._cut_off = self._snapshot.state in ("running", "paused")
         self._show()
 
+    def show_attached(self, role: Attached) -> None:
+        """Show only what can be done with the loop of a script: hold it, step it, let it go on.
+        While another window steers it, not even that."""
+        self._attached = role
+        self._show()
+
     def show_progress(
         self, snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | None
     ) -> None:
@@ -297,7 +306,22 @@ class RunBar(QFrame):
         self._show_best()
         self.export.setVisible(run is not None and not going and not is_loop)
         self.export.setEnabled(ready)
+        self._show_for_script(paused)
         self._show_text()
+
+    def _show_for_script(self, paused: bool) -> None:
+        """A script of the user's begins and ends its loop itself."""
+        is_own = not self._attached
+        self.train.setVisible(is_own or paused)
+        for of_train in (self.stop, self.check, self.predictions):
+            of_train.setVisible(is_own)
+        self.own_backward.setEnabled(self._attached != "watch")
+        if not is_own:
+            self.weights.box.hide()
+            self.resume.hide()
+        if self._attached == "watch":
+            for steering in (self.train, self.pause, self.step, self.line):
+                steering.setEnabled(False)
 
     def _show_steps(self, can_go: bool) -> None:
         """Show where a run of Train can go, unless it runs."""

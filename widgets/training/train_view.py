@@ -28,12 +28,20 @@ from widgets.training.over_time.module_pane import ModulePane
 from widgets.training.parameter_pane import ParameterPane
 from widgets.training.plot_board import PlotBoard
 from widgets.training.ranks.rank_pane import RankPane
-from widgets.training.run_bar import EngineState, RunBar
+from widgets.training.run_bar import Attached, EngineState, RunBar
 from widgets.training.settings.setup_form import SetupForm
 from widgets.training.steps.hold_note import HoldNote
 from widgets.training.steps.phase_strip import PhaseStrip
 from widgets.vertical_scroll import VerticalScroll
 
+_NO_RUN = (
+    "No run yet.\n\nTrain starts one on the data set at the left; loss, accuracy, gradient norm and"
+    " memory appear here while it runs."
+)
+_NO_STEP = (
+    "No step yet.\n\nThe script's loss, gradient norm and memory appear here from its next"
+    " optimizer step on."
+)
 GOING_NOTE = (
     "The optimizer's numbers, modules with their own options and clipping apply from the next step"
     " on. All other changes apply once the run has gone to a step (Back), or to the next run."
@@ -56,11 +64,7 @@ class TrainView(QWidget):
         self.hold = HoldNote()
         self.findings = FindingList()
         self.board = PlotBoard()
-        self._empty = make.empty(
-            "No run yet.\n\nTrain starts one on the data set at the left; loss, accuracy, gradient"
-            " norm and memory appear here while it runs.",
-            "train_empty",
-        )
+        self._empty = make.empty(_NO_RUN, "train_empty")
         pages = QWidget()
         self._pages = QStackedLayout(pages)
         self._pages.addWidget(self._empty)
@@ -132,6 +136,12 @@ class TrainView(QWidget):
 
     def show_engine_state(self, state: EngineState) -> None:
         self.bar.show_engine_state(state)
+
+    def show_attached(self, role: Attached) -> None:
+        """Show what there is of a script's loop: it has a set-up of its own."""
+        self.bar.show_attached(role)
+        self.form.setVisible(not role)
+        self._empty.setText(_NO_STEP if role else _NO_RUN)
 
     def show_problem(self, text: str) -> None:
         """Show what prevents training and what to try; nothing if empty."""

@@ -233,7 +233,8 @@ class TrainPresenter(QObject):
         """Show Resume if an earlier start of the program left a checkpoint that fits."""
         self._sought = None
         self.view.bar.offer_resume("")
-        project, ready = self._bench.project, self._bench.link.state == "ready"
+        project, link = self._bench.project, self._bench.link
+        ready = link.state == "ready" and link.attached is None
         if ready and self._run() is None and (project.model.blocks or _is_code(project)):
             self._find_checkpoint(self._show_offer, lambda error: None)  # the code may not have run
 
@@ -317,7 +318,9 @@ class TrainPresenter(QObject):
             self._bench.store.take(
                 replace(run, state="failed", steps=StepColumns(), epoch_rows=(), remaining_s=None)
             )
+        attached = self._bench.link.attached
         self.view.bar.show_held(self._bench.store.held)
+        self.view.show_attached(attached.role if attached else "")
         self.view.show_engine_state(state)
         self._offer_resume()
         ready = self._bench.newest(ReadySnapshot)

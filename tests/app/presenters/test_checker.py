@@ -9,6 +9,7 @@ from app.presenters.model.checker import ModelChecker
 from app.processes.exit_reasons import explain_exit
 from engine.project import edits
 from engine.protocol import CheckModelCommand
+from tests.app.conftest import SCRIPT
 
 
 def change(bench) -> None:
@@ -92,3 +93,13 @@ def test_an_engine_that_ended_owes_no_answer(checker, bench, link):
     assert revisions(link) == [1, 2]
     link.fail("It does not run.")
     assert revisions(link) == [1, 2]
+
+
+def test_a_script_is_not_asked_about_the_model(checker, bench, link):
+    link.attach_to(SCRIPT)
+    link.get_ready()
+    change(bench)
+    assert link.sent == []
+    link.close()
+    link.get_ready()  # detached: an engine of the window's own
+    assert revisions(link) == [2]

@@ -21,6 +21,7 @@ from engine.protocol import (
     RunCellCommand,
     StopSignal,
 )
+from tests.app.conftest import SCRIPT
 from widgets.console.console_view import ConsoleView
 from widgets.model.code_editor import CodeEditor
 
@@ -210,6 +211,15 @@ def test_cells_run_in_the_projects_folder_once_it_has_one(desk, bench, link, tmp
     assert folders(link) == [str(project), str(other), str(other)]
     bench.files.new()
     assert folders(link)[-1] == ""
+
+
+def test_a_script_stays_in_its_own_folder(desk, bench, link, tmp_path):
+    bench.files.save_as(str(tmp_path / "net.tlab"))
+    before = folders(link)
+    link.attach_to(SCRIPT)
+    link.get_ready()
+    bench.files.new()
+    assert folders(link) == before
 
 
 def test_cells_of_a_python_file_run_in_its_folder_unless_the_project_has_one(

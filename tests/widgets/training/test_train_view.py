@@ -1083,3 +1083,42 @@ def test_several_processes_go_to_no_step(view):
     assert said(view, "train_result").startswith("2 processes are paused. Step runs one")
     view.show_training(replace(paused, processes=1))
     assert view.bar.back.isEnabled() and not view.strip.next.isHidden()
+
+
+def offered(view: TrainView) -> dict[str, bool]:
+    """The buttons of the bar that are there, and which can be pressed."""
+    bar = view.bar
+    buttons = (bar.train, bar.pause, bar.step, bar.line, bar.stop, bar.own_backward, bar.check,
+               bar.predictions, bar.resume, bar.weights.box)  # fmt: skip
+    return {b.objectName(): b.isEnabled() for b in buttons if not b.isHidden()}
+
+
+def test_of_a_scripts_loop_only_what_holds_it_is_offered(view):
+    view.show_engine_state("ready")
+    view.show_attached("steer")
+    assert view.form.isHidden() and said(view, "train_empty").startswith("No step yet.")
+    view.show_training(loop())
+    assert offered(view) == {"pause_button": True, "step_button": False, "run_own_backward": True}
+    view.show_training(loop("paused"))
+    assert offered(view) == {
+        "train_button": True, "pause_button": False, "step_button": True, "run_own_backward": True,
+    }  # fmt: skip
+    assert view.bar.train.text() == "Continue"
+
+
+def test_a_script_that_another_window_steers_is_only_watched(view):
+    view.show_engine_state("ready")
+    view.show_attached("watch")
+    view.show_training(loop("paused"))
+    assert not any(offered(view).values())
+    view.show_training(loop())
+    assert not any(offered(view).values())
+
+
+def test_after_a_script_train_has_its_own_controls_again(view):
+    view.show_engine_state("ready")
+    before = offered(view)
+    view.show_attached("watch")
+    view.show_attached("")
+    assert offered(view) == before and not view.form.isHidden()
+    assert said(view, "train_empty").startswith("No run yet.")

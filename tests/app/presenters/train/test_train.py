@@ -25,6 +25,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
+from tests.app.conftest import SCRIPT
 from tests.model_snapshots import model_snapshot
 from widgets.training.train_view import TrainView
 
@@ -276,3 +277,13 @@ def test_the_module_of_a_watched_plot_is_chosen_when_its_menu_opens(desk, bench,
         plot.menu_asked.emit()
     assert chosen == [Module("body.0"), Module("")]
     assert list(bench.selection.views.values()) == ["train", "train"]
+
+
+def test_of_a_script_no_checkpoint_is_sought_and_its_set_up_is_its_own(desk, bench, link):
+    bench.store.set_project(edits.add_block(bench.project, "nn.Linear", 0, 0)[0])
+    link.attach_to(SCRIPT)
+    link.get_ready()
+    assert sent(link) == [] and desk.view.form.isHidden()
+    link.close()
+    link.get_ready()
+    assert sent(link) == [FindCheckpointCommand] and not desk.view.form.isHidden()
