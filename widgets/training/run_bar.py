@@ -103,7 +103,7 @@ class RunBar(QFrame):
         self.export = make.button(
             "export_button", "Export…", "mdi6.export-variant", self.export_requested
         )
-        self.export.setToolTip("Write the trained weights (state_dict) to a file")
+        self.export.setToolTip("Write the weights to a file, or the model as a program (Ctrl+E)")
 
         self.best = make.button("best_button", "", "mdi6.star-outline", self._choose_weights_of)
 
@@ -175,9 +175,11 @@ class RunBar(QFrame):
             toggled=self.predictions_toggled.emit,
         )
         row = FlowLayout(GRID, even=False)
-        for button in (*buttons, self.check, self.parameters, self.predictions, self.runs):
+        for button in (*buttons, self.check):
             row.addWidget(button)
-        make.column(row, place, self._line, self._result, on=self, margins=GRID)
+        panes = (self.parameters, self.predictions, self.runs)
+        told = make.row((self._line, 1), *panes, gap=GRID)
+        make.column(row, place, told, self._result, on=self, margins=GRID)
         self._show()
 
     def _train(self) -> None:

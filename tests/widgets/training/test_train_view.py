@@ -1020,6 +1020,19 @@ def test_the_buttons_of_a_narrow_bar_take_more_rows(view: TrainView, qapp) -> No
         assert all(button.geometry().right() < width for button in shown)
 
 
+def test_after_a_run_all_buttons_are_in_one_row(view: TrainView, qapp) -> None:
+    """Beside the settings of a window of 1440 pixels the bar has a thousand."""
+    ahead = (EpochRow(1, 1, 0.3, 0.9, 0.4, 0.9), EpochRow(2, 2, 0.2, 0.9, 0.5, 0.8))
+    best = BestSoFar("validation loss", 1, 0.4)
+    view.show_training(snapshot("finished", epoch_rows=ahead, best=best))
+    bar = view.bar
+    bar.setFixedWidth(1000)
+    qapp.processEvents()
+    shown = [each for each in bar.findChildren(QPushButton) if each.isVisible()]
+    assert {bar.train, bar.back, bar.best, bar.export} <= set(shown)
+    assert len({button.y() // 20 for button in (*shown, bar.check)}) == 1
+
+
 def test_what_was_changed_is_marked_on_all_plots_and_told_on_the_loss(view: TrainView) -> None:
     mark = RunMark(2, "linear1 frozen")
     view.show_training(snapshot(steps=STEPS, marks=(mark,)))
