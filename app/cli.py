@@ -31,6 +31,8 @@ COMMANDS = {
     "inspect": "print what a file, a project or your code holds: tensors, modules, graph",
     "diff": "compare two files of tensors key by key",
     "exec": "run a Python file in the engine and report on its tensors",
+    "serve": "run an engine that windows attach to and leave, here or through ssh",
+    "relay": "pass standard input and output on to a process that listens, for ssh",
     "run": "run a script as Python does, watched, so that a window can attach to it",
     "doctor": "say what this machine has and lacks",
 }
@@ -227,6 +229,18 @@ def _exec(options: argparse.Namespace) -> None:
     exec_file(options.file, options.json)
 
 
+def _serve(options: argparse.Namespace) -> None:
+    from app.commands.attaching.serving import serve
+
+    serve(options.name, options.host, options.port)
+
+
+def _relay(options: argparse.Namespace) -> None:
+    from app.commands.attaching.serving import relay_to
+
+    relay_to(options.address, options.start)
+
+
 def _run(options: argparse.Namespace) -> int:
     from app.commands.attaching.run_script import run_script
 
@@ -249,6 +263,8 @@ _RUNS = {
     "inspect": _inspect,
     "diff": _diff,
     "exec": _exec,
+    "serve": _serve,
+    "relay": _relay,
     "run": _run,
     "doctor": _doctor,
 }

@@ -99,6 +99,10 @@ class Run(Protocol):
         """The state of the run, with the steps that no snapshot has had yet."""
         ...
 
+    def tell_again(self) -> None:
+        """Let the next snapshot have the steps of the whole run: for a window that has none."""
+        ...
+
     def adjust(self, setup: TrainingSetup) -> None:
         """Take the optimizer's parameters of another set-up from the next step on."""
         ...

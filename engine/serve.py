@@ -29,7 +29,7 @@ from .protocol import (
     DoneSnapshot,
     ErrorSnapshot,
     InterruptSignal,
-    PauseSignal,
+    QuitSignal,
     Snapshot,
     StepBackwardSignal,
     StopSignal,
@@ -68,7 +68,15 @@ def serve(connection: Connection, log: Path) -> None:
     # This process was spawned, which made "spawn" the default here. Workers of a DataLoader could
     # then not have a Dataset that was typed in a cell.
     multiprocessing.set_start_method(None, force=True)
-    mailbox = Mailbox(connection)  # its thread reads while torch loads, for a second or two
+    # Its thread reads while torch loads, for a second or two.
+    answer(PipeMailbox(connection), standard_files)
+
+
+def answer(mailbox: Mailbox, standard_files: tuple[int, int] | None = None) -> None:
+    """Answer what comes into the mailbox until it says `LEAVE`. For the main thread.
+
+    `standard_files`: see `Lab`.
+    """
     sweep()
     import torch
 
@@ -87,7 +95,7 @@ def serve(connection: Connection, log: Path) -> None:
         lambda: not mailbox.received.empty(), lambda: mailbox.attend_inside(session)
     )
     mailbox.came = inside.wanted
-    mailbox.attach(session.lab.control)
+    mailbox.attach(session)
     mailbox.send(ready())
     busy = False
     while True:
@@ -118,19 +126,18 @@ class Worker:
 
 
 class Mailbox:
-    """Both directions of the pipe. Commands wait in `received`; signals act at once.
+    """What goes in and out of an engine. Commands wait in `received`; signals act at once.
 
-    A separate thread reads, so that the sender never waits for a busy engine.
+    `take` is for the thread that reads, so that the sender never waits for a busy engine.
     """
 
     LEAVE = "leave"
     WAKE = "wake"
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self) -> None:
         self.received: queue.SimpleQueue[Command | str] = queue.SimpleQueue()
         self.came: Callable[[], None] = lambda: None  # called when a command has come
         self._postponed: deque[Command | str] = deque()
-        self._connection = connection
         self._sending = threading.Lock()
         self._control: Control | None = None
         self._early: list[tuple[AnySignal, int]] = []  # signals that came while torch loaded
@@ -140,16 +147,14 @@ class Mailbox:
         self._writing = False
         self._main_thread = threading.get_ident()
         signal.signal(signal.SIGINT, self._on_sigint)
-        threading.Thread(target=self._read, name="mailbox", daemon=True).start()
 
     def send(self, snapshot: Snapshot) -> None:
-        """May be called from any thread. A closed pipe is not an error here: `_read` handles it."""
-        data = encode_snapshot_or_error(snapshot)
+        """May be called from any thread."""
         with self._uninterrupted(), self._sending:
-            try:
-                self._connection.send_bytes(data)
-            except OSError:
-                self.received.put(self.LEAVE)
+            self._write(snapshot)
+
+    def _write(self, snapshot: Snapshot) -> None:
+        raise NotImplementedError
 
     def next(self, block: bool) -> Command | str:
         """The next message for the session. Raises queue.Empty if there is none, unless `block`."""
@@ -164,10 +169,16 @@ class Mailbox:
             return
         if message is self.LEAVE:
             session.lab.control.interrupted = True  # ends the cell
-        if message is not self.WAKE and not (
-            isinstance(message, Command) and session.handle_held(message)
-        ):
+        if isinstance(message, str):
+            is_settled = self._settle(message)
+        else:
+            is_settled = session.handle_held(message)
+        if not is_settled:
             self._postponed.append(message)
+
+    def _settle(self, word: str) -> bool:
+        """Whether nothing is left to do for what came in place of a command."""
+        return word == self.WAKE
 
     def attend_inside(self, session: Session) -> None:
         """Answer what waits in the middle of the user's code that runs, if it can be: what only
@@ -179,44 +190,34 @@ class Mailbox:
         def answer() -> None:
             while not self.received.empty():
                 message = self.received.get()
-                if not (isinstance(message, Command) and session.answer_inside(message)):
+                if isinstance(message, str):
+                    is_settled = message != self.WAKE and self._settle(message)
+                else:
+                    is_settled = session.answer_inside(message)
+                if not is_settled:
                     self._postponed.append(message)
 
         lab.inside(answer)
 
-    def attach(self, control: Control) -> None:
-        """Let signals set the flags of `control` from now on. Signals that came before set them
-        now."""
+    def attach(self, session: Session) -> None:
+        """Let signals set the flags of the session's control from now on. Signals that came before
+        set them now."""
         with self._attaching:
-            self._control = control
+            control = self._control = session.lab.control
             control.interrupt = self._interrupt
             for early, newest in self._early:
                 self._act(early, newest)
             self._early.clear()
 
-    def _read(self) -> None:
-        while True:
-            try:
-                data = self._connection.recv_bytes()
-            except (EOFError, OSError):
-                break
-            try:
-                message = decode_message(data)
-            except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
-                self.send(ErrorSnapshot(command="", error=error_report(error)))
-                continue
-            if isinstance(message, Command):
-                self._newest = message.id
-                self.received.put(message)
-                self.came()
-            elif isinstance(
-                message, PauseSignal | StepBackwardSignal | StopSignal | InterruptSignal
-            ):
-                with self._attaching:
-                    self._act(message, self._newest)
-            else:
-                break
-        self._leave()
+    def take(self, message: Command | AnySignal) -> None:
+        """A message that has come, but QuitSignal."""
+        if isinstance(message, Command):
+            self._newest = message.id
+            self.received.put(message)
+            self.came()
+        else:
+            with self._attaching:
+                self._act(message, self._newest)
 
     def _act(self, message: AnySignal, newest: int) -> None:
         control = self._control
@@ -270,6 +271,38 @@ class Mailbox:
         control.interrupted = control.in_own_code
         if control.in_user_code:
             raise KeyboardInterrupt
+
+
+class PipeMailbox(Mailbox):
+    """That of an engine which ends with its window, at the other end of the pipe."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        threading.Thread(target=self._read, name="mailbox", daemon=True).start()
+
+    def _write(self, snapshot: Snapshot) -> None:
+        """A closed pipe is not an error here: `_read` handles it."""
+        try:
+            self._connection.send_bytes(encode_snapshot_or_error(snapshot))
+        except OSError:
+            self.received.put(self.LEAVE)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = self._connection.recv_bytes()
+            except (EOFError, OSError):
+                break
+            try:
+                message = decode_message(data)
+            except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+                self.send(ErrorSnapshot(command="", error=error_report(error)))
+                continue
+            if isinstance(message, QuitSignal):
+                break
+            self.take(message)
+        self._leave()
 
     def _leave(self) -> None:
         """The window has gone, or asked the engine to quit: end the current job, or else the

@@ -13,6 +13,7 @@ import multiprocessing.resource_tracker
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -329,3 +330,12 @@ def _release_mouse() -> None:
         for button in (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton):
             if button & application.mouseButtons():
                 QTest.mouseRelease(QWidget(), button)
+
+
+@pytest.fixture
+def sockets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of the sockets of processes that listen: one of the test's own, with a short
+    path."""
+    with tempfile.TemporaryDirectory(prefix="tl") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder) / "tensorlab"

@@ -193,6 +193,28 @@ def _exec(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--name", metavar="NAME", default="engine", help="what windows call it (default: engine)"
+    )
+    parser.add_argument(
+        "--host", metavar="HOST", default="",
+        help="listen on TCP, on this address of this machine's own (127.0.0.1); it asks for the key"
+        " that it prints",
+    )  # fmt: skip
+    parser.add_argument(
+        "--port", metavar="N", type=_between(0, 65535), default=0, help="with --host (default: any)"
+    )
+
+
+def _relay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("address", metavar="ADDRESS", help="PID or name of the process")
+    parser.add_argument(
+        "--start", action="store_true",
+        help="start an engine of that name if none listens; it stays when the connection ends",
+    )  # fmt: skip
+
+
 def _run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--window", action="store_true", help="open a window that is attached")
     parser.add_argument(
@@ -293,6 +315,15 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
     "exec": (
         _exec,
         "torch, nn, F (torch.nn.functional) and np are imported. Exits with 1 if the code raised.",
+    ),
+    "serve": (
+        _serve,
+        "What it runs goes on while no window is there; the next one is shown the run so far."
+        " Ctrl+C ends it.",
+    ),
+    "relay": (
+        _relay,
+        "`ssh HOST tensorlab relay NAME` connects a window to a process of another machine.",
     ),
     "run": (
         _run,

@@ -10,8 +10,6 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from os import dup
 
-import msgspec
-
 from ..connecting.greeting import Role
 from ..errors import error_report
 from ..protocol import (
@@ -55,8 +53,8 @@ class Peer:
         threading.Thread(target=self._write, name="tensorlab-writer", daemon=True).start()
 
     def tell(self, snapshot: Snapshot) -> None:
-        """Let a snapshot be written, without waiting. It is as of the window's own document."""
-        data = encode_snapshot_or_error(msgspec.structs.replace(snapshot, revision=self.revision))
+        """Let a snapshot be written, without waiting."""
+        data = encode_snapshot_or_error(snapshot)
         with self._changed:
             if self._is_closed:
                 return

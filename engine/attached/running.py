@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-_FOLDER = Path(__file__).resolve().parents[2]
+from ..program import FOLDER, is_package
+
 _START = """\
 import sys
 folder = sys.argv[1]
@@ -28,35 +28,11 @@ run()
 
 def command(script: Path, arguments: Sequence[str], options: Sequence[str]) -> list[str]:
     """The command that runs the script. `options` are `--wait` and `--window`."""
-    folder = _FOLDER.parent if _is_package() else _FOLDER
+    folder = FOLDER.parent if is_package() else FOLDER
     return [
         *(sys.executable, "-c", _START, str(folder), " ".join(options)),
         *(str(script), *arguments),
     ]
-
-
-def open_window(pid: int) -> None:
-    """Start a window that attaches to this process, and outlives it. Raises OSError."""
-    program = _FOLDER / ("__init__.py" if _is_package() else "tensorlab.py")
-    subprocess.Popen(
-        [sys.executable, str(program), "attach", str(pid)],
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-
-
-def has_display() -> bool:
-    """Whether a window can be shown; a rank but the first opens none."""
-    if os.environ.get("RANK", "0") != "0":
-        return False
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-def _is_package() -> bool:
-    """Installed, this folder is the package; in a checkout it holds tensorlab.py."""
-    return (_FOLDER / "__init__.py").exists()
 
 
 def run() -> None:

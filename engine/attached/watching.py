@@ -31,7 +31,7 @@ from ..version import version
 from .attached_session import AttachedSession
 from .discovery import found_for
 from .notebooks import follow_cells
-from .running import has_display, open_window
+from .opening import has_display, open_window
 
 
 class Watching(Steps):

@@ -35,15 +35,14 @@ class Windows:
         return msgspec.structs.replace(command, id=number)
 
     def tell(self, snapshot: Snapshot) -> None:
-        """Tell all windows; the one that has asked gets the number of its command with it. How a
-        command has ended is for that one only."""
+        """Tell all windows, each as of its own document; the one that has asked gets the number of
+        its command with it. How a command has ended is for that one only."""
         asker, asked = self._asked.get(snapshot.reply_to, (None, 0))
         is_for_all = not isinstance(snapshot, ErrorSnapshot | DoneSnapshot)
         for peer in self.peers:
-            if peer is asker:
-                peer.tell(msgspec.structs.replace(snapshot, reply_to=asked))
-            elif is_for_all:
-                peer.tell(msgspec.structs.replace(snapshot, reply_to=0))
+            if peer is asker or is_for_all:
+                number, revision = asked if peer is asker else 0, peer.revision
+                peer.tell(msgspec.structs.replace(snapshot, reply_to=number, revision=revision))
 
     def done(self, command: Command) -> None:
         self.tell(DoneSnapshot(reply_to=command.id))

@@ -38,12 +38,19 @@ def dial(address: str, version: str, key: str = "", wants: Role = "steer") -> Ca
 
     Raises Unwelcome, in words.
     """
-    is_tcp = address.rpartition(":")[2].isdecimal() and ":" in address
+    return _greet(socket_at(address), version, key if _is_tcp(address) else "", wants)
+
+
+def socket_at(address: str) -> socket.socket:
+    """A socket to the process, on which nothing is said yet. Raises Unwelcome."""
     try:
-        end = _tcp(address) if is_tcp else _local(_socket_of(address))
+        return _tcp(address) if _is_tcp(address) else _local(_socket_of(address))
     except (OSError, OverflowError) as error:
         raise Unwelcome(f"Nothing answers at {address}: {error}.") from error
-    return _greet(end, version, key if is_tcp else "", wants)
+
+
+def _is_tcp(address: str) -> bool:
+    return ":" in address and address.rpartition(":")[2].isdecimal()
 
 
 def _tcp(address: str) -> socket.socket:

@@ -85,6 +85,11 @@ def listening() -> list[Place]:
     return sorted(found, key=lambda place: place.about.started_s, reverse=True)
 
 
+def is_listening(address: str) -> bool:
+    """Whether a process listens that is called so. Raises as `folder`."""
+    return any(address in place.about.known_as for place in listening())
+
+
 def _lives(about: About) -> bool:
     """Whether the process lives, and is not a later one of the same number."""
     try:

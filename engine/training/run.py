@@ -274,6 +274,9 @@ class TrainingRun:
 
     # -- snapshots -------------------------------------------------------------------------------
 
+    def tell_again(self) -> None:
+        self.loop.metrics.tell_again()
+
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
         """Return the state of the run, with the steps and epochs that no snapshot has had yet.
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import socket
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -40,12 +38,3 @@ def listener() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(WAIT_S)
         yield server
-
-
-@pytest.fixture
-def sockets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of the sockets of processes that listen: one of the test's own, with a short
-    path."""
-    with tempfile.TemporaryDirectory(prefix="tl") as folder:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
-        yield Path(folder) / "tensorlab"

@@ -90,6 +90,9 @@ class RanksRun:
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
         return replace(self.last, state=state)
 
+    def tell_again(self) -> None:
+        """The earlier steps are in the run's folder only."""
+
     def by_hand(self, by_phase: bool) -> AbstractContextManager[None]:
         return nullcontext()
 

@@ -314,7 +314,11 @@ class Metrics:
             figure_samples=dict(totals.figure_samples),
         )
         self.history, self.epochs = list(history), list(epochs)
-        self._unsent, self._unsent_epochs = list(history), list(epochs)
+        self.tell_again()
+
+    def tell_again(self) -> None:
+        """Let the next `drain` return the rows of the whole run."""
+        self._unsent, self._unsent_epochs = list(self.history), list(self.epochs)
         self._resumed = True
 
 

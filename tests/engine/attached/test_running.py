@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -138,8 +137,7 @@ def test_a_found_model_has_its_name_between_steps(
     second = running.attach("watch")
     names = {variable.name for variable in second.until(VariablesSnapshot).variables}
     assert {"net", "adam", "trainer"} <= names
-    running.process.send_signal(signal.SIGINT)
-    assert running.process.wait(WAIT_S) == -signal.SIGINT
+    running.kill()
 
 
 @pytest.fixture
@@ -173,24 +171,24 @@ def test_what_is_found_for_an_optimizer() -> None:
 
 
 def test_no_window_without_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.attached import running
+    from engine.attached import opening
 
     monkeypatch.setattr(sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "RANK"):
         monkeypatch.delenv(name, raising=False)
-    assert not running.has_display()
+    assert not opening.has_display()
     monkeypatch.setenv("DISPLAY", ":1")
-    assert running.has_display()
+    assert opening.has_display()
     monkeypatch.setenv("RANK", "1")
-    assert not running.has_display()
+    assert not opening.has_display()
 
 
 def test_the_window_that_is_opened_attaches_to_this_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from engine.attached import running
+    from engine.attached import opening
 
     started: list[list[str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, **options: started.append(command))
-    running.open_window(os.getpid())
+    opening.open_window(os.getpid())
     assert started == [[sys.executable, str(ROOT / "tensorlab.py"), "attach", str(os.getpid())]]

@@ -1,0 +1,153 @@
+"""An engine that windows attach to and leave: `tensorlab serve`, on this machine or, through ssh,
+on another. What it runs goes on while no window is there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+from .attached.peer import Peer
+from .connecting.greeting import About, Hello, Refusal, Role, Welcome, encode
+from .connecting.listener import Listener
+from .protocol import (
+    AnySignal,
+    Command,
+    HeldSnapshot,
+    ReadySnapshot,
+    Snapshot,
+    TrainingSnapshot,
+    TrainingState,
+)
+from .serve import Mailbox, answer
+from .version import version
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class OpenMailbox(Mailbox):
+    """A mailbox for one window at a time. What is told while there is none is not kept; a window
+    that comes is told what there is: the variables, and the steps of the run so far."""
+
+    JOINED = "joined"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session: Session | None = None
+        self._peer: Peer | None = None
+        self._told: Peer | None = None
+        """The window, once it has been told what there is: steps must come to it in order."""
+        self._ready: ReadySnapshot | None = None
+        self._state: TrainingState = "running"
+        self._held = HeldSnapshot()
+        self._joining = threading.Lock()
+
+    def attach(self, session: Session) -> None:
+        super().attach(session)
+        self._session = session
+
+    def next(self, block: bool) -> Command | str:
+        while (message := super().next(block)) == self.JOINED:
+            self._tell_newcomer()
+        return message
+
+    def _settle(self, word: str) -> bool:
+        if word == self.JOINED:
+            self._tell_newcomer()
+            return True
+        return super()._settle(word)
+
+    def join(self, connection: Connection, role: Role) -> None:
+        """A window has come; on a thread of the listener's."""
+        with self._joining:
+            if self._peer is not None:
+                connection.close()  # it came with another, and was second
+                return
+            self._peer = Peer(connection, role, self._came, self._gone)
+        self.received.put(self.JOINED)
+        self.came()
+        self._peer.start()
+
+    def is_taken(self) -> bool:
+        return self._peer is not None
+
+    def leave(self) -> None:
+        """End the engine, after what it does now."""
+        if self._control is not None:
+            self._control.mark = sys.maxsize
+            self._control.stop.set()
+        self.received.put(self.LEAVE)
+
+    def _came(self, peer: Peer, message: Command | AnySignal) -> None:
+        self.take(message)
+
+    def _gone(self, peer: Peer) -> None:
+        self._peer = self._told = None
+
+    def _write(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot, ReadySnapshot):
+            self._ready = snapshot
+        elif isinstance(snapshot, TrainingSnapshot):
+            self._state = snapshot.state
+        elif isinstance(snapshot, HeldSnapshot):
+            self._held = snapshot
+        peer = self._told
+        if peer is not None:
+            peer.tell(snapshot)
+
+    def _tell_newcomer(self) -> None:
+        from .console.variables import list_variables
+
+        self._told = self._peer
+        if self._session is None or self._ready is None:
+            return
+        lab = self._session.lab
+        self.send(self._ready)
+        self.send(self._held)
+        self.send(list_variables(lab.console.namespace, lab.control))
+        if lab.run is not None:
+            lab.run.tell_again()
+            self.send(lab.run.snapshot(self._state))
+
+    def _on_sigint(self, signum: int, frame: object) -> None:
+        """Ctrl+C in its terminal ends the engine; one that a window has asked for ends a cell."""
+        if self._interrupting:
+            super()._on_sigint(signum, frame)
+        else:
+            self.leave()
+
+
+def serve_windows(name: str, host: str = "", port: int = 0) -> None:
+    """Answer windows until SIGINT or SIGTERM comes. It says on standard output where it listens.
+
+    Raises OSError, and Unwelcome where it cannot listen.
+    """
+    mailbox = OpenMailbox()
+    about = About(name=name, pid=os.getpid(), version=version(), started_s=time.time())
+
+    def admit(hello: Hello) -> bytes | Refusal:
+        if hello.version != about.version:
+            return Refusal(
+                f"This engine is of Tensor Lab {about.version}, your window of {hello.version}: use"
+                " the same one."
+            )
+        if mailbox.is_taken():
+            return Refusal("Another window is attached to this engine. Close it there first.")
+        return encode(Welcome(about, "steer"))
+
+    listener = Listener(about, admit, mailbox.join, host, port)
+    signal.signal(signal.SIGTERM, lambda *_: mailbox.leave())
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal, or ssh, has gone
+    key = f" --key {listener.key}" if listener.key else ""
+    address = listener.address if host else str(about.pid)
+    print(f"Tensor Lab: tensorlab attach {address}{key}", flush=True)
+    try:
+        answer(mailbox)
+    finally:
+        listener.close()
