@@ -13,7 +13,7 @@ from app.presenters.python_files import BANNER, PythonFiles
 from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.project import edits
-from engine.project.document import Project
+from engine.project.document import Project, replace
 from engine.project.subject import (
     MODEL,
     ConsoleSubject,
@@ -54,6 +54,7 @@ class SubjectPresenter(QObject):
         self._console: tuple[Offer, ...] = ()
         self._canvas: tuple[Subject, ...] = ()  # other names of the canvas's model
         self._variables: frozenset[str] = frozenset()
+        self._before_script: Project | None = None
         self._files: dict[str, tuple[Offer, ...]] = {}
         self._asked: Offer | None = None  # the class whose arguments are asked for
         chooser.picked.connect(self._pick)
@@ -65,7 +66,7 @@ class SubjectPresenter(QObject):
         files.changed.connect(self._show_need)
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.snapshot.connect(self._on_snapshot)
-        bench.link.became_ready.connect(self._tell)
+        bench.link.became_ready.connect(self._on_ready)
         bench.link.ended.connect(self._forget)
         chooser.show_subject(bench.project.subject)
         self._show_need()
@@ -135,6 +136,24 @@ class SubjectPresenter(QObject):
             self._chooser.show_subject(new.subject)
         self._show_need()
 
+    def _on_ready(self) -> None:
+        """Work on the model of a script that the window is attached to. That is no edit: the
+        subject from before comes back when the script is left."""
+        attached, store = self._bench.link.attached, self._bench.store
+        if attached is not None and attached.models:
+            self._before_script = store.project
+            subject = ConsoleSubject(attached.models[0])
+            store.set_project(edits.set_subject(store.project, subject))
+        self._tell()
+
+    def _leave_script(self) -> None:
+        before, self._before_script = self._before_script, None
+        store = self._bench.store
+        if before is not None and isinstance(store.project.subject, ConsoleSubject):
+            store.set_project(
+                replace(store.project, subject=before.subject, objective=before.objective)
+            )
+
     def _tell(self) -> None:
         """Tell the engine what `lab.subject` is."""
         project = self._bench.project
@@ -150,6 +169,7 @@ class SubjectPresenter(QObject):
 
     def _forget(self) -> None:
         """The engine has ended, and with it what its console and its files held."""
+        self._leave_script()
         self._console, self._canvas, self._variables = (), (), frozenset()
         self._files = {path: held for path, held in self._files.items() if holds_model(path)}
         self._show_offers()

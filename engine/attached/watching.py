@@ -160,7 +160,9 @@ class Watching(Steps):
             )
         session = self._session
         is_steered = session is not None and session.has_steering()
-        return encode(Welcome(self.about, "watch" if is_steered else hello.wants))
+        role = "watch" if is_steered else hello.wants
+        models = [name for name, thing in self._living().items() if isinstance(thing, nn.Module)]
+        return encode(Welcome(self.about, role, tuple(models)))
 
     def _came(self, connection: Connection, wants: Role) -> None:
         with self._attaching:

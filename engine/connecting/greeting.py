@@ -51,8 +51,11 @@ class Hello(Struct, frozen=True, tag=True):
 
 
 class Welcome(Struct, frozen=True, tag=True):
+    """`models` are the names that the script has given its models to be watched."""
+
     about: About
     role: Role
+    models: tuple[str, ...] = ()
 
 
 class Refusal(Struct, frozen=True, tag=True):

@@ -34,6 +34,7 @@ class AttachedEngine(EngineProcess):
         super().__init__(last_id, superseded)
         self.about: About = call.welcome.about
         self.role: Role = call.welcome.role
+        self.welcome = call.welcome
         self._call = call
         self._process = _process_of(call)
         self._has_left = self._has_ended = False

@@ -9,6 +9,7 @@ from app.presenters.python_files import PythonFiles
 from app.presenters.subject import SubjectPresenter
 from app.presenters.train.train import TrainPresenter
 from engine.project import edits
+from engine.project.document import replace
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
     ExportCommand,
@@ -16,6 +17,7 @@ from engine.protocol import (
     Variable,
     VariablesSnapshot,
 )
+from tests.app.conftest import SCRIPT
 from widgets.subject.chooser import SubjectChooser
 from widgets.training.train_view import TrainView
 
@@ -159,3 +161,26 @@ def test_a_model_of_a_file_is_the_subject_and_stays_offered(bench, link, chooser
     assert offered(chooser) == ["Canvas", "/x/net.pt2", "net.pt2", "Open a Python file…"]
     trigger(chooser, "net.pt2")
     assert bench.project.subject == FileSubject("/x/net.pt2", "model")
+
+
+def test_of_a_script_its_model_is_the_subject_until_it_is_left(bench, chooser, link):
+    script = replace(SCRIPT, models=("net", "critic"))
+    before = replace(bench.project, objective=Objective(data="cells"))
+    bench.store.set_project(before)
+    link.attach_to(script)
+    link.get_ready()
+    assert bench.project.subject == ConsoleSubject("net")
+    assert chooser.button.text() == "Subject: net"
+    assert [command.subject for command in link.sent][-1] == ConsoleSubject("net")
+    assert not bench.files.document_modified
+    link.close()
+    assert bench.project == before
+
+
+def test_a_subject_that_is_chosen_in_a_script_stays_no_longer_than_the_script(bench, chooser, link):
+    link.attach_to(replace(SCRIPT, models=("net",)))
+    link.get_ready()
+    trigger(chooser, "model")
+    assert bench.project.subject == ConsoleSubject("model")
+    link.close()
+    assert bench.project.subject == CanvasSubject()

@@ -68,6 +68,7 @@ def lost(engine: AttachedEngine) -> Departure:
 def test_it_answers_by_numbers_that_count_on(engine: AttachedEngine, script: Script) -> None:
     assert (engine.pid, engine.is_alive()) == (script.process.pid, True)
     assert (engine.about.name, engine.role) == ("train.py", "steer")
+    assert engine.welcome.models == ("net",)
     asked = engine.send(ReadVariablesCommand())
     assert asked == 8
     answers = []
