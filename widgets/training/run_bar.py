@@ -179,7 +179,8 @@ class RunBar(QFrame):
             row.addWidget(button)
         panes = (self.parameters, self.predictions, self.runs)
         told = make.row((self._line, 1), *panes, gap=GRID)
-        make.column(row, place, told, self._result, on=self, margins=GRID)
+        words = make.column(told, self._result, gap=GRID // 2)
+        make.column(row, place, words, on=self, margins=GRID)
         self._show()
 
     def _train(self) -> None:
