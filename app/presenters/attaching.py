@@ -115,7 +115,10 @@ class AttachPresenter(QObject):
         else:
             for banner in ("engine", _BANNER):
                 self._bench.window.banners.dismiss(banner)
-            self._bench.settings.attach_address = self._address
+            is_port = ":" in self._address
+            # The next run of the script has another number, but the same name.
+            remembered = self._address if is_port else answer.welcome.about.name
+            self._bench.settings.attach_address = remembered
             self.use(answer, self._way)
 
     def _tell(self, words: str) -> None:

@@ -61,7 +61,7 @@ class AttachedEngine(EngineProcess):
 
     def stop(self, grace_s: float = 3.0) -> None:
         """Hang up: code that is held goes on then."""
-        self._has_left = True
+        self._has_left |= not self._lost
         if self._connection is not None and not self._connection.closed:
             end_reads_and_writes(self._connection)
 

@@ -112,6 +112,7 @@ def test_a_line_of_the_list_attaches(presenter, view, script, bench, link, qtbot
     assert link.attached == Welcome(script.about, "steer")
     assert bench.window.workspace == "train"
     assert view.isEnabled() and view.button.text() == "Attach"
+    assert bench.settings.attach_address == "train.py"  # the next run has another socket
 
 
 def test_an_address_that_is_typed_attaches_and_is_remembered(

@@ -133,6 +133,22 @@ def test_a_process_that_hangs_up_and_goes_on_is_told_so(
         engine.send(ReadVariablesCommand())
 
 
+def test_a_process_that_takes_a_moment_to_end_is_waited_for(
+    peer: tuple[AttachedEngine, Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link stops an engine that was lost before it asks how."""
+    looks = iter([True, True, False])
+    monkeypatch.setattr(attached_module, "_runs", lambda process: next(looks, False))
+    engine, other = peer
+    monkeypatch.setattr(engine, "is_alive", lambda: True)
+    other.close()
+    with pytest.raises(EngineLost):
+        engine.receive(WAIT_S)
+        engine.receive(WAIT_S)
+    engine.stop()
+    assert engine.exit().lives is False
+
+
 def test_bytes_that_are_no_message_lose_it(
     peer: tuple[AttachedEngine, Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
