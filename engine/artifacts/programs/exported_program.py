@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from ...tensors.readable import dtype_name
 from ..contents.archive import Archive
 from ..contents.artifact import Artifact, Entry, plain, with_own_keys
 from ..contents.file_bytes import FileBytes, check_stride, checked_shape
+from .nested_graphs import inside, own_box
 
 MAX_JSON_BYTES = 128 * 2**20
+_MAX_NESTED = 20
 _DTYPES = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32",
     8: "float64", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16",
@@ -137,7 +140,7 @@ def _graph(module: dict[str, Any]) -> tuple[ProgramGraph, dict[str, str]]:
         if kind == "user_output":
             outputs += _names(told["arg"])
     modules: dict[str, str] = {}
-    nodes = tuple(_node(node, values, modules) for node in whole["nodes"])
+    nodes = tuple(_nodes(whole, values, modules))
     graph = ProgramGraph(
         inputs=tuple(values.get(name, ProgramValue(plain(name, 500))) for name in inputs),
         outputs=tuple(values.get(name, ProgramValue(plain(name, 500))) for name in outputs),
@@ -147,32 +150,72 @@ def _graph(module: dict[str, Any]) -> tuple[ProgramGraph, dict[str, str]]:
     return graph, weights
 
 
-def _node(
-    node: dict[str, Any], values: dict[str, ProgramValue], modules: dict[str, str]
-) -> ProgramNode:
-    inputs, attributes = [], []
-    for argument in node["inputs"]:
-        names = _names(argument["arg"])
-        if names:
-            inputs += names
-        else:
-            attributes.append((plain(argument["name"], 200), _text(argument["arg"])))
-    outputs = [name for output in node["outputs"] for name in _names(output)]
+def _nodes(
+    graph: dict[str, Any],
+    values: dict[str, ProgramValue],
+    modules: dict[str, str],
+    names: Mapping[str, str] | None = None,
+    box: str = "",
+    depth: int = 0,
+) -> Iterator[ProgramNode]:
+    """The nodes of a graph; before one with graphs inside it (torch.cond, a loop) theirs: these
+    stand in a box with it, and what they give is among its inputs. `names` are values of the
+    program by the names that they have in a graph of a `box`."""
+    if depth > _MAX_NESTED:
+        raise ValueError(f"graphs nested more than {_MAX_NESTED} deep")
+    own = dict(names or {})
+
+    def told(name: str) -> str:
+        return own.get(name) or plain(inside(box, name), 500)
+
+    for node in graph["nodes"]:
+        inputs, attributes, parts = [], [], []
+        after: list[str] = []
+        for argument in node["inputs"]:
+            given = [told(name) for name in _names(argument["arg"])]
+            if given:
+                inputs += given
+                after += given
+            else:
+                attributes.append((plain(argument["name"], 200), _text(argument["arg"])))
+            if "as_graph" in argument["arg"]:
+                part = argument["arg"]["as_graph"]
+                parts.append((plain(part["name"], 200), part["graph"]))
+                after = []
+        op = node["target"].removeprefix("torch.ops.").removesuffix(".default")
+        outputs = [name for output in node["outputs"] for name in _names(output)]
+        label = plain(node.get("name") or (outputs or [op])[0], 500)
+        path = box or _module(node, modules)
+        if parts:
+            path = own_box(modules, path, label, op.rpartition(".")[2])
+        for name, part in parts:
+            inner = own_box(modules, path, name, f"{name} of {op}")
+            takes = [name for argument in part["inputs"] for name in _names(argument)]
+            known = dict(zip(takes, after, strict=False))
+            for name, meta in part["tensor_values"].items():
+                values.setdefault(name := inside(inner, name), _value(name, meta))
+            yield from _nodes(part, values, modules, known, inner, depth + 1)
+            for argument in part["outputs"]:
+                inputs += [known.get(name) or inside(inner, name) for name in _names(argument)]
+        made = [plain(inside(box, name), 500) for name in outputs]
+        yield ProgramNode(
+            label,
+            plain(op, 200),
+            path,
+            tuple(inputs),
+            tuple(values.get(name, ProgramValue(name)) for name in made),
+            tuple(attributes),
+        )
+
+
+def _module(node: dict[str, Any], modules: dict[str, str]) -> str:
+    """The path of the module that a node came from."""
     stack = node.get("metadata", {}).get("nn_module_stack", "")
     path = ""
     for call in stack.split(";") if stack else ():
         _, path, kind = [*call.split(",", 2), "", ""][:3]
         modules.setdefault(plain(path, 500), plain(kind.rpartition(".")[2], 200))
-    op = node["target"].removeprefix("torch.ops.").removesuffix(".default")
-    first = outputs[0] if outputs else op
-    return ProgramNode(
-        plain(node.get("name") or first, 500),
-        plain(op, 200),
-        plain(path, 500),
-        tuple(plain(name, 500) for name in inputs),
-        tuple(values.get(name, ProgramValue(plain(name, 500))) for name in outputs),
-        tuple(attributes),
-    )
+    return plain(path, 500)
 
 
 def _names(argument: dict[str, Any]) -> list[str]:
@@ -199,7 +242,7 @@ def _names(argument: dict[str, Any]) -> list[str]:
 def _text(argument: dict[str, Any]) -> str:
     ((kind, value),) = argument.items()
     if kind == "as_graph":
-        return f"a graph of {len(value['graph']['nodes'])} nodes"
+        return f"a graph of {len(value['graph']['nodes'])} nodes: the box beside it"
     if kind == "as_scalar_type":
         return _DTYPES.get(value, str(value))
     return "None" if kind == "as_none" else plain(str(value), 300)

@@ -6,16 +6,19 @@ import ast
 import mmap
 import re
 import struct
+from collections import ChainMap
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
+from msgspec.structs import replace as changed
 
 from ...errors import LabError
 from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue
 from ...tensors.readable import dtype_name
 from ..contents.artifact import MAX_METADATA, Artifact, Entry, plain, with_own_keys
 from ..contents.file_bytes import FileBytes, checked_shape
+from .nested_graphs import inside, own_box
 from .protobuf import Field, fields, float32, integers
 from .typed_numbers import TypedNumbers, numbers_of
 
@@ -31,6 +34,7 @@ _DTYPES = {
 }  # fmt: skip
 _OTHERS = {8: "string", 21: "uint4", 22: "int4", 23: "float4_e2m1", 25: "uint2", 26: "int2"}
 _MAX_ATTRIBUTES = 60
+_MAX_NESTED = 20
 
 
 @dataclass
@@ -100,26 +104,64 @@ def _model(path: Path, whole: memoryview) -> Artifact:
 
 def _graph(path: Path, message: Field) -> _Graph:
     graph = _Graph(path)
-    for each in fields(message.data, message.offset):
-        if each.number == 1:
-            graph.nodes.append(_node(each, graph.modules))
-        elif each.number == 2:
-            graph.name = each.text
-        elif each.number == 5:
-            graph.entries.append(_tensor(path, each, graph.parts))
-        elif each.number == 11:
-            graph.inputs.append(_value(each))
-        elif each.number == 12:
-            graph.outputs.append(_value(each))
-        elif each.number == 13:
-            value = _value(each)
-            graph.values[value.name] = value
-    graph.values |= {value.name: value for value in (*graph.inputs, *graph.outputs)}
+    inputs, outputs = _read(graph, message, ChainMap(), "", ())
+    graph.inputs += inputs
+    graph.outputs += outputs
+    graph.values |= {value.name: value for value in (*inputs, *outputs)}
     return graph
 
 
-def _node(message: Field, modules: dict[str, str]) -> ProgramNode:
-    inputs, outputs, attributes = [], [], []
+def _read(
+    graph: _Graph,
+    message: Field,
+    names: ChainMap[str, str],
+    box: str,
+    given: tuple[str, ...],
+) -> tuple[list[ProgramValue], list[ProgramValue]]:
+    """Add what a graph in the file holds; returns its inputs and outputs. A graph inside a node has
+    a `box`, which begins its names, and is `given` values for its inputs. `names` are those of the
+    program by the ones that stand here."""
+    if len(names.maps) > _MAX_NESTED:
+        raise ValueError(f"its graphs are nested more than {_MAX_NESTED} deep")
+    own: dict[str, str] = {}
+    nodes: list[Field] = []
+    inputs: list[ProgramValue] = []
+    outputs: list[ProgramValue] = []
+    values: list[ProgramValue] = []
+    for each in fields(message.data, message.offset):
+        if each.number == 1:
+            nodes.append(each)
+        elif each.number == 2 and not box:
+            graph.name = each.text
+        elif each.number == 5:
+            entry = _tensor(graph.path, each, graph.parts)
+            own[entry.key] = inside(box, entry.key)
+            graph.entries.append(replace(entry, key=own[entry.key]))
+        elif each.number == 11:
+            inputs.append(_value(each))
+        elif each.number == 12:
+            outputs.append(_value(each))
+        elif each.number == 13:
+            values.append(_value(each))
+    are_given = len(given) == len(inputs)
+    for number, value in enumerate(inputs):
+        names[value.name] = given[number] if are_given else inside(box, value.name)
+    names.update(own)  # an initializer may be an input too
+    for each in nodes:
+        _add_node(graph, each, names, box)
+    outputs = [changed(value, name=names.get(value.name, value.name)) for value in outputs]
+    values = [changed(value, name=inside(box, value.name)) for value in values]
+    graph.values |= {value.name: value for value in (*values, *(outputs if box else ()))}
+    return inputs, outputs
+
+
+def _add_node(graph: _Graph, message: Field, names: ChainMap[str, str], box: str) -> None:
+    """Add a node, after those of the graphs inside it (If, Loop, Scan): these stand in a box with
+    it, and what they give is among its inputs."""
+    inputs: list[str] = []
+    outputs: list[str] = []
+    attributes: list[tuple[str, str]] = []
+    graphs: list[tuple[str, Field]] = []
     name = op = domain = ""
     told: dict[str, str] = {}
     for each in fields(message.data, message.offset):
@@ -127,21 +169,34 @@ def _node(message: Field, modules: dict[str, str]) -> ProgramNode:
             case 1:
                 inputs.append(plain(each.text, 500))
             case 2:
-                outputs.append(ProgramValue(plain(each.text, 500)))
+                outputs.append(plain(each.text, 500))
             case 3:
                 name = plain(each.text, 500)
             case 4:
                 op = plain(each.text, 200)
             case 5 if len(attributes) < _MAX_ATTRIBUTES:
-                attributes.append(_attribute(each))
+                key, text, bodies = _attribute(each)
+                attributes.append((key, text))
+                graphs += bodies
             case 7:
                 domain = plain(each.text, 200)
             case 9:
                 key, value = _pair(each)
                 told[key] = value
     op = f"{domain}::{op}" if domain and domain != "ai.onnx" else op
-    module = _module(told, name, modules)
-    return ProgramNode(name, op, module, tuple(inputs), tuple(outputs), tuple(attributes))
+    module = box or _module(told, name, graph.modules)
+    inputs = [names.get(each, each) for each in inputs]
+    if graphs:
+        module = own_box(graph.modules, module, name or (outputs or [op])[0], op)
+    given = tuple(inputs) if op in ("Loop", "Scan") else ()
+    for key, body in graphs:
+        part = own_box(graph.modules, module, key, f"{key} of {op}")
+        _, results = _read(graph, body, names.new_child(), part, given)
+        inputs += [result.name for result in results]
+    for each in outputs:
+        names[each] = inside(box, each)
+    made = tuple(ProgramValue(names[each]) for each in outputs)
+    graph.nodes.append(ProgramNode(name, op, module, tuple(inputs), made, tuple(attributes)))
 
 
 def _module(told: dict[str, str], name: str, modules: dict[str, str]) -> str:
@@ -167,8 +222,10 @@ def _names(text: str) -> list[str]:
     return found if is_list else []
 
 
-def _attribute(message: Field) -> tuple[str, str]:
+def _attribute(message: Field) -> tuple[str, str, list[tuple[str, Field]]]:
+    """Its name, its value in words, and the graphs that it is."""
     name, texts = "", []
+    graphs: list[Field] = []
     for each in fields(message.data, message.offset):
         match each.number:
             case 1:
@@ -182,13 +239,14 @@ def _attribute(message: Field) -> tuple[str, str]:
             case 5:
                 texts.append("a tensor")
             case 6 | 11:
-                texts.append("a graph")
+                texts.append("a graph: the box beside it")
+                graphs.append(each)
             case 7:
                 data = each.data
                 texts += [f"{value:g}" for (value,) in struct.iter_unpack("<f", data[:400])]
             case 8:
                 texts += map(str, integers(each)[:100])
-    return name, plain(", ".join(texts[:100]), 500)
+    return name, plain(", ".join(texts[:100]), 500), [(name, each) for each in graphs]
 
 
 def _tensor(path: Path, message: Field, parts: dict[str, Path]) -> Entry:

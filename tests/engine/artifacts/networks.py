@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 
+import onnx
+import onnx.numpy_helper
 import torch
+from onnx import TensorProto, helper
 from torch import Tensor, nn
+from torch._higher_order_ops import while_loop
 
 
 class Net(nn.Module):
@@ -32,6 +36,80 @@ class Choosing(nn.Module):
         for _ in range(x.size(0)):
             x = self.inner(x)
         return torch.relu(x) if bool(x.sum() > 0) else torch.tanh(x)
+
+
+class Branching(nn.Module):
+    """A branch and a loop that torch.export keeps, as graphs inside a node."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.cond(
+            x.sum() > 0,
+            lambda v: torch.relu(self.a(v)),
+            lambda v: torch.tanh(self.b(v)),
+            (x,),
+        )
+        start = torch.zeros((), dtype=torch.int64)
+        _, z = while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, z * 2), (start, y))
+        return z
+
+
+def branching_onnx() -> onnx.ModelProto:
+    """If, with equal names in both branches, and Loop."""
+
+    def number(value: Tensor, name: str) -> onnx.TensorProto:
+        return onnx.numpy_helper.from_array(value.numpy(), name)
+
+    def floats(name: str) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 4])
+
+    def branch(op: str) -> onnx.GraphProto:
+        nodes = [helper.make_node(op, ["x"], ["t"]), helper.make_node("Add", ["t", "w"], ["out"])]
+        return helper.make_graph(nodes, op, [], [floats("out")], [number(torch.ones(4), "w")])
+
+    count = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    goes_on = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    goes_on_after = helper.make_tensor_value_info("co", TensorProto.BOOL, [])
+    nodes = [
+        helper.make_node("Mul", ["v", "two"], ["vo"]),
+        helper.make_node("Identity", ["c"], ["co"]),
+    ]
+    body = helper.make_graph(
+        nodes, "body", [count, goes_on, floats("v")], [goes_on_after, floats("vo")],
+        [number(torch.tensor(2.0), "two")],
+    )  # fmt: skip
+    choose = helper.make_node(
+        "If", ["p"], ["y"], name="choose", then_branch=branch("Relu"), else_branch=branch("Tanh")
+    )
+    again = helper.make_node("Loop", ["n", "p", "y"], ["z"], name="again", body=body)
+    which = helper.make_tensor_value_info("p", TensorProto.BOOL, [])
+    graph = helper.make_graph(
+        [choose, again], "nested", [floats("x"), which], [floats("z")],
+        [number(torch.tensor(3), "n")],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    onnx.checker.check_model(model)
+    return model
+
+
+def deep_onnx(depth: int) -> bytes:
+    """A model whose graph is in a node of a graph in a node, and so on, byte by byte: onnx's own
+    writer has a bound."""
+
+    def field(number: int, data: bytes) -> bytes:
+        size, head = len(data), bytes([number << 3 | 2])
+        while size > 127:
+            head, size = head + bytes([size & 127 | 128]), size >> 7
+        return head + bytes([size]) + data
+
+    graph = b""
+    for _ in range(depth):
+        attribute = field(1, b"body") + field(6, graph)
+        graph = field(1, field(4, b"Loop") + field(5, attribute))
+    return bytes([8, 8]) + field(7, graph)
 
 
 def net() -> Net:

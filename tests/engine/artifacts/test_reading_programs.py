@@ -15,9 +15,10 @@ from onnx import TensorProto, helper
 
 from engine.artifacts.contents.artifact import Artifact
 from engine.artifacts.opening import open_artifact
+from engine.errors import LabError
 from engine.protocol import ProgramGraph, ProgramNode
 from engine.tensors.compare import same_bits
-from tests.engine.artifacts.networks import Choosing, net
+from tests.engine.artifacts.networks import Branching, Choosing, branching_onnx, deep_onnx, net
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +167,73 @@ def test_what_depends_on_the_data_shows_both_sides(files: Path) -> None:
     ops = {node.op for node in graph.nodes}
     assert {"linear", "relu", "tanh", "if"} <= ops
     assert graph.note.startswith("What a loop repeats is shown once")
+
+
+def test_graphs_inside_a_node_of_onnx(tmp_path: Path) -> None:
+    """If and Loop are boxes, in which their graphs are boxes; equal names in both branches stay
+    apart, and what a branch takes from outside leads there."""
+    path = tmp_path / "nested.onnx"
+    onnx.save(branching_onnx(), path)
+    artifact = open_artifact(path)
+    graph = program(artifact)
+    assert {module.path: module.type for module in graph.modules} == {
+        "choose": "If", "choose.then_branch": "then_branch of If",
+        "choose.else_branch": "else_branch of If", "again": "Loop", "again.body": "body of Loop",
+    }  # fmt: skip
+    told = {(node.module, node.op): node for node in graph.nodes}
+    relu, tanh = told["choose.then_branch", "Relu"], told["choose.else_branch", "Tanh"]
+    assert relu.inputs == tanh.inputs == ("x",)
+    add = told["choose.then_branch", "Add"]
+    assert add.inputs == (relu.outputs[0].name, "choose.then_branch.w")
+    assert add.outputs[0].shape == (2, 4)
+    branches = {told[f"choose.{side}_branch", "Add"].outputs[0].name for side in ("then", "else")}
+    assert len(branches) == 2 and {"p", *branches} == set(told["choose", "If"].inputs)
+    assert told["again.body", "Mul"].inputs == ("y", "again.body.two")
+    assert told["again", "Loop"].inputs[:3] == ("n", "p", "y")
+    assert told["again.body", "Mul"].outputs[0].name in told["again", "Loop"].inputs
+    weights = {entry.key: entry.value for entry in artifact.tensors}
+    assert weights.keys() == {
+        "n", "choose.then_branch.w", "choose.else_branch.w", "again.body.two"
+    }  # fmt: skip
+    assert same_bits(artifact.tensor("again.body.two"), torch.tensor(2.0))
+    known = {value.name for node in graph.nodes for value in node.outputs} | {"x", "p", *weights}
+    assert all(name in known for node in graph.nodes for name in node.inputs)
+
+
+def test_graphs_inside_a_node_of_torch_export(tmp_path: Path) -> None:
+    """torch.cond and while_loop, whose operands are the inputs of their graphs."""
+    path = tmp_path / "nested.pt2"
+    logging.getLogger("torch._export").setLevel(logging.ERROR)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # torch's own, about gradients of what it traces
+        torch.export.save(torch.export.export(Branching(), (torch.ones(2, 4),)), path)
+    artifact = open_artifact(path)
+    graph = program(artifact)
+    boxes = {module.path: module.type for module in graph.modules}
+    assert boxes["cond.true_graph_0"] == "true_graph_0 of higher_order.cond"
+    assert {"cond.false_graph_0", "while_loop.while_loop_body_graph_0"} <= boxes.keys()
+    told = {(node.module, node.op): node for node in graph.nodes}
+    linear = told["cond.true_graph_0", "aten.linear"]
+    assert linear.inputs == ("x", "p_a_weight", "p_a_bias")
+    assert linear.outputs[0].shape == (2, 4)
+    assert told["cond.false_graph_0", "aten.linear"].inputs[1:] == ("p_b_weight", "p_b_bias")
+    relu = told["cond.true_graph_0", "aten.relu"]
+    cond = told["cond", "higher_order.cond"]
+    assert relu.outputs[0].name in cond.inputs
+    doubled = told["while_loop.while_loop_body_graph_0", "aten.mul.Tensor"]
+    assert doubled.inputs == (cond.outputs[0].name,)
+    assert doubled.outputs[0].name in told["while_loop", "higher_order.while_loop"].inputs
+
+
+@pytest.mark.parametrize("depth", [15, 25, 3000])
+def test_graphs_in_graphs_have_a_bound(depth: int, tmp_path: Path) -> None:
+    path = tmp_path / "deep.onnx"
+    path.write_bytes(deep_onnx(depth))
+    if depth < 20:
+        assert len(program(open_artifact(path)).modules) == 2 * depth
+    else:
+        with pytest.raises(LabError, match="its graphs are nested more than 20 deep"):
+            open_artifact(path)
 
 
 def test_nothing_of_a_program_is_loaded(files: Path, monkeypatch) -> None:
