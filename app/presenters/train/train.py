@@ -11,6 +11,7 @@ from app.presenters.questions import Questions, in_words
 from app.processes.link import LinkState
 from app.selection.references import Module
 from app.workbench import Workbench
+from engine.connecting.greeting import About
 from engine.project import edits, files
 from engine.project.document import ADJUSTABLE, Model, Project, TrainingSetup, replace
 from engine.project.problems import located
@@ -65,6 +66,7 @@ class TrainPresenter(QObject):
         self._bench, self.view = bench, view
         self._questions = Questions(bench, self)
         self._shown: RunSnapshot | None = None  # the run of the plots: Train's, or a cell's loop
+        self._script: About | None = None  # the process whose loop was shown last
         self._sought: Subject | None = None  # the engine has looked for a checkpoint of it
         self._trained: Subject | None = None  # by the last run of Train
         view.form.setup_edited.connect(self._edit_setup)
@@ -319,6 +321,12 @@ class TrainPresenter(QObject):
                 replace(run, state="failed", steps=StepColumns(), epoch_rows=(), remaining_s=None)
             )
         attached = self._bench.link.attached
+        if attached is not None and attached.about != self._script:
+            # The loop of another run of a script has the same name. The curves of the process that
+            # was lost stay until then, and go on if it is the same one again.
+            self._script = attached.about
+            self._bench.store.forget(LoopSnapshot)
+            self._clear()
         self.view.bar.show_held(self._bench.store.held)
         self.view.show_attached(attached.role if attached else "")
         self.view.show_engine_state(state)

@@ -18,6 +18,7 @@ from engine.protocol import (
     ContinueTrainingCommand,
     FileSnapshot,
     FindCheckpointCommand,
+    LoopSnapshot,
     ModelSnapshot,
     PauseSignal,
     StepColumns,
@@ -287,3 +288,37 @@ def test_of_a_script_no_checkpoint_is_sought_and_its_set_up_is_its_own(desk, ben
     link.close()
     link.get_ready()
     assert sent(link) == [FindCheckpointCommand] and not desk.view.form.isHidden()
+
+
+def loop(*steps: int) -> LoopSnapshot:
+    return LoopSnapshot(
+        run="Loop in train.py",
+        title="Loop in train.py",
+        state="running",
+        step=steps[-1],
+        steps_per_second=10.0,
+        steps=StepColumns(step=steps, loss=(1.0,) * len(steps)),
+        device="cpu",
+    )
+
+
+def points(desk: Desk) -> list[float]:
+    return desk.view.board.plots["loss"].tracks["loss"].raw.x.tolist()
+
+
+def test_the_curves_of_a_script_go_on_in_it_and_begin_again_in_its_next_run(desk, bench, link):
+    link.attach_to(SCRIPT)
+    link.get_ready()
+    bench.store.take(loop(1, 2, 3))
+    link.close()
+    assert points(desk) == [1, 2, 3]
+    link.attach_to(SCRIPT)
+    link.get_ready()
+    bench.store.take(loop(7, 8))
+    assert points(desk) == [1, 2, 3, 7, 8]
+    again = replace(SCRIPT, about=replace(SCRIPT.about, pid=4712))
+    link.attach_to(again)
+    link.get_ready()
+    assert bench.newest(LoopSnapshot) is None
+    bench.store.take(loop(1, 2))
+    assert points(desk) == [1, 2]
