@@ -113,16 +113,28 @@ def answer(mailbox: Mailbox, standard_files: tuple[int, int] | None = None) -> N
 
 
 class Worker:
-    """One thread that calls what it is given, one after the other."""
+    """Calls what it is given, one after the other, on a thread that there is while it has work."""
 
     def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.put = self._work.put
-        threading.Thread(target=self._run, name="apart", daemon=True).start()
+        self._work: deque[Callable[[], None]] = deque()
+        self._changing = threading.Lock()
+        self._is_working = False
+
+    def put(self, work: Callable[[], None]) -> None:
+        with self._changing:
+            self._work.append(work)
+            if not self._is_working:
+                self._is_working = True
+                threading.Thread(target=self._run, name="apart", daemon=True).start()
 
     def _run(self) -> None:
         while True:
-            self._work.get()()
+            with self._changing:
+                if not self._work:
+                    self._is_working = False
+                    return
+                work = self._work.popleft()
+            work()
 
 
 class Mailbox:

@@ -84,6 +84,8 @@ if "ask" in wanted:
     for number in range(1, 30):
         connection.send_bytes(encode_command(ReadVariablesCommand(id=number)))
 for _ in range(count):
+    if not connection.poll(1):  # the script is held: it tells no more
+        break
     connection.recv_bytes()
 os.kill(os.getpid(), signal.SIGKILL)
 """
