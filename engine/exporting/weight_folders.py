@@ -12,11 +12,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from ..protocol.exporting.formats import SHARD_BYTES
 from .folders import new_folder
 from .state import tied, untied
 
-SHARD_BYTES = 5_000_000_000
-"""A larger state_dict is written in parts of at most so many bytes, as the Hub has it."""
 _DCP_FILES = (".metadata", "*.distcp")
 _HF_FILES = ("config.json", "model*.safetensors", "model.safetensors.index.json")
 

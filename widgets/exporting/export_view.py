@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton, QWidget
 
 from engine.protocol import ExportPlanSnapshot, ExportSnapshot, ExportStageSnapshot
-from engine.protocol.exporting.formats import FORMATS
+from engine.protocol.exporting.formats import FORMATS, row_of
 from widgets import make
 from widgets.exporting.format_details import FormatDetails
 from widgets.exporting.format_list import FormatList
@@ -97,7 +97,8 @@ class ExportView(QWidget):
 
     def show_export(self, done: ExportSnapshot) -> None:
         self._show_state("idle")
-        self.details.lines.setText(FORMATS[self.formats.chosen].load_lines(done.path))
+        in_parts = any(file.name.endswith(".index.json") for file in done.files)
+        self.details.lines.setText(row_of(self.formats.chosen, in_parts).load_lines(done.path))
         self.result.show_export(done)
         self.result.show()
 

@@ -8,7 +8,16 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QWidget
 
 from engine.protocol import ExportPlanSnapshot
-from engine.protocol.exporting.formats import CASTING, DTYPES, FORMATS, OPSETS, Format
+from engine.protocol.exporting.formats import (
+    CASTING,
+    DTYPES,
+    FORMATS,
+    OPSETS,
+    SHARD_BYTES,
+    Format,
+    FormatRow,
+    row_of,
+)
 from widgets import make
 from widgets.text import format_bytes
 from widgets.theme import GRID
@@ -92,7 +101,7 @@ class FormatDetails(QWidget):
         self.title.setText(row.title)
         self.words.setText(row.words)
         self.readers.setText(row.readers)
-        self.lines.setText(row.load_lines(name))
+        self.lines.setText(self._row().load_lines(name))
         for widget in (self.dtype, self._dtype_word):
             widget.setVisible(format in CASTING)
         for widget in (self.opset, self._opset_word):
@@ -106,15 +115,20 @@ class FormatDetails(QWidget):
             widget.setEnabled(on)
 
     def _show_files(self) -> None:
-        names = ", ".join(FORMATS[self._format].file_names(self._name))
+        names = ", ".join(self._row().file_names(self._name))
         size = "" if self._plan is None else self._plan.size_bytes(self.chosen_dtype)
         told = _UNSIZED.get(self._format, "")
         if size != "" and self._format not in ("py", "script"):
             told = f"about {format_bytes(size)} {told}".strip()
         self.files.setText(f"{names}: {told}" if told else names)
 
+    def _row(self) -> FormatRow:
+        size = 0 if self._plan is None else self._plan.size_bytes(self.chosen_dtype)
+        return row_of(self._format, in_parts=size > SHARD_BYTES)
+
     def _on_option(self) -> None:
         self._show_files()
+        self.lines.setText(self._row().load_lines(self._name))
         self.changed.emit()
 
     def _copy(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Format = Literal[
     "pt", "safetensors", "checkpoint", "dcp", "hf",
@@ -18,6 +19,9 @@ CASTING: tuple[Format, ...] = ("pt", "safetensors", "dcp", "hf")
 """The formats that have a dtype."""
 OPSETS = range(18, 24)
 """The versions of ONNX's operators that torch's exporter writes."""
+
+SHARD_BYTES = 5_000_000_000
+"""A larger state_dict is written in parts of at most so many bytes, as the Hub has it."""
 
 _MODEL = "model = ...  # made as it was before training\n"
 
@@ -163,3 +167,22 @@ FORMATS: dict[Format, FormatRow] = {
         ),
     )
 }  # fmt: skip
+
+
+def row_of(format: Format, in_parts: bool = False) -> FormatRow:
+    """The row of a format; `in_parts`: of one that is written in several files."""
+    row = FORMATS[format]
+    if format != "hf" or not in_parts:
+        return row
+    return replace(
+        row,
+        files=(
+            "{name}/config.json",
+            "{name}/model-00001-of-….safetensors",
+            "{name}/model.safetensors.index.json",
+        ),
+        lines="from pathlib import Path\n\n"
+        f"from safetensors.torch import load_model  # pip install safetensors\n\n{_MODEL}"
+        'for part in Path("{name}").glob("model-*.safetensors"):\n'
+        "    load_model(model, part, strict=False)  # a part has some of the tensors",
+    )

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QPushButton
 
 from engine.project.document import replace
 from engine.protocol import ExportPlanSnapshot, ExportSnapshot, ExportStageSnapshot
-from engine.protocol.exporting.formats import FORMATS
+from engine.protocol.exporting.formats import FORMATS, row_of
 from tests.pictures import assert_same_picture
 from tests.words import assert_same_words
 from widgets.exporting.export_view import ExportView
@@ -64,6 +64,17 @@ def test_the_size_follows_the_dtype(view) -> None:
     for dtype, size in (("float16", "2.01 KiB"), ("float64", "8.01 KiB"), ("", "4.01 KiB")):
         view.details.dtype.setCurrentIndex(view.details.dtype.findData(dtype))
         assert view.details.files.text() == f"net.pt: about {size}"
+
+
+def test_a_folder_of_the_hub_above_5_gb_is_told_in_parts(view) -> None:
+    """float16 makes one file of it: the lines and the names follow."""
+    large = replace(PLAN, float_bytes={4: 6_000_000_000})
+    view.show_plan(large, "net")
+    view.formats.choose("hf")
+    for dtype, parts in (("", True), ("float16", False), ("float64", True)):
+        view.details.dtype.setCurrentIndex(view.details.dtype.findData(dtype))
+        assert view.details.lines.text() == row_of("hf", parts).load_lines("net")
+        assert ("model.safetensors.index.json" in view.details.files.text()) == parts
 
 
 def test_options_go_with_the_formats_that_have_them(view, qtbot) -> None:
