@@ -128,9 +128,9 @@ def _attach(options: argparse.Namespace) -> int:
     if options.list or options.json is not None:
         list_processes(options.json)
         return 0
-    return _open_window(
-        "", call(options.address, options.key, "watch" if options.watch else "steer")
-    )
+    role = "watch" if options.watch else "steer"
+    called = call(options.address, options.key, role, options.ssh, options.python)
+    return _open_window("", called)
 
 
 def _tour(options: argparse.Namespace) -> int:

@@ -138,7 +138,7 @@ def serve_windows(name: str, host: str = "", port: int = 0) -> None:
             )
         if mailbox.is_taken():
             return Refusal("Another window is attached to this engine. Close it there first.")
-        return encode(Welcome(about, "steer"))
+        return encode(Welcome(about, "steer", serves=True))
 
     listener = Listener(about, admit, mailbox.join, host, port)
     signal.signal(signal.SIGTERM, lambda *_: mailbox.leave())

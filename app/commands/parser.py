@@ -42,6 +42,16 @@ def _attach(parser: argparse.ArgumentParser) -> None:
         help="for HOST:PORT, the key that the process has printed",
     )
     parser.add_argument(
+        "--ssh", metavar="HOST", default="",
+        help="the process is on this machine, which ssh reaches; without ADDRESS, an engine there,"
+        " which is started if need be and goes on without the window",
+    )  # fmt: skip
+    parser.add_argument(
+        "--python", metavar="PYTHON", default="",
+        help="with --ssh: the interpreter there that has Tensor Lab (default: its command"
+        " `tensorlab`)",
+    )  # fmt: skip
+    parser.add_argument(
         "--watch", action="store_true",
         help="only watch: another window may steer the process (pause it, step it, edit)",
     )  # fmt: skip

@@ -69,10 +69,10 @@ class AttachPresenter(QObject):
         """Call a process. The user may say no, if the engine of this window has what would be
         lost."""
         if self._may_end("Attach to another process? This engine's", "Attach"):
-            from engine.connecting.dialing import dial  # the window shows before it is needed
+            from engine.connecting.ssh import call_at  # the window shows before it is needed
 
             self._address = address
-            self._begin_call(partial(dial, address, version(), key))
+            self._begin_call(partial(call_at, address, version(), key))
 
     def _begin_call(self, way: Way) -> None:
         """Call on a thread: the other side may take its time."""
@@ -115,9 +115,9 @@ class AttachPresenter(QObject):
         else:
             for banner in ("engine", _BANNER):
                 self._bench.window.banners.dismiss(banner)
-            is_port = ":" in self._address
+            is_elsewhere = ":" in self._address or answer.through is not None
             # The next run of the script has another number, but the same name.
-            remembered = self._address if is_port else answer.welcome.about.name
+            remembered = self._address if is_elsewhere else answer.welcome.about.name
             self._bench.settings.attach_address = remembered
             self.use(answer, self._way)
 

@@ -70,7 +70,7 @@ class CellsPresenter(QObject):
     def _enter_folder(self) -> None:
         """Tell the engine where relative paths of cells start: in the project's folder. A script
         that the window is attached to stays where it is."""
-        if self._bench.link.attached is not None:
+        if self._bench.link.script is not None:
             return
         file = self._bench.files.path or self._python_path
         folder = str(Path(file).absolute().parent) if file else ""

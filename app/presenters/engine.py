@@ -96,7 +96,9 @@ class EnginePresenter(QObject):
             if self._bench.store.held is not None:
                 busy = "your code is held"
             text = busy if link.busy else f"ready · {_versions(ready)}"
-            if link.attached is not None:
+            if link.script is None and link.attached is not None:
+                text = f"{text} · {link.attached.about.title}"
+            elif link.attached is not None:
                 text = _attached(link.attached, "held" if self._bench.store.held else "")
             self._bench.window.show_engine("busy" if link.busy else "ready", text)
         elif link.state == "starting":

@@ -39,5 +39,5 @@ class RecordingPresenter(QObject):
 
     def _tell_new_engine(self) -> None:
         """An engine begins with recording on."""
-        if not self.is_on and self._bench.link.attached is None:
+        if not self.is_on and self._bench.link.script is None:
             self._bench.send(RecordCommand(on=False))

@@ -139,7 +139,7 @@ class SubjectPresenter(QObject):
     def _on_ready(self) -> None:
         """Work on the model of a script that the window is attached to. That is no edit: the
         subject from before comes back when the script is left."""
-        attached, store = self._bench.link.attached, self._bench.store
+        attached, store = self._bench.link.script, self._bench.store
         if attached is not None and attached.models:
             self._before_script = store.project
             subject = ConsoleSubject(attached.models[0])

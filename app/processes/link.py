@@ -85,7 +85,7 @@ class Link(QObject):
         super().__init__(parent)
         self.state: LinkState = "lost"
         self.attached: Welcome | None = None
-        """The process of the user's that the engine is in; None with an engine of this window's."""
+        """The process that the engine is in; None with an engine that this window has started."""
         self._unanswered: dict[int, Command] = {}
         self._code = 0  # the command that runs the user's code
         self.unsent = NO_ENGINE
@@ -93,6 +93,12 @@ class Link(QObject):
         self._checkpoint_step: int | None = None  # of the newest run's last checkpoint
         self._interrupt_timer = self._timer(INTERRUPT_AFTER_MS, self._interrupt)
         self._kill_timer = self._timer(KILL_AFTER_MS, self._give_up)
+
+    @property
+    def script(self) -> Welcome | None:
+        """The script that the engine is in; None if it is an engine of its own, wherever."""
+        attached = self.attached
+        return attached if attached is not None and not attached.serves else None
 
     @property
     def busy(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import (
@@ -72,24 +73,29 @@ def _local(path: Path) -> socket.socket:
 
 def dial_through(command: Sequence[str], version: str, wants: Role = "steer") -> Call:
     """Call through a command whose standard input and output are those of the process that
-    listens. What it writes to standard error is its own.
+    listens.
 
-    Raises Unwelcome, in words.
+    Raises Unwelcome, in words, or those that the command has written to standard error.
     """
     ours, theirs = socket.socketpair()
-    try:
-        process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())
-    except OSError as error:
-        ours.close()
-        raise Unwelcome(f"`{command[0]}` cannot be started: {error}.") from error
-    finally:
-        theirs.close()
-    try:
-        return _greet(ours, version, "", wants)._replace(through=process)
-    except Unwelcome:
-        process.terminate()
-        process.wait()
-        raise
+    with tempfile.TemporaryFile() as said:
+        try:
+            process = subprocess.Popen(
+                command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=said
+            )
+        except OSError as error:
+            ours.close()
+            raise Unwelcome(f"`{command[0]}` cannot be started: {error}.") from error
+        finally:
+            theirs.close()
+        try:
+            return _greet(ours, version, "", wants)._replace(through=process)
+        except Unwelcome as error:
+            process.terminate()
+            process.wait()
+            said.seek(0)
+            words = said.read(MAX_BYTES).decode(errors="replace").strip()
+            raise Unwelcome(f"{command[0]}: {words}" if words else str(error)) from error
 
 
 def _socket_of(address: str) -> Path:

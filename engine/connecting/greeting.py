@@ -51,11 +51,13 @@ class Hello(Struct, frozen=True, tag=True):
 
 
 class Welcome(Struct, frozen=True, tag=True):
-    """`models` are the names that the script has given its models to be watched."""
+    """`models` are the names that the script has given its models to be watched. `serves`: it is
+    no script but an engine that serves windows."""
 
     about: About
     role: Role
     models: tuple[str, ...] = ()
+    serves: bool = False
 
 
 class Refusal(Struct, frozen=True, tag=True):

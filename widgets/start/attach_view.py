@@ -46,8 +46,9 @@ class AttachView(QFrame):
         self.address = make.field(
             "attach_address",
             "Address of the process",
-            "The process's PID, its name, or HOST:PORT. The script prints it.",
-            placeholder="PID, name or HOST:PORT",
+            "The process's PID, its name, or HOST:PORT. The script prints it. “ssh HOST NAME” is a"
+            " process on another machine, “ssh HOST” an engine there, which is started if need be.",
+            placeholder="PID, name, HOST:PORT or ssh HOST",
             entered=self._request,
         )
         self.key = make.field(

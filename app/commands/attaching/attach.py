@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.report import write_report
-from engine.connecting.dialing import Call, dial
+from engine.connecting.dialing import Call
 from engine.connecting.greeting import Role, Unwelcome
 from engine.connecting.places import Place, listening
+from engine.connecting.ssh import SSH, call_at
 from engine.version import version
 
 
-def call(address: str, key: str, role: Role) -> tuple[Call, Callable[[], Call]]:
+def call(
+    address: str, key: str, role: Role, host: str = "", python: str = ""
+) -> tuple[Call, Callable[[], Call]]:
     """Call a process, or the only one that listens if there is no address; and how to call it
-    again. Raises CommandFailure."""
-    way = partial(dial, address or _only_address(), version(), key, role)
+    again. With `host` it is on that machine, and without an address an engine there. Raises
+    CommandFailure."""
+    if host:
+        address = shlex.join([SSH, host, *filter(None, [address])])
+    way = partial(call_at, address or _only_address(), version(), key, role, python)
     try:
         return way(), way
     except Unwelcome as error:

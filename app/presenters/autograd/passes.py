@@ -146,7 +146,7 @@ class AutogradPresenter(QObject):
         """The pass is a backward() of the user's code, which is held there; None: it goes on."""
         self._view.own_call.show_held(held)
         # A script of the user's is never stopped from here.
-        self._view.own_call.stop.setVisible(self._bench.link.attached is None)
+        self._view.own_call.stop.setVisible(self._bench.link.script is None)
 
     def show_graph_beside(self, root: str) -> None:
         """Read and draw the graph of an expression from where the graph on screen came."""

@@ -38,7 +38,7 @@ class ModelChecker(QObject):
     def check(self) -> None:
         """Check the model of now. A script that the window is attached to does not have it."""
         self._is_due = self._is_checking
-        if not self._is_checking and self._bench.link.attached is None:
+        if not self._is_checking and self._bench.link.script is None:
             project = self._bench.project
             command = CheckModelCommand(model=project.model, training=project.training)
             self._is_checking = self._questions.ask(command, self._on_answer, self._on_answer)

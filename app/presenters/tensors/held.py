@@ -89,7 +89,7 @@ class HeldPresenter(QObject):
         page = self._tensors.page
         page.console.show_held(held)
         # A script of the user's is never stopped from here.
-        page.console.held.stop.setVisible(self._bench.link.attached is None)
+        page.console.held.stop.setVisible(self._bench.link.script is None)
         page.variables.show_held("" if held is None else held.where)
         if held is not None and held.at == "line":
             self._lead_there(held)

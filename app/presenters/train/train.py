@@ -236,7 +236,7 @@ class TrainPresenter(QObject):
         self._sought = None
         self.view.bar.offer_resume("")
         project, link = self._bench.project, self._bench.link
-        ready = link.state == "ready" and link.attached is None
+        ready = link.state == "ready" and link.script is None
         if ready and self._run() is None and (project.model.blocks or _is_code(project)):
             self._find_checkpoint(self._show_offer, lambda error: None)  # the code may not have run
 
@@ -320,7 +320,7 @@ class TrainPresenter(QObject):
             self._bench.store.take(
                 replace(run, state="failed", steps=StepColumns(), epoch_rows=(), remaining_s=None)
             )
-        attached = self._bench.link.attached
+        attached = self._bench.link.script
         if attached is not None and attached.about != self._script:
             # The loop of another run of a script has the same name. The curves of the process that
             # was lost stay until then, and go on if it is the same one again.

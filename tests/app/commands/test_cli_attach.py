@@ -11,8 +11,10 @@ from collections.abc import Iterator
 import pytest
 
 from app import cli
+from app.commands.attaching import attach as attach_module
 from engine.connecting.greeting import About, Refusal, Welcome, encode
 from engine.connecting.listener import Listener
+from engine.version import version
 
 
 @pytest.fixture
@@ -110,4 +112,28 @@ def test_a_refusal_is_said_and_no_window_opens(listen, opened, capsys):
     assert capsys.readouterr().err == "tensorlab: attach train.py: Not today.\n"
     assert cli.main(["attach"]) == 1
     assert capsys.readouterr().err == "tensorlab: attach: Not today.\n"
+    assert opened == []
+
+
+def test_with_ssh_the_process_is_on_another_machine(opened, monkeypatch):
+    called: list[tuple] = []
+    monkeypatch.setattr(attach_module, "call_at", lambda *to: called.append(to) or "call")
+    assert cli.main(["attach", "my run.py", "--ssh", "box", "--python", "/a/python"]) == 0
+    assert cli.main(["attach", "--ssh", "me@box"]) == 0  # an engine there
+    assert called == [
+        ("ssh box 'my run.py'", version(), "", "steer", "/a/python"),
+        ("ssh me@box", version(), "", "steer", ""),
+    ]
+    assert opened[0][1][0] == "call" and opened[0][1][1]() == "call"
+
+
+def test_why_ssh_leads_nowhere_is_said(opened, monkeypatch, tmp_path, capsys):
+    stand_in = tmp_path / "ssh"
+    stand_in.write_text("#!/bin/sh\necho 'Could not resolve hostname box' >&2\nexit 255\n")
+    stand_in.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert cli.main(["attach", "--ssh", "box"]) == 1
+    assert capsys.readouterr().err == (
+        "tensorlab: attach ssh box: ssh: Could not resolve hostname box\n"
+    )
     assert opened == []

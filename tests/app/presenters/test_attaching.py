@@ -30,7 +30,7 @@ class Script:
 
     def __init__(self) -> None:
         self.about = About(name="train.py", pid=os.getpid(), started_s=time.time())
-        self.refuses = ""
+        self.refuses, self.serves = "", False
         self.came: queue.SimpleQueue[Connection] = queue.SimpleQueue()
         self.listener = Listener(
             self.about, self._admit, lambda connection, _: self._keep(connection)
@@ -38,7 +38,10 @@ class Script:
         self._kept: list[Connection] = []
 
     def _admit(self, hello: Hello) -> bytes | Refusal:
-        return Refusal(self.refuses) if self.refuses else encode(Welcome(self.about, hello.wants))
+        return Refusal(self.refuses) if self.refuses else encode(self._welcome(hello))
+
+    def _welcome(self, hello: Hello) -> Welcome:
+        return Welcome(self.about, hello.wants, serves=self.serves)
 
     def _keep(self, connection: Connection) -> None:
         self._kept.append(connection)
@@ -199,3 +202,12 @@ def test_detaching_starts_an_engine_of_the_windows_own(presenter, script, bench,
     assert link.attached is None and bench.window.engine[1].startswith("ready · torch")
     assert not bench.actions["engine.detach"].isVisible()
     assert bench.actions["engine.restart"].isEnabled()
+
+
+def test_an_engine_that_serves_windows_is_as_one_of_the_windows_own(presenter, script, bench, link):
+    script.serves = True
+    presenter.use(dial("train.py", version()), lambda: None)
+    link.get_ready()
+    title = f"train.py (pid {os.getpid()})"
+    assert bench.window.engine == ("ready", f"ready · torch 2.13.0 · CPU of 8 cores · {title}")
+    assert link.script is None and bench.actions["engine.detach"].isEnabled()
