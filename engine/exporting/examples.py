@@ -54,12 +54,13 @@ class Example(NamedTuple):
 
 
 def still_copy(module: nn.Module) -> nn.Module:
-    """A copy on the CPU in eval mode, without torch.compile's outermost module. Raises LabError for
-    a module that cannot be copied."""
+    """A copy on the CPU in eval mode, without torch.compile's outermost module. Its parameters
+    require gradients as the module's do, and so do those of a program made from it: it can be
+    trained. Raises LabError for a module that cannot be copied."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's own, of programs that were opened
-            return copy.deepcopy(unwrapped(module)).cpu().eval().requires_grad_(False)
+            return copy.deepcopy(unwrapped(module)).cpu().eval()
     except Exception as error:  # the user's modules may hold anything
         raise LabError(
             f"The model cannot be copied: {type(error).__name__}: {error}",

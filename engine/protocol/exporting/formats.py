@@ -135,7 +135,8 @@ FORMATS: dict[Format, FormatRow] = {
         FormatRow(
             key="pt2", group="Programs", title="torch.export (.pt2)",
             words="The operations of one run on your batch as PyTorch's own program, weights"
-            " included: it runs without your code. The number of samples stays free.",
+            " included: it runs and trains without your code, but has no backward of a"
+            " torch.autograd.Function. The number of samples stays free.",
             readers="PyTorch 2, AOTInductor, ExecuTorch", suffix=".pt2", files=("{name}",),
             lines='import torch\n\nprogram = torch.export.load("{name}")\n'
             "output = program.module()(x)",
@@ -160,7 +161,8 @@ FORMATS: dict[Format, FormatRow] = {
         FormatRow(
             key="zip", group="Programs", title="Package (.zip)",
             words="Code, weights, requirements, a README and run.py in one archive, which runs"
-            " where there is nothing but PyTorch.",
+            " where there is nothing but PyTorch. A module of the console has no file of code: its"
+            " package holds model.pt2.",
             readers="Anyone with Python and PyTorch", suffix=".zip", files=("{name}",),
             lines="# in a terminal\nunzip {name} -d {stem}\npython {stem}/run.py",
             batch=True,

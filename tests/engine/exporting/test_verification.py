@@ -17,6 +17,7 @@ from engine.handlers.exporting import programs, weight_exports
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import ExportCommand, RunCellCommand
+from engine.subjects.model_file import load_model
 from engine.verifier.jobs import WeightsJob
 from engine.verifier.values import difference
 
@@ -206,6 +207,24 @@ def test_an_opened_program_is_a_subject_too(ask, export, write_data, tmp_path, f
         subject=FileSubject(str(whole), "model"), objective=Objective(data=write_data),
     )  # fmt: skip
     assert ask(command)[-1].verified
+
+
+@pytest.mark.parametrize("format", ["pt2", "torchscript-trace", "torchscript-script"])
+def test_a_program_can_be_trained(ask, export, lab, tmp_path, format) -> None:
+    """Its parameters require gradients as those of the module do."""
+    ask(RunCellCommand(source="part = Net()\npart.first.weight.requires_grad_(False)"))
+    export("part", format)
+    suffix = ".pt2" if format == "pt2" else ".pt"
+    module = load_model((tmp_path / "out").rename(tmp_path / f"whole{suffix}"))
+    plain = lab.console.namespace.variables["part"]
+    x = torch.randn(4, 3)
+    for model in (module, plain):
+        model(x).square().sum().backward()
+    gradients = {name: each.grad for name, each in module.named_parameters()}
+    assert gradients["first.weight"] is None and len(gradients) == 6
+    for name, parameter in plain.named_parameters():
+        if parameter.requires_grad:
+            torch.testing.assert_close(gradients[name], parameter.grad)
 
 
 @pytest.fixture
