@@ -17,7 +17,8 @@ from app.autosave import Autosave, find_recoveries, recovery_folder
 from app.files import ProjectFiles
 from app.history import History
 from app.presenters.advice import AdvicePresenter
-from app.presenters.attaching import AttachPresenter, Way
+from app.presenters.attaching.attach import AttachPresenter, Way
+from app.presenters.attaching.traffic import TrafficPresenter
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
@@ -90,6 +91,7 @@ class Application(QObject):
         self.engine = EnginePresenter(bench, self)
         self.attaching = AttachPresenter(bench, self.engine.may_end, self)
         self.engine.reconnect_requested.connect(self.attaching.reconnect)
+        self.traffic = TrafficPresenter(bench, self)
         self.cells = CellsPresenter(bench, self)
         self.recording = RecordingPresenter(bench, self)
         self.python_files = PythonFiles(bench, self)

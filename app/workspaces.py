@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QCheckBox
 
-from app.presenters.attaching import AttachPresenter
+from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.cells import CellsPresenter
 from app.presenters.export import ExportPresenter
 from app.presenters.recording import RecordingPresenter

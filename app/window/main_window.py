@@ -175,6 +175,10 @@ class MainWindow(QMainWindow):
     def show_totals(self, text: str) -> None:
         self._totals.setText(text)
 
+    def show_traffic(self, text: str) -> None:
+        """Show the bytes of a second between the window and a process that it is attached to."""
+        make.tell(self._traffic, text)
+
     def show_title(self, name: str, path: str, modified: bool) -> None:
         self.setWindowTitle(f"{name}[*] – Tensor Lab")
         self.setWindowFilePath(path)
@@ -233,7 +237,15 @@ class MainWindow(QMainWindow):
         menu = make.menu(self.engine_chip, tips=True)
         menu.addAction(self.actions_table["engine.interrupt"])
         menu.addAction(self.actions_table["engine.restart"])
+        menu.addAction(self.actions_table["engine.detach"])
+        self._traffic = make.label("", "muted", "traffic")
+        self._traffic.setToolTip(
+            "What the process that the window is attached to says in a second, and what the window"
+            " says to it."
+        )
+        self._traffic.hide()
         self.statusBar().addPermanentWidget(self._totals)
+        self.statusBar().addPermanentWidget(self._traffic)
         self.statusBar().addPermanentWidget(self.engine_chip)
         self.show_engine("starting", "engine starting…")
         theme.notifier.changed.connect(self._paint_chip)

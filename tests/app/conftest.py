@@ -116,7 +116,7 @@ class Frame(QWidget):
         self.banners = BannerArea(self)
         self.said: list[str] = []
         self.engine: tuple[str, str] = ("", "")
-        self.totals = self.workspace = ""
+        self.totals = self.workspace = self.traffic = ""
         self.insertions: list[tuple[Callable[[str], None], QPoint]] = []
 
     def say(self, message: str) -> None:
@@ -127,6 +127,9 @@ class Frame(QWidget):
 
     def show_workspace(self, name: str) -> None:
         self.workspace = name
+
+    def show_traffic(self, text: str) -> None:
+        self.traffic = text
 
     def show_totals(self, text: str) -> None:
         self.totals = text

@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection
 import pytest
 from PySide6.QtWidgets import QPushButton
 
-from app.presenters import attaching
-from app.presenters.attaching import AttachPresenter
+from app.presenters.attaching import attach as attaching
+from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.engine import EnginePresenter
 from app.processes.exit_reasons import explain_departure
 from engine.connecting.dialing import dial

@@ -1,0 +1,5 @@
+"""Attaching the window to a process that listens: calling it, leaving it, what both say a second.
+
+Not here: what is shown of the process, which the other presenters do as for an engine of the
+window's own.
+"""
