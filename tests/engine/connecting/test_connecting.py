@@ -216,8 +216,11 @@ def test_callers_that_are_no_windows_are_hung_up_on(host) -> None:
             while end.recv(4096):
                 pass
         end.close()
-    assert dial("net", "1").welcome.about == there.about
+    call = dial("net", "1")
+    assert call.welcome.about == there.about
+    there.next()
     assert len(there.came) == 1
+    call.connection.close()
 
 
 def test_a_message_that_claims_to_be_huge_is_not_waited_for(host) -> None:
@@ -289,3 +292,51 @@ def test_a_command_that_fails_is_told(sockets: Path) -> None:
 def test_answers_that_are_no_welcome() -> None:
     with pytest.raises(Unwelcome, match="because"):
         decode_answer(encode(Refusal("because")))
+
+
+def time_limits(connection: Connection) -> set[bytes]:
+    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+        return {
+            end.getsockopt(socket.SOL_SOCKET, option, 16)
+            for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO)
+        }
+
+
+def test_after_the_greeting_neither_side_has_a_time_limit(host) -> None:
+    there = host("net")
+    call = dial("net", "1")
+    assert time_limits(call.connection) == time_limits(there.next()[0]) == {bytes(16)}
+    call.connection.close()
+
+
+def test_a_caller_too_many_is_hung_up_on_at_once(host) -> None:
+    there = host("net")
+    waiting = [raw(there) for _ in range(listening_room.MAX_GREETING)]
+    with raw(there) as end:
+        assert end.recv(1) == b""
+    waiting.pop().close()  # there is room again
+    for end in waiting:
+        end.close()
+    while True:
+        try:
+            call = dial("net", "1")
+            break
+        except Unwelcome:  # the greetings of those that have gone are ending
+            continue
+    assert call.welcome.about == there.about
+    call.connection.close()
+
+
+@pytest.mark.parametrize(("seconds", "lives"), [(-0.9, True), (-1.1, False), (5.0, True)])
+def test_a_process_may_seem_to_have_started_a_moment_after_it_listens(
+    sockets: Path, seconds: float, lives: bool
+) -> None:
+    """The system tells when it started to a hundredth of a second at best."""
+    started_s = psutil.Process().create_time() + seconds
+    describe(About(name="net", pid=os.getpid(), started_s=started_s)).socket.touch()
+    assert bool(listening()) == lives
+
+
+def test_the_folder_around_is_made(monkeypatch: pytest.MonkeyPatch, sockets: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(sockets / "a" / "b"))
+    assert folder() == sockets / "a" / "b" / "tensorlab"
