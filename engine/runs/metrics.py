@@ -92,7 +92,14 @@ def open_to_write(path: Path) -> sqlite3.Connection:
 
 
 def require_version(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of the file, if it can be read. Raises RunProblem."""
+    """The version of the file, if it can be read. Raises RunProblem, also for a file with queries
+    of its own in it, which may never end."""
+    (queries,) = connection.execute(
+        "SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')"
+        " OR sql LIKE 'CREATE VIRTUAL%'"
+    ).fetchone()
+    if queries:
+        raise RunProblem(f"{path} has views or triggers, which no run writes.")
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if not 1 <= found <= VERSION:
         raise RunProblem(f"{path} has version {found}; this Tensor Lab reads 1 to {VERSION}.")

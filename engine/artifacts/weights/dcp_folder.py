@@ -107,6 +107,7 @@ def _entries(folder: Path, top: dict[str, Any]) -> tuple[list[Entry], list[Path]
     """The entries of the index, and the files that they lie in."""
     places = {_index(key): _fields(value) for key, value in (top.get("storage_data") or {}).items()}
     files: dict[str, Path] = {}
+    file_bytes: dict[str, int] = {}
     entries = []
     for key, value in top["state_dict_metadata"].items():
         if not value.name.endswith("TensorStorageMetadata"):
@@ -124,8 +125,16 @@ def _entries(folder: Path, top: dict[str, Any]) -> tuple[list[Entry], list[Path]
             if place is None:
                 raise LabError(f"{METADATA} does not say where {plain(key, 80)} is.", hint=_HINT)
             name = place["relative_path"]
-            file = files.setdefault(name, _inside(folder, name))
-            pieces.append(_Piece(file, place["offset"], place["length"], starts, sizes))
+            if name not in files:
+                files[name] = _inside(folder, name)
+                file_bytes[name] = files[name].stat().st_size
+            at, length = place["offset"], place["length"]
+            if at < 0 or length < 0 or at + length > file_bytes[name]:
+                raise LabError(
+                    f"{plain(name, 80)} does not have {plain(key, 80)} where {METADATA} says.",
+                    hint=_HINT,
+                )
+            pieces.append(_Piece(files[name], at, length, starts, sizes))
         if sum(math.prod(piece.sizes) for piece in pieces) < math.prod(shape):
             raise LabError(f"{plain(key, 80)} lacks some of its pieces.", hint=_HINT)
         size = math.prod(shape) * dtype.itemsize

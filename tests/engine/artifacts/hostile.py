@@ -7,7 +7,6 @@ import json
 import pickle
 import struct
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import safetensors.torch
 import torch
 from onnx import TensorProto, helper
 
+from tests.engine.artifacts.hostile_folders import FOLDERS
 from tests.engine.artifacts.hostile_pickles import (
     PICKLES,
     TENSORS,
@@ -146,73 +146,6 @@ SAFETENSORS: dict[str, Write] = {
         "a cut file": safetensors.torch.save({"a": torch.ones(100)})[:-7],
         "seven bytes": bytes(7),
     }.items()
-}
-
-# -- folders and indices ---------------------------------------------------------------------------
-
-
-def index(weight_map: Any, **files: bytes) -> Write:
-    def write(folder: Path) -> Path:
-        for name, data in files.items():
-            (folder / name.replace("__", ".")).write_bytes(data)
-        path = folder / "model.safetensors.index.json"
-        path.write_text(json.dumps({"weight_map": weight_map}))
-        return path
-
-    return write
-
-
-def dcp_of(make: Callable[[Path], Any]) -> Write:
-    def write(folder: Path) -> Path:
-        inner = folder / "dcp"
-        inner.mkdir(exist_ok=True)
-        (inner / ".metadata").write_bytes(pickle.dumps(make(folder)))
-        return inner
-
-    return write
-
-
-def dcp_index(path: str, offset: int = 0, length: int = 100) -> Any:
-    from torch.distributed.checkpoint.filesystem import _StorageInfo
-    from torch.distributed.checkpoint.metadata import (
-        ChunkStorageMetadata,
-        Metadata,
-        MetadataIndex,
-        TensorProperties,
-        TensorStorageMetadata,
-    )
-
-    size = torch.Size([2])
-    chunk = ChunkStorageMetadata(torch.Size([0]), size)
-    tensor = TensorStorageMetadata(TensorProperties(torch.float32), size, [chunk])
-    place = _StorageInfo(path, offset, length)
-    return Metadata({"a": tensor}, storage_data={MetadataIndex("a", torch.Size([0])): place})
-
-
-class _Attribute:
-    """Its pickle asks for an attribute of a class that the index of a folder may name."""
-
-    def __reduce__(self) -> Any:
-        from torch.distributed.checkpoint.metadata import Metadata
-
-        return getattr, (Metadata, "__init__")
-
-
-FOLDERS: dict[str, Write] = {
-    "an index that leads out": index({"a": "../../secret.safetensors"}),
-    "an index with an absolute path": index({"a": "/etc/passwd"}),
-    "an index of a file that is missing": index({"a": "gone.safetensors"}),
-    "an index of a tensor that is missing": index(
-        {"b": "x.safetensors"}, x__safetensors=safetensors.torch.save({"a": torch.ones(1)})
-    ),
-    "an index without files": index("hello"),
-    "an index of numbers": index({"a": 3}),
-    "a DCP index that runs code": dcp_of(evil),
-    "a DCP index that leads out": dcp_of(lambda _: dcp_index("../../secret")),
-    "a DCP index of a missing file": dcp_of(lambda _: dcp_index("__0_0.distcp")),
-    "a DCP index that asks for an attribute": dcp_of(lambda _: {"a": _Attribute()}),
-    "a DCP index of nothing": dcp_of(lambda _: {}),
-    "an empty folder": lambda folder: folder,
 }
 
 # -- programs --------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from engine.protocol import (
 )
 from engine.session import Session
 from tests.engine.artifacts.hostile import HOSTILE, QUIET
+from tests.engine.artifacts.hostile_folders import RUNS, dcp_index, dcp_of
 from tests.engine.artifacts.hostile_pickles import CANARY, HARMLESS, PICKLES
 
 
@@ -94,6 +95,22 @@ def test_a_program_that_cannot_be_followed_is_opened_without_its_graph(
 ) -> None:
     graph = open_artifact(QUIET[name](tmp_path)).graph
     assert graph is not None and not graph.nodes and graph.note
+
+
+def test_numbers_that_are_none_are_refused_when_they_are_read(tmp_path: Path) -> None:
+    write = dcp_of(lambda _: dcp_index("__0_0.distcp", 0, 8), b"12345678")
+    artifact = open_artifact(write(tmp_path))
+    with pytest.raises(LabError, match="it is cut off, or no archive"):
+        artifact.tensor("a")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_damaged_run_is_shown_with_what_is_wrong(name: str, tmp_path: Path) -> None:
+    artifact = open_artifact(RUNS[name](tmp_path))
+    assert artifact.kind == "run" and artifact.metadata["problem"]
+    if "view" in name:
+        assert "has views or triggers" in artifact.metadata["problem"]
+    assert not list(tmp_path.rglob(CANARY))
 
 
 def test_the_canary_sings_when_such_a_file_is_loaded(tmp_path: Path) -> None:
