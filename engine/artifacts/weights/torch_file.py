@@ -61,8 +61,11 @@ def described(
 def storages(archive: Archive, folder: str) -> Callable[[StorageOf], FileBytes]:
     """Finds the storages that lie in a folder of the archive."""
     records = archive.inner()
-    order = records.get("byteorder")
-    swapped = order is not None and archive.read(order, 20).strip() == b"big"
+    record = records.get("byteorder")
+    order = b"little" if record is None else archive.read(record, 20).strip()
+    if order not in (b"little", b"big"):
+        raise damaged(archive.path.name, "its byteorder is neither little nor big")
+    swapped = order == b"big"
     starts: dict[str, int] = {}
 
     def locate(storage: StorageOf) -> FileBytes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import pickle
 import struct
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,12 @@ from tests.engine.artifacts.hostile_pickles import (
 # -- archives --------------------------------------------------------------------------------------
 
 
+def npy(array: np.ndarray, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, **options)
+    return buffer.getvalue()
+
+
 def zeros_bomb() -> bytes:
     """64 MiB of zeros as data.pkl, in 64 KiB."""
     return archive({"archive/data.pkl": bytes(80 * 2**20)}, zipfile.ZIP_DEFLATED)
@@ -50,6 +58,30 @@ def bomb_npz() -> bytes:
         header, {"descr": "<f4", "fortran_order": False, "shape": (2**38,)}
     )
     return archive({"x.npy": header.getvalue() + bytes(1000)}, zipfile.ZIP_DEFLATED)
+
+
+def encrypted(data: bytes) -> bytes:
+    """The list of records says so of the first."""
+    return changed(data, data.index(b"PK\x01\x02") + 8, struct.pack("<H", 1))
+
+
+def overlapping() -> bytes:
+    """Two records of the list that are one and the same in the file, as bombs of zip have it."""
+    data = archive({"a.npy": npy(np.zeros(1000)), "b.npy": npy(np.zeros(1000))})
+    first = data.index(b"PK\x01\x02")
+    second = data.index(b"PK\x01\x02", first + 4)
+    return changed(data, second + 42, data[first + 42 : first + 46])
+
+
+def twice(folder: Path) -> Path:
+    """Two records of one name: the one that a reader checks may not be the one that it loads."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # zipfile's, about the name
+        file.writestr("archive/data.pkl", tensor_pickle((100,), (1,), 0, 100))
+        file.writestr("archive/data/0", bytes(400))
+        file.writestr("archive/data.pkl", pickle.dumps(evil(folder), 2))
+    return written("twice.pt", buffer.getvalue())(folder)
 
 
 OTHER = archive({"readme.txt": b"hello"})
@@ -77,16 +109,29 @@ ARCHIVES: dict[str, Write] = {
         "moved.pt", changed(good(), good().index(b"PK\x01\x02") + 42, struct.pack("<I", 7))
     ),
     "an array of a terabyte in a zip": written("bomb.npz", bomb_npz()),
+    "an archive as the pickle of an archive": written(
+        "inner.pt", archive({"archive/data.pkl": good()})
+    ),
+    "a state_dict in an archive": written("outer.pt", archive({"inner.pt": good()})),
+    "an npz in an npz": written("inner.npz", archive({"x.npy": archive({"x.npy": b"\x93NUMPY"})})),
+    "a state_dict that was packed by gzip": written("packed.pt", gzip.compress(good())),
+    "two records of one name": twice,
+    "a record that is encrypted": written("encrypted.pt", encrypted(good())),
+    "records that overlap": written("overlap.npz", overlapping()),
+    "a byteorder of no machine": written(
+        "middle.pt",
+        archive(
+            {
+                "archive/data.pkl": tensor_pickle((100,), (1,), 0, 100),
+                "archive/data/0": bytes(400),
+                "archive/byteorder": b"middle",
+            }
+        ),
+    ),
     "an npz with a script": written("script.npz", archive({"x.npy": b"", "run.py": b""})),
 }
 
 # -- arrays and safetensors ------------------------------------------------------------------------
-
-
-def npy(array: np.ndarray, **options: Any) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, **options)
-    return buffer.getvalue()
 
 
 def objects(folder: Path) -> Path:
@@ -111,6 +156,11 @@ ARRAYS: dict[str, Write] = {
     ),
     "an npy of an exabyte": written(
         "huge.npy", npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1<<60,)}")
+    ),
+    "an npy of 70 dimensions": written(
+        "dimensions.npy",
+        npy_header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({'1,' * 70})}}")
+        + bytes(4),
     ),
     "an npy of a version to come": written("version.npy", b"\x93NUMPY\x09\x00" + bytes(100)),
     "an npy that is no array": written("text.npy", b"hello there"),

@@ -76,6 +76,10 @@ SAYS = {
     "a DCP index that runs code": f"asks for {os.system.__module__}.system",
     "a DCP index that asks for an attribute": "asks for builtins.getattr",
     "a script that calls os.system": f"asks for {os.system.__module__}.system",
+    "two records of one name": "two records have one name",
+    "a record that is encrypted": "is encrypted",
+    "a byteorder of no machine": "its byteorder is neither little nor big",
+    "a DCP place before its file": "does not have a where .metadata says",
     "an INST of os.system": "asks for os.system",
     "a bytearray of a terabyte": "an array of bytes by its length",
 }
