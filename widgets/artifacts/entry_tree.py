@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
-from PySide6.QtCore import QModelIndex, QObject, QSortFilterProxyModel, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QTreeView, QWidget
+from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QWidget
 
 from engine.protocol import ArtifactEntry
-from widgets import make, theme
+from widgets import make
 from widgets.artifacts.rows import Row, rows_of
 from widgets.columns import Column
+from widgets.sorting import search_tree, sorting_tree, tree_filter
 from widgets.theme import GRID
 from widgets.tree_model import Index, TreeModel
 
@@ -91,13 +93,8 @@ class EntryTree(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model = EntriesModel(self)
-        self._filter = QSortFilterProxyModel(self)
-        self._filter.setSourceModel(self.model)
-        self._filter.setRecursiveFilteringEnabled(True)
+        self._filter = tree_filter(self.model, SORT_ROLE, self)
         self._filter.setAutoAcceptChildRows(True)
-        self._filter.setFilterKeyColumn(-1)
-        self._filter.setSortRole(SORT_ROLE)
-        self._filter.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self.search = make.field(
             "entries_search",
             "Search keys",
@@ -105,8 +102,11 @@ class EntryTree(QWidget):
             placeholder="Search keys…",
         )
         self.search.setClearButtonEnabled(True)
-        self.search.textChanged.connect(self._search)
-        self.tree = self._make_tree()
+        self.tree = sorting_tree(
+            "entries_tree", "Keys of the file", self._filter, _WIDTHS, self.copy
+        )
+        self.tree.selectionModel().currentChanged.connect(self._on_current)
+        self.search.textChanged.connect(partial(search_tree, self.tree, self._filter))
         self.copy_button = make.tool_button(
             "entries_copy",
             "mdi6.content-copy",
@@ -116,26 +116,6 @@ class EntryTree(QWidget):
         )
         top = make.row((self.search, 1), self.copy_button, gap=2)
         make.column(top, (self.tree, 1), on=self, gap=GRID // 2, margins=(GRID, 0, GRID, 0))
-
-    def _make_tree(self) -> QTreeView:
-        tree = make.named(QTreeView(), "entries_tree", "Keys of the file")
-        tree.setModel(self._filter)
-        tree.setUniformRowHeights(True)
-        tree.setAllColumnsShowFocus(True)
-        tree.setFrameShape(QTreeView.Shape.NoFrame)
-        tree.setIndentation(2 * GRID)
-        header = tree.header()
-        header.setStretchLastSection(True)
-        header.setSortIndicatorClearable(True)
-        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
-        tree.setSortingEnabled(True)
-        for column, width in enumerate(_WIDTHS):
-            header.resizeSection(column, width)
-        make.shortcut(QKeySequence.StandardKey.Copy, tree, self.copy)
-        make.give_menu(tree)
-        tree.selectionModel().currentChanged.connect(self._on_current)
-        theme.notifier.changed.connect(tree.viewport().update)
-        return tree
 
     @property
     def chosen(self) -> Row | None:
@@ -167,11 +147,6 @@ class EntryTree(QWidget):
             if row.entry is not None:
                 lines.append("\t".join((row.path, row.shape, row.dtype, row.size, row.notes)))
         QGuiApplication.clipboard().setText("\n".join(lines))
-
-    def _search(self, text: str) -> None:
-        self._filter.setFilterFixedString(text)
-        if text:
-            self.tree.expandAll()
 
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid():

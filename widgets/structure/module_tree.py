@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from PySide6.QtCore import (
     QModelIndex,
     QPersistentModelIndex,
     QSize,
-    QSortFilterProxyModel,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from engine.protocol import ModuleRow, StructureSnapshot
-from widgets import make, theme
+from widgets import make
+from widgets.sorting import search_tree, sorting_tree, tree_filter
 from widgets.structure.modules_model import (
     COLUMNS,
     NAME,
@@ -49,12 +50,7 @@ class ModuleTree(QWidget):
         self.model.watch_wanted.connect(self._want_watch)
         self._title = ""
         self._is_told = False  # true while the code, not the reader, changes the current row
-        self._filter = QSortFilterProxyModel(self)
-        self._filter.setSourceModel(self.model)
-        self._filter.setRecursiveFilteringEnabled(True)
-        self._filter.setFilterKeyColumn(-1)
-        self._filter.setSortRole(SORT_ROLE)
-        self._filter.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self._filter = tree_filter(self.model, SORT_ROLE, self)
         self.search = make.field(
             "modules_search",
             "Search modules",
@@ -62,8 +58,12 @@ class ModuleTree(QWidget):
             placeholder="Search modules…",
         )
         self.search.setClearButtonEnabled(True)
-        self.search.textChanged.connect(self._search)
-        self.tree = self._make_tree()
+        self.tree = sorting_tree(
+            "modules_tree", "Modules of the subject", self._filter, _WIDTHS, self.copy
+        )
+        self.tree.setItemDelegate(_Row(self.tree))
+        self.tree.selectionModel().currentChanged.connect(self._on_current)
+        self.search.textChanged.connect(partial(search_tree, self.tree, self._filter))
         self.expand_button = make.tool_button(
             "modules_expand",
             "mdi6.unfold-more-horizontal",
@@ -88,28 +88,6 @@ class ModuleTree(QWidget):
         tools = (self.expand_button, self.collapse_button, self.copy_button)
         top = make.row((self.search, 1), *tools, gap=2)
         make.column(top, (self.tree, 1), on=self, gap=GRID // 2, margins=(GRID, 0, GRID, 0))
-
-    def _make_tree(self) -> QTreeView:
-        tree = make.named(QTreeView(), "modules_tree", "Modules of the subject")
-        tree.setModel(self._filter)
-        tree.setItemDelegate(_Row(tree))
-        tree.setUniformRowHeights(True)
-        tree.setAllColumnsShowFocus(True)
-        tree.setFrameShape(QTreeView.Shape.NoFrame)
-        tree.setIndentation(2 * GRID)
-        header = tree.header()
-        header.setStretchLastSection(True)
-        header.setMinimumSectionSize(4 * GRID)
-        header.setSortIndicatorClearable(True)
-        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
-        tree.setSortingEnabled(True)
-        for column, width in enumerate(_WIDTHS):
-            header.resizeSection(column, width)
-        make.shortcut(QKeySequence.StandardKey.Copy, tree, self.copy)
-        make.give_menu(tree)
-        tree.selectionModel().currentChanged.connect(self._on_current)
-        theme.notifier.changed.connect(tree.viewport().update)
-        return tree
 
     @property
     def chosen(self) -> ModuleRow | None:
@@ -164,11 +142,6 @@ class ModuleTree(QWidget):
         for number, row in enumerate(self.model.rows):
             if self.tree.isExpanded(self._filter.mapFromSource(self.model.index_of(number))):
                 yield row
-
-    def _search(self, text: str) -> None:
-        self._filter.setFilterFixedString(text)
-        if text:
-            self.tree.expandAll()
 
     def _collapse(self) -> None:
         self.tree.collapseAll()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication, QKeySequence
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from engine.protocol import InitialValues, StructureSnapshot, WeightRow
-from widgets import make, theme
+from widgets import make
+from widgets.sorting import let_sort
 from widgets.structure.module_tree import ROW_HEIGHT
 from widgets.structure.sparkline import Sparkline
 from widgets.structure.weights_model import (
@@ -89,25 +90,15 @@ class WeightTable(QWidget):
         table.setItemDelegateForColumn(HISTOGRAM, Sparkline(table))
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        table.setFrameShape(QTableView.Shape.NoFrame)
         table.setShowGrid(False)
         table.setWordWrap(False)
         table.setTabKeyNavigation(False)
         table.verticalHeader().hide()
         table.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
         table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        header = table.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setStretchLastSection(True)
-        header.setSortIndicatorClearable(True)
-        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
-        table.setSortingEnabled(True)
-        for column, width in enumerate(_WIDTHS):
-            header.resizeSection(column, width)
-        make.shortcut(QKeySequence.StandardKey.Copy, table, self.copy)
-        make.give_menu(table)
+        table.horizontalHeader().setHighlightSections(False)
+        let_sort(table, _WIDTHS, self.copy)
         table.selectionModel().selectionChanged.connect(self.rows_chosen)
-        theme.notifier.changed.connect(table.viewport().update)
         return table
 
     def _arrange_for_run(self) -> None:
