@@ -8,12 +8,11 @@ work in the session at once.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any
@@ -24,17 +23,15 @@ from torch.optim import Optimizer
 
 from ..connecting.greeting import Role
 from ..console.debugging import breakpoints_held
-from ..console.held import HeldCode
 from ..console.output import Output
 from ..console.variables import list_variables
 from ..devices import ready
 from ..errors import LabError, error_report
-from ..handlers.holding import Holder
+from ..handlers.holding import watching_of
 from ..protocol import (
     AnySignal,
     Command,
     FarewellSnapshot,
-    HeldAt,
     HeldSnapshot,
     InterruptSignal,
     PauseSignal,
@@ -42,11 +39,14 @@ from ..protocol import (
     Snapshot,
     StepBackwardSignal,
     StopSignal,
+    WatchCommand,
 )
 from ..recording.user_files import is_user_file
 from ..serve import Worker
 from ..session import Session
 from .allowed import refusal
+from .answering import Answering
+from .holder import AttachedHolder
 from .peer import Peer
 from .windows import Windows
 
@@ -56,17 +56,6 @@ FLUSH_S = 1.0
 """The time that windows have to read the last figures when the process ends."""
 ATTEND_S = 0.05
 """How often code that is held looks whether it may go on."""
-
-
-class _AttachedHolder(Holder):
-    """`entered()` is a context around each hold."""
-
-    entered: Callable[[], AbstractContextManager[None]]
-
-    @contextmanager
-    def _looking_at(self, frame: FrameType, at: HeldAt) -> Iterator[HeldCode]:
-        with self.entered(), super()._looking_at(frame, at) as held:
-            yield held
 
 
 class AttachedSession:
@@ -85,14 +74,12 @@ class AttachedSession:
     ) -> None:
         self._main, self._watched, self._thread, self._ended = main, watched, thread, ended
         self._turn = threading.RLock()
-        self._interrupting = threading.Lock()
         self._windows = Windows()
         self.has_steering = self._windows.has_steering
         self._waiting: deque[Command] = deque()
         self._came = threading.Condition()
         self._postponed: list[Command] = []
-        self._now: Command | None = None  # what is being answered
-        self._answering_thread = 0
+        self._now = Answering()
         self._is_over = self._is_finished = self._is_idle = False
         self._held: HeldSnapshot | None = None
         tell, done = self._windows.tell, self._windows.done
@@ -104,11 +91,12 @@ class AttachedSession:
         self._namespace = lab.console.namespace
         self._namespace.records = False
         self._output = Output(lab.emit)
-        self._holder = _AttachedHolder(lab, self._namespace, title, self._output)
+        self._holder = AttachedHolder(lab, self._namespace, title, self._output)
         self._holder.entered = self._alone
         self._loop, self._updates = self._holder.loop, lab.subjects.updates
         self._loop.step = steps
         self._has_begun = self._is_entered = False
+        self._logged: dict[str, int] = {}  # the last step in which a figure was logged
         lab.inside = self._holder.inside  # the user's code runs
         self._stack = ExitStack()
         self._stack.enter_context(breakpoints_held(self.hold, thread))
@@ -213,9 +201,7 @@ class AttachedSession:
         """Tell all windows; it belongs to what this thread is answering, if anything is."""
         if isinstance(snapshot, HeldSnapshot):
             self._held = snapshot if snapshot.at else None
-        is_answer = self._now is not None and self._answering_thread == threading.get_ident()
-        number = self._now.id if self._now is not None and is_answer else 0
-        self._windows.tell(msgspec.structs.replace(snapshot, reply_to=number))
+        self._windows.tell(msgspec.structs.replace(snapshot, reply_to=self._now.number))
 
     # -- in the user's thread --------------------------------------------------------------------
 
@@ -223,7 +209,7 @@ class AttachedSession:
     def is_working(self) -> bool:
         """Whether the user's thread does work of the session's, or is held: what runs there then is
         not a step of the user's loop."""
-        return self._held is not None or self._answering_thread == self._thread
+        return self._held is not None or self._now.thread == self._thread
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         self._has_begun = True
@@ -242,7 +228,7 @@ class AttachedSession:
             self._loop.step = step - 1
             self._loop.after_step(optimizer, has_closure)
         self._has_begun = True
-        if self._waiting:
+        if self._waiting or self._postponed:
             self._answer_waiting(is_aside=False)
         self._end_if_over()
 
@@ -270,9 +256,39 @@ class AttachedSession:
         if self._is_over:
             self._finish()
 
-    def log(self, figures: Mapping[str, Any]) -> None:
-        """Add figures to the next optimizer step; raises as `UsersLab.log`."""
-        self._namespace.lab.log(**figures)
+    def is_awake(self, step: int) -> bool:
+        """Whether the step after number `step` is looked at. Of many short ones, a few are."""
+        loop = self._loop
+        loop.step = step
+        if not (
+            loop.is_due
+            or self._lab.control.pause.is_set()
+            or self._waiting
+            or self._postponed
+            or self._updates.is_asked
+            or loop.watch is not None
+        ):
+            return False
+        loop.begin_step()
+        return True
+
+    def log(self, figures: Mapping[str, Any], step: int, is_awake: bool) -> None:
+        """Add figures to the next optimizer step, after number `step`; raises as `UsersLab.log`. If
+        that one is not looked at, those that are logged in every step are not read."""
+        logged = self._logged
+        if not is_awake:
+            kept = {name: v for name, v in figures.items() if logged.get(name, -2) < step - 1}
+        else:
+            kept = figures
+        if kept:
+            self._namespace.lab.log(**kept)
+        for name in figures:
+            logged[name] = step
+
+    @property
+    def steps_backward(self) -> bool:
+        """Whether a backward pass that begins now is to be stepped."""
+        return self._lab.control.steps_backward
 
     @contextmanager
     def stepping_backward(self) -> Iterator[None]:
@@ -329,6 +345,8 @@ class AttachedSession:
                         continue
                     with self._answering(command):
                         self._session.handle(command)
+                    if isinstance(command, WatchCommand):
+                        self._loop.watch = watching_of(self._lab)
 
     def _attend_aside(self) -> None:
         """Answer what only reads, if the user's thread does not come by."""
@@ -347,24 +365,13 @@ class AttachedSession:
 
     @contextmanager
     def _answering(self, command: Command) -> Iterator[None]:
-        """What is told in this context belongs to the command. An interrupt that comes too late for
-        it is dropped here, and never reaches the user's code."""
-        thread = threading.get_ident()
+        """What is told in this context belongs to the command."""
         prints = isinstance(command, RunHeldCommand) and self._lab.console.held is not None
-        self._now, self._answering_thread = command, thread
-        try:
-            with self._output.redirected() if prints else nullcontext():
-                yield
-        finally:
-            with self._interrupting:
-                self._now, self._answering_thread = None, 0
-                _raise_in(thread, None)
+        with self._now.of(command), self._output.redirected() if prints else nullcontext():
+            yield
 
     def _interrupt(self) -> None:
-        """Stop code of the user's that runs for an answer; never the loop that is attached to."""
-        with self._interrupting:
-            if self._now is not None and self._lab.control.in_user_code:
-                _raise_in(self._answering_thread, KeyboardInterrupt)
+        self._now.interrupt(self._lab.control)
 
     @contextmanager
     def _seeing(self) -> Iterator[None]:
@@ -383,9 +390,3 @@ class AttachedSession:
         finally:
             variables.clear()
             variables.update(own)
-
-
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Let a thread raise at its next instruction; with None, what was to be raised is not."""
-    kind = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), kind)

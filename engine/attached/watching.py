@@ -54,13 +54,18 @@ class Watching(Steps):
         """Whether the models of the optimizers that step are looked for."""
         self._known = weakref.WeakSet[Optimizer]()
         self._steps = 0
-        self._session: AttachedSession | None = None
+        self.session: AttachedSession | None = None
+        """None while no window is attached."""
+        self._is_awake = True
+        """Whether the step that runs now is shown to the session."""
         self._attaching = threading.Lock()
         self._attached = threading.Event()
         self._hooks = ExitStack()
-        self._hooks.callback(register_optimizer_step_post_hook(self._count).remove)
-        self._hooks.enter_context(backward_calls(self._step_backward))
+        self._hooks.enter_context(
+            backward_calls(self._step_backward, unless=self._steps_no_backward)
+        )
         self._hooks.enter_context(steps_shown(self, unless=self._is_unseen))
+        self._hooks.callback(register_optimizer_step_post_hook(self._end_step).remove)
         try:
             self.listener = Listener(self.about, self._admit, self._came, host, port)
         except BaseException:
@@ -84,70 +89,84 @@ class Watching(Steps):
         if os.getpid() != self.about.pid:
             return  # a forked process: the socket is its parent's
         self.listener.close()
-        if self._session is not None:
+        if self.session is not None:
             # Set when an exception has ended the script; at a prompt, by an older one.
             is_interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
-            self._session.close(None if is_interactive else getattr(sys, "last_value", None))
+            self.session.close(None if is_interactive else getattr(sys, "last_value", None))
         self._hooks.close()
 
     # -- in the user's thread --------------------------------------------------------------------
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        session = self._session
+        session = self.session
         if session is not None:
-            with _shielded("watch"):
+            try:
                 session.before_step(optimizer, has_closure)
+            except Exception as error:
+                _tell_once("watch", error)
 
-    def _count(self, optimizer: Optimizer, *step: object) -> None:
-        session = self._session
+    def _end_step(self, optimizer: Optimizer, *step: object) -> None:
+        """Called after each step, also one that is not shown; `after_step` has been called."""
+        session = self.session
         if threading.get_ident() != self._thread or (session is not None and session.is_working):
             return
         self._steps += 1
+        if session is not None:
+            self._is_awake = session.is_awake(self._steps)
         if self.discovers and optimizer not in self._known:
             self._known.add(optimizer)
             for name, thing in found_for(optimizer).items():
                 self.name(name, thing)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        session = self._session
+        session = self.session
         if session is not None:
-            with _shielded("watch"):
-                session.after_step(optimizer, has_closure, self._steps)
+            try:
+                session.after_step(optimizer, has_closure, self._steps + 1)
+            except Exception as error:
+                _tell_once("watch", error)
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
-        session = self._session
+        session = self.session
         if session is not None:
             session.saw_loss(loss, root)
 
+    def _steps_no_backward(self) -> bool:
+        session = self.session
+        return session is None or not session.steps_backward
+
     def _step_backward(self, *args: Any, **kwargs: Any) -> bool:
-        session = self._session
+        session = self.session
         return session is not None and session.step_backward(*args, **kwargs)
 
     def _is_unseen(self) -> bool:
-        session = self._session
-        return session is None or session.is_working
+        session = self.session
+        return session is None or not self._is_awake or session.is_working
 
     def log(self, figures: Mapping[str, Any]) -> None:
-        session = self._session
+        session = self.session
         if session is not None:
-            session.log(figures)
+            try:
+                session.log(figures, self._steps, self._is_awake)
+            except Exception as error:
+                _tell_once("log", error)
 
     def may_hold(self) -> bool:
         """Whether a window is attached, and this is the thread of this process that is held."""
         return (
-            self._session is not None
+            self.session is not None
             and threading.get_ident() == self._thread
             and os.getpid() == self.about.pid
         )
 
     def hold(self, frame: FrameType) -> None:
-        session = self._session
+        session = self.session
         if session is not None:
             session.hold(frame)
 
     def stepping_backward(self) -> AbstractContextManager[None]:
         """In this context the backward passes of the user's code are stepped by the window."""
-        session = self._session
+        session = self.session
         return nullcontext() if session is None else session.stepping_backward()
 
     # -- windows: threads of the listener's and of each window's ---------------------------------
@@ -158,7 +177,7 @@ class Watching(Steps):
                 f"This process has Tensor Lab {self.about.version}, your window {hello.version}:"
                 " use the same one."
             )
-        session = self._session
+        session = self.session
         is_steered = session is not None and session.has_steering()
         role = "watch" if is_steered else hello.wants
         models = [name for name, thing in self._living().items() if isinstance(thing, nn.Module)]
@@ -166,7 +185,7 @@ class Watching(Steps):
 
     def _came(self, connection: Connection, wants: Role) -> None:
         with self._attaching:
-            session = self._session
+            session = self.session
             if session is None or not session.add(connection, wants):
                 main = vars(sys.modules["__main__"])
                 session = AttachedSession(
@@ -174,19 +193,20 @@ class Watching(Steps):
                 )
                 session.be_idle(self._is_idle)
                 session.add(connection, wants)
-                self._session = session
+                self.session = session
+                self._is_awake = True
         self._attached.set()
 
     def _set_idle(self, is_idle: bool) -> None:
         """A cell of a notebook has ended, or begins: when what is being answered has been."""
         self._is_idle = is_idle
-        session = self._session
+        session = self.session
         if session is not None:
             session.be_idle(is_idle)
 
     def _ended(self, session: AttachedSession) -> None:
-        if self._session is session:
-            self._session = None
+        if self.session is session:
+            self.session = None
             self._attached.clear()
 
     def _living(self) -> dict[str, Any]:
@@ -239,9 +259,8 @@ def watch(
 
 def log(step: int | None = None, **figures: Any) -> None:
     """Draw these figures with the next optimizer step: numbers, or tensors of one element."""
-    if _watching is not None:
-        with _shielded("log"):
-            _watching.log(figures)
+    if _watching is not None and _watching.session is not None:
+        _watching.log(figures)
 
 
 def hold(when: object = True) -> None:
@@ -290,10 +309,14 @@ def _shielded(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        words = f"tensorlab.{what}: {error}"
-        if words not in _told:
-            _told.add(words)
-            logging.getLogger("tensorlab").warning(words)
+        _tell_once(what, error)
+
+
+def _tell_once(what: str, error: Exception) -> None:
+    words = f"tensorlab.{what}: {error}"
+    if words not in _told:
+        _told.add(words)
+        logging.getLogger("tensorlab").warning(words)
 
 
 def _say_where(watching: Watching) -> None:

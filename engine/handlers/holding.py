@@ -57,7 +57,7 @@ class Holder:
             namespace.lab.take_figures,
             namespace.name_of,
             None if lab.attend is None else self._hold_at_step,
-            _watching(lab),
+            watching_of(lab),
         )
 
     def hold(self, frame: FrameType, at: HeldAt, is_traced: bool = False) -> None:
@@ -266,7 +266,7 @@ def steps_held(lab: Lab, output: Output) -> Callable[[], AbstractContextManager[
     return held
 
 
-def _watching(lab: Lab) -> Watching | None:
+def watching_of(lab: Lab) -> Watching | None:
     """What is watched in the code that runs next. A variable that holds another module by now is
     watched in its place."""
     watching = lab.subjects.watching if "subjects" in vars(lab) else None

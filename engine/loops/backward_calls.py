@@ -13,9 +13,12 @@ import torch
 
 
 @contextmanager
-def backward_calls(take: Callable[..., bool]) -> Iterator[None]:
+def backward_calls(
+    take: Callable[..., bool], unless: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
     """While this context is open, `take` gets the arguments of each `torch.autograd.backward` in
-    this thread that is not inside another, and returns whether it has run it."""
+    this thread that is not inside another, and returns whether it has run it. Not those that run
+    while `unless` returns True."""
     thread, process = threading.get_ident(), os.getpid()
     is_open = True
     run = torch.autograd.backward
@@ -24,6 +27,7 @@ def backward_calls(take: Callable[..., bool]) -> Iterator[None]:
     def backward(*args: Any, **kwargs: Any) -> None:
         is_taken = (
             is_open
+            and not unless()
             and threading.get_ident() == thread
             and os.getpid() == process
             and not torch.compiler.is_compiling()

@@ -69,10 +69,10 @@ def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) ->
     def is_seen() -> bool:
         return (
             is_open
+            and not unless()
             and get_ident() == thread
             and not is_compiling()
             and _forks.count == forks
-            and not unless()
         )
 
     def before(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:

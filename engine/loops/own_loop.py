@@ -68,7 +68,7 @@ class OwnLoop(Steps):
         self._figures = figures
         self._name_of = name_of
         self._hold = hold
-        self._watch = watch
+        self.watch = watch
         self._budget, self._speed = Budget(), Speed()
         self._is_measured = False
         self._loss: Tensor | None = None
@@ -101,13 +101,22 @@ class OwnLoop(Steps):
         """The code was held for so long: the time of the next step is less by it."""
         self._ended_s += seconds
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next step is to be measured, were it to begin now."""
+        return not self._is_broken and self._budget.takes(self.step)
+
+    def begin_step(self) -> None:
+        """A step begins; the one before it was not shown to this loop."""
+        self._ended_s = perf_counter()
+
     # -- what the hooks call ---------------------------------------------------------------------
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         self._loss = loss
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        self._is_measured = not self._is_broken and self._budget.takes(self.step)
+        self._is_measured = self.is_due
         if self._is_measured and not has_closure:
             with self._sheltered():
                 self._norms = gradient_norms(optimizer)
@@ -125,8 +134,8 @@ class OwnLoop(Steps):
                 with self._sheltered(is_measuring=False):
                     self._send("running")
             self._ended_s = perf_counter()
-        elif self._watch is not None:
-            self._watch.begin(True)
+        elif self.watch is not None:
+            self.watch.begin(True)
         if self._hold is not None and self._control.pause.is_set():
             self._be_held(self._hold)
 
@@ -155,7 +164,7 @@ class OwnLoop(Steps):
             loss = torch.full((), nan, device=device)
         loss = loss.reshape(()).to(device, copy=True)  # the user's code may write into it later
         numbers, tensors = self._named(optimizer, loss)
-        watched = {} if self._watch is None else self._watch.take()
+        watched = {} if self.watch is None else self.watch.take()
         for name, value in {**self._figures(), **watched}.items():
             (tensors if isinstance(value, Tensor) else numbers)[name] = value  # pyright: ignore
         outcome = Outcome(loss, 1, None, {k: v.to(device) for k, v in tensors.items()})

@@ -40,7 +40,7 @@ from engine.training.loop import TrainingLoop
 from engine.training.objectives.code_objective import CodeObjective, compile_step
 from engine.training.run import TrainingRun
 from tests.bench.blocks import paced_by_cpu_time, ratio
-from tests.bench.loop_models import GPT
+from tests.bench.loops.loop_models import GPT
 
 SAMPLES, SIZE = 8192, 64
 STRETCH_S = 0.08

@@ -89,10 +89,12 @@ class Script:
     def address(self) -> str:
         """What `tensorlab attach` is given: the script has said it."""
         assert self.process.stderr is not None
+        said = ""
         for line in self.process.stderr:
+            said += line
             if line.startswith("Tensor Lab: tensorlab attach "):
                 return line.split()[4]
-        raise AssertionError("the script does not listen")
+        raise AssertionError(f"the script does not listen: {said}")
 
     def attach(self, wants: Role = "steer") -> Window:
         return Window(dial(str(self.process.pid), version(), wants=wants))

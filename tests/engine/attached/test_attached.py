@@ -29,7 +29,7 @@ from engine.protocol import (
 )
 from tests.engine.attaching import Script
 
-STEPS = 200
+STEPS = 2000
 TRAINING = """
 import sys
 import torch
@@ -43,7 +43,7 @@ def train():
     model = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     lab.watch(model, optimizer, name="net", wait="wait" in sys.argv)
-    for step in range(200):
+    for step in range(2000):
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(model(x), y)
         loss.backward()

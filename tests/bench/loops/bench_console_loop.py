@@ -9,7 +9,7 @@ hold the true median in 95 of 100 runs (`..._95`).
 for the window, and it is looked over by the advice; `silent` is the same without the advice.
 `advice` is what these two differ by, over plain.
 
-    python -m tests.bench.bench_console_loop [MODEL ...]
+    python -m tests.bench.loops.bench_console_loop [MODEL ...]
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from engine.protocol import ErrorReport, RunCellCommand, encode_snapshot
 from engine.recording.light.repeats import EVERY
 from engine.training.figures import pace
 from tests.bench.blocks import paced_by_cpu_time, ratio
-from tests.bench.loop_models import MODELS
+from tests.bench.loops.loop_models import MODELS
 
 WARM_UP = 50
 TURN_S = 0.04

@@ -1,0 +1,22 @@
+"""Holding the code of a process that is attached to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
+
+from ..console.held import HeldCode
+from ..handlers.holding import Holder
+from ..protocol import HeldAt
+
+
+class AttachedHolder(Holder):
+    """`entered()` is a context around each hold."""
+
+    entered: Callable[[], AbstractContextManager[None]]
+
+    @contextmanager
+    def _looking_at(self, frame: FrameType, at: HeldAt) -> Iterator[HeldCode]:
+        with self.entered(), super()._looking_at(frame, at) as held:
+            yield held

@@ -1,0 +1,94 @@
+"""Figures of an attached loop: what is logged, and modules that are watched, against the script's
+own numbers. Of many short steps only some are looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from engine.project.subject import ConsoleSubject
+from engine.protocol import (
+    ContinueTrainingCommand,
+    DoneSnapshot,
+    HeldSnapshot,
+    LoopSnapshot,
+    WatchCommand,
+)
+from tests.engine.attaching import Script, Window
+
+SCRIPT = """
+import torch
+from torch import nn
+import tensorlab as lab
+
+torch.manual_seed(0)
+x = torch.randn(64, 5)
+model = nn.Sequential(nn.Linear(5, 8), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+means = []
+model[0].register_forward_hook(lambda m, args, out: means.append(out.mean().item()))
+lab.watch(model, optimizer, wait=True)
+lab.hold()
+for number in range(1, 1201):
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+    lab.log(each=torch.tensor(number))
+    if number % 400 == 0:
+        lab.log(seldom=number)
+print(means)
+"""
+
+
+def rows(window: Window) -> dict[int, dict[str, float]]:
+    """The figures of the steps, by their number, up to the end of the script."""
+    found: dict[int, dict[str, float]] = {}
+    for snapshot in window.to_end():
+        if isinstance(snapshot, LoopSnapshot):
+            columns = snapshot.steps
+            for place, step in enumerate(columns.step):
+                figures = {name: column[place] for name, column in columns.figures.items()}
+                found[step] = {**figures, "step_ms": columns.step_ms[place]}
+    return found
+
+
+def test_what_is_logged_in_each_step_has_no_gaps_and_what_is_seldom_is_not_lost(
+    script: Callable[..., Script],
+) -> None:
+    running = script(SCRIPT)
+    running.address()
+    window = running.attach()
+    window.until(HeldSnapshot)
+    window.send(ContinueTrainingCommand())
+    found = rows(window)
+    running.end()
+    assert len(found) > 50
+    # What is logged after a step comes with the next one that is looked at.
+    assert {step: row["each"] for step, row in found.items() if step > 1} == {
+        step: step - 1 for step in found if step > 1
+    }
+    seldom = [v for row in found.values() if not math.isnan(v := row.get("seldom", math.nan))]
+    assert seldom[:2] == [400, 800]
+    assert all(row["step_ms"] > 0 for step, row in found.items() if step > 1)
+
+
+def test_a_module_that_a_window_watches_has_its_figures_in_each_step(
+    script: Callable[..., Script],
+) -> None:
+    running = script(SCRIPT.replace("1201", "61"))
+    running.address()
+    window = running.attach()
+    window.until(HeldSnapshot)
+    asked = window.send(WatchCommand(subject=ConsoleSubject("model"), paths=("0",)))
+    window.send(ContinueTrainingCommand())
+    found = rows(window)
+    assert any(isinstance(s, DoneSnapshot) and s.reply_to == asked for s in window.seen)
+    means = eval(running.end())
+    watched = {
+        step: row["0: output mean"]
+        for step, row in found.items()
+        if not math.isnan(row.get("0: output mean", math.nan))
+    }
+    assert len(watched) > 40
+    for step, mean in watched.items():
+        assert math.isclose(mean, means[step - 1], rel_tol=1e-4, abs_tol=1e-6)
