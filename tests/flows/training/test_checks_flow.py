@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app import templates
 from engine.protocol import ContinueTrainingCommand
 
 pytestmark = pytest.mark.one_program
-
-
-@pytest.fixture
-def mlp(program):
-    program.bench.files.new(templates.load_template("mlp"))
-    program.window.show_workspace("train")
-    program.bench.link.drain()
-    return program
 
 
 def test_checks_are_shown_and_the_suggested_rate_is_set_and_undone(mlp) -> None:

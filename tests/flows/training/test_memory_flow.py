@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app import templates
 from app.selection.references import Module, Parameter
 from tests.labels import said
 
 pytestmark = pytest.mark.one_program
-
-
-@pytest.fixture
-def mlp(program):
-    program.bench.files.new(templates.load_template("mlp"))
-    program.window.show_workspace("train")
-    program.bench.link.drain()
-    return program
 
 
 def test_a_step_is_measured_and_its_parts_are_chosen(mlp) -> None:

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app import templates
 from app.selection.references import Module, Parameter
 from engine.project.document import replace
 from engine.protocol import TrainingSnapshot
 
 pytestmark = pytest.mark.one_program
-
-
-@pytest.fixture
-def mlp(program):
-    program.bench.files.new(templates.load_template("mlp"))
-    program.window.show_workspace("train")
-    program.bench.link.drain()
-    return program
 
 
 def train(program) -> TrainingSnapshot:
