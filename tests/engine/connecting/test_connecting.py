@@ -309,7 +309,8 @@ def test_after_the_greeting_neither_side_has_a_time_limit(host) -> None:
     call.connection.close()
 
 
-def test_a_caller_too_many_is_hung_up_on_at_once(host) -> None:
+def test_a_caller_too_many_is_hung_up_on_at_once(host, monkeypatch) -> None:
+    monkeypatch.setattr(listening_room, "GREETING_S", 1000.0)
     there = host("net")
     waiting = [raw(there) for _ in range(listening_room.MAX_GREETING)]
     with raw(there) as end:
@@ -340,3 +341,11 @@ def test_a_process_may_seem_to_have_started_a_moment_after_it_listens(
 def test_the_folder_around_is_made(monkeypatch: pytest.MonkeyPatch, sockets: Path) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(sockets / "a" / "b"))
     assert folder() == sockets / "a" / "b" / "tensorlab"
+
+
+def test_the_newest_is_told_first(sockets: Path) -> None:
+    started_s = psutil.Process().create_time()
+    for seconds in (2, 3, 1):
+        about = About(name=str(seconds), pid=os.getpid(), started_s=started_s + seconds)
+        describe(about).socket.touch()
+    assert [place.about.name for place in listening()] == ["3", "2", "1"]
