@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,36 @@ def test_diff_tells_each_key(state: Path, tmp_path: Path, capsys) -> None:
     told = capsys.readouterr().out
     assert "4 keys: 1 equal, 3 different" in told
     assert "fc.weight  different · max |a − b| 2 · relative 0.666667" in told
+
+
+def test_the_readme_names_every_field(state: Path, tmp_path: Path, capsys) -> None:
+    """Scripts read these: a field that is renamed, added or left out is told there."""
+    path, other = tmp_path / "net.pt2", tmp_path / "other.pt"
+    torch.export.save(torch.export.export(torch.nn.Linear(2, 3), (torch.ones(1, 2),)), path)
+    torch.save({"fc.weight": torch.zeros(2)}, other)
+    text = Path(__file__).parents[3].joinpath("README.md").read_text(encoding="utf-8")
+    inspected, _, rest = text.partition("| `inspect` | |")[2].partition("| `diff` | |")
+    compared = rest.partition("\n\n")[0]
+
+    def fields(*arguments: object) -> set[str]:
+        assert run(*arguments, "--json") == 0
+        found: set[str] = set()
+        waiting = [json.loads(capsys.readouterr().out)]
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, list):
+                waiting += each
+            elif isinstance(each, dict):
+                found |= each.keys()
+                free = ("metadata", "attributes", "modules")  # names of the file's own
+                waiting += [value for name, value in each.items() if name not in free]
+        return found
+
+    optional = {"part", "shares", "note"}
+    named = set(re.findall(r"`(\w+)`", inspected))
+    assert named - optional == (fields("inspect", path) | fields("inspect", state)) - optional
+    named = set(re.findall(r"`(\w+)`", compared))
+    assert named - optional == fields("diff", state, other) - optional
 
 
 def test_exit_codes(state: Path, tmp_path: Path, capsys) -> None:
