@@ -258,7 +258,9 @@ def watch(
 
 
 def log(step: int | None = None, **figures: Any) -> None:
-    """Draw these figures with the next optimizer step: numbers, or tensors of one element."""
+    """Draw these figures with the next optimizer step that is looked at: numbers, or tensors of one
+    element. `step` is the script's own number of it; steps are drawn as this process counts them.
+    """
     if _watching is not None and _watching.session is not None:
         _watching.log(figures)
 
