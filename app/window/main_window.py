@@ -89,7 +89,7 @@ class MainWindow(QMainWindow):
 
     @property
     def pages(self) -> Mapping[Page, QWidget]:
-        """Those that have been made."""
+        """The pages that have been made."""
         return self._pages
 
     @property

@@ -232,7 +232,7 @@ def _registered(path: str, lost: dict[int, str]) -> str:
 
 
 def _parameters_of(optimizer: Optimizer) -> list[Tensor]:
-    """Those that require grad."""
+    """The parameters that require grad."""
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
 
 

@@ -65,7 +65,7 @@ class Updates(Steps):
 
     @property
     def optimizers(self) -> list[Optimizer]:
-        """Those that have stepped since the first `ask` for the module, and live."""
+        """The optimizers that have stepped since the first `ask` for the module, and live."""
         return list(self._held_by)
 
     def is_stepping(self, optimizer: Optimizer) -> bool:

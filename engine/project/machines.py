@@ -17,7 +17,7 @@ class NoCommand(ValueError):
 
 
 def train_arguments(project: Project, path: str) -> tuple[str, ...]:
-    """Those of `tensorlab train` for a project that is saved in `path`. Raises NoCommand."""
+    """The arguments of `tensorlab train` for a project saved in `path`. Raises NoCommand."""
     subject = project.subject
     if isinstance(subject, ConsoleSubject):
         raise NoCommand(

@@ -148,7 +148,7 @@ def _insert(
 
 
 def marks(count: int) -> str:
-    """As many question marks, which stand for values."""
+    """`count` question marks, which stand for values."""
     return ", ".join("?" * count)
 
 

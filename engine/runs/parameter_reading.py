@@ -43,7 +43,7 @@ def names(path: Path, as_copy: bool = False) -> list[str]:
 def read_histograms(
     path: Path, name: str, kind: Kind, limit: int, as_copy: bool = False
 ) -> list[Histogram]:
-    """Those of one parameter, of at most `limit` steps in their order. Raises RunProblem."""
+    """The histograms of one parameter at `limit` steps at the most, in order. Raises RunProblem."""
     with _looked(path, as_copy) as connection:
         if connection is None:
             return []

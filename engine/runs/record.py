@@ -102,7 +102,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
 
 @cache
 def versions() -> dict[str, str]:
-    """Of what decides the numbers of a run."""
+    """The versions of all that decides the numbers of a run."""
     return {"python": platform.python_version(), "torch": version("torch")}
 
 

@@ -112,7 +112,7 @@ class TrainingLoop:
         return self.setup.epochs * ceil(per_epoch / self.setup.accumulate)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Those of a checkpoint that ranks share out between them."""
+        """The tensors of a checkpoint that ranks share out between them."""
         return tensors_of(self.model.state_dict(), self.optimizer.state_dict())
 
     @property
@@ -125,7 +125,7 @@ class TrainingLoop:
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """Those that learn, the frozen ones among them."""
+        """The parameters that learn, and the frozen ones among them."""
         return self._optimization.parameters
 
     def adjust(self, setup: TrainingSetup) -> None:
@@ -355,7 +355,7 @@ class TrainingLoop:
         )
 
     def _gradients(self) -> dict[str, Tensor]:
-        """Those that the next step uses, by the parameter's name; none in the usual order."""
+        """The gradients that the next step uses, by parameter; none in the usual order."""
         if not keeps_gradients(self.setup.order):
             return {}
         named = self.model.named_parameters()

@@ -199,7 +199,7 @@ class PaintPad(PaintedWidget):
 
 
 def class_color(label: int) -> QColor:
-    """That of the decision surface."""
+    """The colour that the class has in the decision surface, too."""
     series = theme.current().series
     return QColor(series[label % len(series)])
 
@@ -212,5 +212,5 @@ def rounded(x: float, y: float, label: int) -> PaintedPoint:
 def erased(
     points: Iterable[PaintedPoint], x: float, y: float, radius: float
 ) -> tuple[PaintedPoint, ...]:
-    """Those that are farther than the radius from (x, y)."""
+    """The points that are farther from (x, y) than the radius."""
     return tuple(p for p in points if hypot(p[0] - x, p[1] - y) > radius)

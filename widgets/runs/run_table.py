@@ -44,7 +44,7 @@ class RunTable(ReadTable):
     def __init__(self) -> None:
         super().__init__("runs_table", "Runs", _COLUMNS)
         self.rows: tuple[RunRow, ...] = ()
-        self._lines: list[RunRow | str] = []  # what each line of the table is; of a head its sweep
+        self._lines: list[RunRow | str] = []  # of each line its run, or its sweep
         self._folded: set[str] = set()
         self.read_s = 0.0
         """When the rows were read, in seconds since 1970."""

@@ -94,12 +94,12 @@ class AttachView(QFrame):
             words.setVisible(not running)
 
     def show_address(self, address: str) -> None:
-        """Show an address that is likely meant, as the last one."""
+        """Show an address that the user is likely to mean, such as the last one."""
         self.address.setText(address)
 
     def show_calling(self, address: str) -> None:
-        """Say that a process is being called; nobody else can be called meanwhile. Empty: not any
-        more."""
+        """Say that a process is being called. Until this is shown with an empty address, no other
+        process can be called."""
         self.setEnabled(not address)
         self.button.setText(f"Calling {address}…" if address else "Attach")
 

@@ -31,11 +31,13 @@ PLOTS_PER_FRAME = 2
 """The number of plots painted in one frame: all six would take longer than that."""
 COLUMNS = 2
 FIRST_COLOR = 3
-"""The colour of the first run that is drawn over the plots; a run's own lines have those before."""
+"""The colour of the first run that is drawn over the plots. The run's own lines have the colours
+before it."""
 RATE_COLOR = 4
-"""The colour of the first series of learning rates; those of modules have the next ones."""
+"""The colour of the first series of learning rates; the series of modules have the next
+ones."""
 MAX_FIGURES = 8
-"""As many figures of the user's step get a plot."""
+"""The most figures of the user's step that get a plot."""
 
 
 def memory_text(memory: TrainingMemory) -> str:
@@ -167,7 +169,7 @@ class PlotBoard(QWidget):
         return max(plot.minimumSizeHint().width() for plot in plots)
 
     def minimumSizeHint(self) -> QSize:
-        """That of one column: there is one where there is no room for two."""
+        """The least width of one column: where two have no room, there is one."""
         return QSize(self._widest(), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:

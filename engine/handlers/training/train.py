@@ -210,7 +210,8 @@ def driven(
 
 
 def _writer(command: TrainCommand, resume: Checkpoint | None) -> RunWriter:
-    """Of a new run, or of the run that goes on. Raises LabError if another process trains it."""
+    """The writer of a new run, or of the one that goes on. Raises LabError if another process
+    trains it."""
     project = Project(
         model=command.model,
         training=command.training,

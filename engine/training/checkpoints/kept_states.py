@@ -62,7 +62,7 @@ class KeptStates:
         return None
 
     def until(self, step: int) -> KeptStates:
-        """Those at a step or before it."""
+        """The states at a step or before it."""
         found = KeptStates()
         found._states = [state for state in self._states if state.step <= step]
         return found

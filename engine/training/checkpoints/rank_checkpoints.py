@@ -26,7 +26,7 @@ class NotShared(LabError):
 
 
 def tensors_of(model: Mapping[str, Tensor], optimizer: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Those of two state_dicts that ranks share out, by their names in the folder."""
+    """The tensors of two state_dicts that ranks share out, by their names in the folder."""
     found = {f"model.{name}": tensor for name, tensor in model.items()}
     for index, state in optimizer["state"].items():
         for name, entry in state.items():

@@ -157,7 +157,7 @@ def _rows(tensor: Tensor) -> Tensor:
 
 
 def _digests(batch: Any) -> Iterable[tuple[bytes, bytes]]:
-    """Of each sample: a digest of its input, and of its other tensors."""
+    """For each sample a digest of its input, and one of its other tensors."""
     tensors = [tensor.detach().cpu() for tensor in tensors_in(batch) if tensor.ndim]
     if not tensors:
         return

@@ -112,7 +112,7 @@ class Launched:
             self._connection.send_bytes(encode_command(message))
 
     def failure(self) -> RankFailure | None:
-        """That of the rank for which the ranks ended; others ended since it had."""
+        """The failure of the rank that ended first; the others ended because of it."""
         failures = failures_in(self._folder)
         return max(failures, key=lambda each: each.is_first, default=None)
 
@@ -147,5 +147,5 @@ class Launched:
 
 
 def _environment() -> dict[str, str]:
-    """That of ranks. torch would warn each that all parameters are used, which is no fault."""
+    """The environment of a rank. Without the warning of torch that all parameters are used."""
     return {"TORCH_CPP_LOG_LEVEL": "ERROR", **program_environment()}

@@ -81,14 +81,14 @@ def write_failures(folder: Path, failures: list[RankFailure]) -> None:
 
 
 def failures_in(folder: Path) -> list[RankFailure]:
-    """Those of a run that has ended; none if they cannot be read."""
+    """The failures of a run that has ended; none if they cannot be read."""
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode((folder / _FAILURES).read_bytes(), type=list[RankFailure])
     return []
 
 
 def last_lines(log: Path, lines: int) -> list[str]:
-    """Of what a rank printed; none if there is no such file."""
+    """The last lines that a rank printed; none if there is no such file."""
     try:
         with log.open("rb") as file:
             file.seek(0, 2)

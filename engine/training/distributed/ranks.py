@@ -291,7 +291,7 @@ def _is_of_exchange(error: Exception) -> bool:
 
 
 def _sum(outcomes: Sequence[Outcome], name: str) -> float:
-    """Of a figure over this rank's samples."""
+    """The sum of a figure over this rank's samples."""
     into = FIGURE_MEANS[name][0] if name in FIGURE_MEANS else Tensor.float
     return sum(
         float(into(outcome.figures[name].float())) * outcome.samples

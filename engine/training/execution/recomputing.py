@@ -43,7 +43,7 @@ def recomputed(module: nn.Module) -> Callable[..., Any]:
 
 
 def outermost(paths: Sequence[str]) -> tuple[str, ...]:
-    """Those that are not inside another one."""
+    """The modules that are not inside another one of them."""
     return tuple(path for path in paths if not any(path.startswith(f"{other}.") for other in paths))
 
 

@@ -134,5 +134,5 @@ def norms_of(tensors: Iterable[Tensor]) -> list[float]:
 
 
 def _dense(gradient: Tensor) -> Tensor:
-    """Of a sparse gradient, its values."""
+    """A gradient as it is; a sparse one as its values alone."""
     return gradient.detach().coalesce().values() if gradient.is_sparse else gradient.detach()

@@ -41,7 +41,7 @@ class _Counted(LivingStorages[int]):
 
 
 def measured(run: Callable[[], Tensor]) -> StepMemory:
-    """That of `run`, which gives the loss, and of its backward."""
+    """The memory of `run`, which gives the loss, and of its backward."""
     with _Counted() as counted:
         loss = run()
         kept = counted.now

@@ -118,7 +118,7 @@ class Tracker(LivingStorages[Block]):
                 yield block
 
     def bytes_by_kind(self) -> dict[BlockKind, list[int]]:
-        """Of each kind the bytes that live after each operation."""
+        """For each kind, the bytes that live after each operation."""
         size = len(self.ops) + 1
         changes: dict[BlockKind, list[int]] = {kind: [0] * size for kind in KINDS}
         for block in self.blocks:

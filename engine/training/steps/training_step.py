@@ -80,7 +80,7 @@ class TrainingStep:
 
     @property
     def loss(self) -> Tensor:
-        """That of the newest batch, with its graph."""
+        """The loss of the newest batch, with its graph."""
         return self.outcomes[-1].loss
 
     def run_again(self, batch: Any) -> Outcome:
@@ -204,7 +204,7 @@ class TrainingStep:
     # -- numbers ---------------------------------------------------------------------------------
 
     def numbers(self) -> StepNumbers:
-        """Those of the phases that are done."""
+        """The numbers of the phases that are done."""
         shapes = [tuple(tensor.shape) for tensor in tensors_in(self._prediction)]
         return StepNumbers(
             number=self.number,

@@ -42,7 +42,7 @@ class OverTimePresenter(QObject):
 
     @property
     def _folder(self) -> str:
-        """Of the newest run; "" before its first step."""
+        """The folder of the newest run; "" before its first step."""
         run = self._bench.newest(TrainingSnapshot)
         return "" if run is None else run.folder
 
