@@ -11,16 +11,21 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import torch
 
 from engine.protocol import (
     ContinueTrainingCommand,
+    DoneSnapshot,
     HeldSnapshot,
+    HelloCommand,
     LoopSnapshot,
     ReadVariablesCommand,
+    ReadySnapshot,
     VariablesSnapshot,
 )
 from tests.engine.attaching import ROOT, Script, Window
+from tests.engine.processes import WAIT_S
 
 BEGIN = """
 import gc, sys, weakref
@@ -169,18 +174,25 @@ for number in range(1, 10):
     running.end()
 
 
-def test_what_is_answered_belongs_to_who_asked(script: Callable[..., Script]) -> None:
-    """Figures of the loop are the answer to no question."""
+def test_a_figure_that_comes_while_a_question_is_answered_belongs_to_no_question(
+    script: Callable[..., Script], tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
     running = script(f"""{BEGIN}
+import os
+for number in range(3000):
+    globals()[f"variable_{{number}}"] = number
 lab.watch(model, optimizer, wait=True)
-for _ in range(300):
-    optimizer.zero_grad()
-    nn.functional.mse_loss(model(x), y).backward()
-    optimizer.step()
+nn.functional.mse_loss(model(x), y).backward()
+while not os.path.exists({str(asked)!r}):
+    pass
+optimizer.step()
 """)
     window = attached(running)
-    for _ in range(50):
+    for _ in range(20):
         window.send(ReadVariablesCommand())
+    window.until(DoneSnapshot)  # the others are being answered
+    asked.touch()
     assert {s.reply_to for s in window.to_end() if isinstance(s, LoopSnapshot)} == {0}
     running.end()
 
@@ -233,3 +245,117 @@ train(False)
     window.until(HeldSnapshot, lambda held: held.at == "line")
     window.close()
     assert running.end() == "0\n0\n0\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_only_the_thread_that_watches_is_held(script: Callable[..., Script]) -> None:
+    running = script(f"""{BEGIN}
+import os, threading
+lab.watch(model, wait=True)
+child = os.fork()
+if child == 0:
+    lab.hold()
+    lab.log(x=1)
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+thread = threading.Thread(target=lab.hold)
+thread.start()
+thread.join()
+lab.hold()
+print("on")
+""")
+    window = attached(running)
+    assert "\nlab.hold()\n" in window.until(HeldSnapshot).source
+    window.close()
+    assert running.end() == "7\non\n"
+
+
+def test_an_exception_that_ends_the_script_is_told(script: Callable[..., Script]) -> None:
+    running = script(f"""{BEGIN}{STEP}
+holds = False
+lab.watch(model, optimizer, wait=True)
+nn.functional.mse_loss(model(x), y).backward()
+optimizer.step()
+model(torch.ones(3))
+""")
+    window = attached(running)
+    last = [s for s in window.to_end() if isinstance(s, LoopSnapshot)][-1]
+    assert (last.state, last.step) == ("failed", 1)
+    assert last.error is not None and last.error.type == "RuntimeError"
+    running.process.communicate()
+    assert running.process.returncode == 1
+
+
+ODD = [
+    "lab.log(1, x='words', y=None)",
+    "lab.log(x=object())",
+    "lab.log(**{'a b': torch.zeros(3, 3)})",
+    "lab.log(x=torch.zeros((), dtype=torch.complex64))",
+    "lab.log(x=float('nan'), y=10**400)",
+    "lab.log(**{f'name {number}': number for number in range(50)})",
+    "lab.hold(when=lambda: 1 / 0)",
+    "lab.hold(when=torch.ones(3))",
+    "lab.watch(3)",
+    "lab.watch(model, optimizer, host='192.0.2.1')",
+]
+
+
+@pytest.mark.parametrize("wait", [False, True], ids=["alone", "attached"])
+def test_no_call_raises(script: Callable[..., Script], wait: bool) -> None:
+    calls = "\n".join(ODD)
+    running = script(f"""{BEGIN}
+lab.watch(model, wait={wait})
+{calls}
+lab.hold()
+nn.functional.mse_loss(model(x), y).backward()
+torch.random.fork_rng = None  # a fault of ours
+optimizer.step()
+print("on")
+""")
+    running.address()
+    if wait:
+        window = running.attach()
+        window.until(HeldSnapshot)
+        window.send(HelloCommand())  # waits for the step
+        window.send(ContinueTrainingCommand())
+        window.to_end()
+    assert running.end() == "on\n"
+
+
+def test_what_is_not_answered_while_held_is_after_the_next_step(
+    script: Callable[..., Script],
+) -> None:
+    running = script(f"""{BEGIN}{STEP}
+lab.watch(model, optimizer, wait=True)
+lab.hold()
+optimizer.step()
+lab.hold()
+""")
+    window = attached(running)
+    window.until(HeldSnapshot, lambda held: held.at)
+    asked = window.send(HelloCommand())
+    window.send(ContinueTrainingCommand())
+    said = len(window.seen)
+    assert window.until(ReadySnapshot).reply_to == asked
+    assert not [s for s in window.seen[said:] if isinstance(s, HeldSnapshot) and s.at]
+    window.close()
+    running.end()
+
+
+def test_a_script_that_cannot_listen_goes_on(script: Callable[..., Script]) -> None:
+    running = script("""
+import os, resource, signal
+import tensorlab as lab
+os.environ["XDG_RUNTIME_DIR"] = "/dev/null/nowhere"
+lab.watch()
+os.environ["XDG_RUNTIME_DIR"] = os.path.dirname(__file__)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # as on a full disk
+lab.watch()
+lab.log(x=1)
+lab.hold()
+print("on")
+""")
+    out, err = running.process.communicate(timeout=WAIT_S)
+    assert (out, running.process.returncode) == ("on\n", 0)
+    assert err.count("tensorlab.watch: ") == 2 and "Traceback" not in err
