@@ -228,6 +228,14 @@ class AttachedSession:
             self._loop.step = step - 1
             self._loop.after_step(optimizer, has_closure)
         self._has_begun = True
+        self._come_by()
+
+    def after_log(self, step: int) -> None:
+        self._loop.step = step - 1
+        self._loop.after_log()
+        self._come_by()
+
+    def _come_by(self) -> None:
         if self._waiting or self._postponed:
             self._answer_waiting(is_aside=False)
         self._end_if_over()

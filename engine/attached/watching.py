@@ -54,6 +54,8 @@ class Watching(Steps):
         """Whether the models of the optimizers that step are looked for."""
         self._known = weakref.WeakSet[Optimizer]()
         self._steps = 0
+        self._has_optimizer = False  # that has stepped
+        self._logged: int | None = None  # the script's number of what it logged last
         self.session: AttachedSession | None = None
         """None while no window is attached."""
         self._is_awake = True
@@ -90,6 +92,7 @@ class Watching(Steps):
             return  # a forked process: the socket is its parent's
         self.listener.close()
         if self.session is not None:
+            self._end_logged_step(self.session)
             # Set when an exception has ended the script; at a prompt, by an older one.
             is_interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
             self.session.close(None if is_interactive else getattr(sys, "last_value", None))
@@ -111,6 +114,7 @@ class Watching(Steps):
         if threading.get_ident() != self._thread or (session is not None and session.is_working):
             return
         self._steps += 1
+        self._has_optimizer = True
         if session is not None:
             self._is_awake = session.is_awake(self._steps)
         if self.discovers and optimizer not in self._known:
@@ -143,13 +147,23 @@ class Watching(Steps):
         session = self.session
         return session is None or not self._is_awake or session.is_working
 
-    def log(self, figures: Mapping[str, Any]) -> None:
+    def log(self, figures: Mapping[str, Any], step: int | None) -> None:
         session = self.session
-        if session is not None:
-            try:
-                session.log(figures, self._steps, self._is_awake)
-            except Exception as error:
-                _tell_once("log", error)
+        if session is None:
+            return
+        try:
+            self._end_logged_step(session)
+            session.log(figures, self._steps, self._is_awake)
+            self._logged = step or 0
+        except Exception as error:
+            _tell_once("log", error)
+
+    def _end_logged_step(self, session: AttachedSession) -> None:
+        """What was logged before is a step, if no optimizer of torch's has ever stepped."""
+        is_here = threading.get_ident() == self._thread and not session.is_working
+        if self._logged is not None and not self._has_optimizer and is_here:
+            self._steps, self._logged = max(self._steps + 1, self._logged), None
+            session.after_log(self._steps)
 
     def may_hold(self) -> bool:
         """Whether a window is attached, and this is the thread of this process that is held."""
@@ -259,10 +273,11 @@ def watch(
 
 def log(step: int | None = None, **figures: Any) -> None:
     """Draw these figures with the next optimizer step that is looked at: numbers, or tensors of one
-    element. `step` is the script's own number of it; steps are drawn as this process counts them.
+    element. Steps are drawn as this process counts them. In a script in which no optimizer of
+    torch's steps, each call is a step: number `step`, if that is larger than the one before.
     """
     if _watching is not None and _watching.session is not None:
-        _watching.log(figures)
+        _watching.log(figures, step)
 
 
 def hold(when: object = True) -> None:

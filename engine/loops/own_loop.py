@@ -121,14 +121,23 @@ class OwnLoop(Steps):
             with self._sheltered():
                 self._norms = gradient_norms(optimizer)
 
+    def after_log(self) -> None:
+        """Figures were logged in a loop in which no optimizer of torch's steps: they are a step."""
+        self._is_measured = self.is_due
+        self._end_step(None)
+
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        if self._is_measured and has_closure:
+            with self._sheltered():
+                self._norms = gradient_norms(optimizer)
+        self._end_step(optimizer)
+
+    def _end_step(self, optimizer: Optimizer | None) -> None:
         self.step += 1
         started, self._ended_s = self._ended_s, perf_counter()
         loss, self._loss = self._loss, None
         if self._is_measured:
             with self._sheltered():
-                if has_closure:
-                    self._norms = gradient_norms(optimizer)
                 self._add(optimizer, loss, (started, self._ended_s))
             if self._ended_s >= self._due_s:
                 with self._sheltered(is_measuring=False):
@@ -153,8 +162,11 @@ class OwnLoop(Steps):
 
     # -- figures ---------------------------------------------------------------------------------
 
-    def _add(self, optimizer: Optimizer, loss: Tensor | None, timing: tuple) -> None:
+    def _add(self, optimizer: Optimizer | None, loss: Tensor | None, timing: tuple) -> None:
         norms, self._norms = self._norms, []
+        figures = self._figures()
+        if optimizer is None:  # a backward of the next step may have come by now
+            loss = torch.as_tensor(figures.pop("loss", nan))
         known = [*norms, *(() if loss is None else (loss,))]
         device = known[0].device if known else self._device
         if device != self._device:
@@ -163,12 +175,12 @@ class OwnLoop(Steps):
         if loss is None or loss.is_complex():
             loss = torch.full((), nan, device=device)
         loss = loss.reshape(()).to(device, copy=True)  # the user's code may write into it later
-        numbers, tensors = self._named(optimizer, loss)
+        numbers, tensors = ({}, {}) if optimizer is None else self._named(optimizer, loss)
         watched = {} if self.watch is None else self.watch.take()
-        for name, value in {**self._figures(), **watched}.items():
+        for name, value in {**figures, **watched}.items():
             (tensors if isinstance(value, Tensor) else numbers)[name] = value  # pyright: ignore
         outcome = Outcome(loss, 1, None, {k: v.to(device) for k, v in tensors.items()})
-        rate = float(optimizer.param_groups[0].get("lr", nan))
+        rate = nan if optimizer is None else float(optimizer.param_groups[0].get("lr", nan))
         norms = [norm.to(device) for norm in norms]
         self.metrics.add(self.step, outcome, Measured(rate, timing, norms, numbers))
 

@@ -254,3 +254,55 @@ def test_a_script_that_is_killed_hangs_up(script: Callable[..., Script]) -> None
     window.until(HeldSnapshot)
     running.kill()
     window.to_end()
+
+
+def test_a_loop_without_an_optimizer_has_a_step_at_each_log(
+    script: Callable[..., Script],
+) -> None:
+    """As gradient descent by hand does: w -= rate * w.grad."""
+    running = script("""
+import torch
+import tensorlab as lab
+
+w = torch.tensor(4.0, requires_grad=True)
+lab.watch(wait=True)
+for step in range(1, 9):
+    loss = w.square()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.25 * w.grad
+        w.grad = None
+    lab.log(step=10 * step, loss=loss, weight=w)
+""")
+    running.address()
+    window = running.attach()
+    loops = [s for s in window.to_end() if isinstance(s, LoopSnapshot)]
+    columns = [s.steps for s in loops]
+    steps = [step for c in columns for step in c.step]
+    losses = [loss for c in columns for loss in c.loss]
+    weights = [w for c in columns for w in c.figures.get("weight", ())]
+    assert (loops[-1].state, loops[-1].step) == ("finished", 80)
+    assert set(steps) <= {10 * step for step in range(1, 9)}
+    assert steps[0] == 10
+    # Each step halves the weight.
+    assert losses == [(4.0 * 0.5 ** (step // 10 - 1)) ** 2 for step in steps]
+    assert weights == [4.0 * 0.5 ** (step // 10) for step in steps]
+    running.end()
+
+
+def test_figures_logged_before_the_first_optimizer_step_are_of_that_step(
+    script: Callable[..., Script],
+) -> None:
+    source = TRAINING.replace("        optimizer.step()\n", "").replace(
+        "half=loss.item() / 2)", "half=loss.item() / 2)\n        optimizer.step()"
+    )
+    running = script(source, "wait")
+    running.address()
+    window = running.attach()
+    loops = [s for s in window.to_end() if isinstance(s, LoopSnapshot)]
+    assert loops[-1].step == STEPS
+    for columns in (s.steps for s in loops):
+        halves = columns.figures.get("half", ())
+        for loss, half in zip(columns.loss, halves, strict=False):
+            assert half == pytest.approx(loss / 2, rel=1e-6)
+    assert running.end() == plain()
