@@ -209,7 +209,7 @@ class Watching(Steps):
                 session.add(connection, wants)
                 self.session = session
                 self._is_awake = True
-        self._attached.set()
+            self._attached.set()
 
     def _set_idle(self, is_idle: bool) -> None:
         """A cell of a notebook has ended, or begins: when what is being answered has been."""
@@ -219,9 +219,10 @@ class Watching(Steps):
             session.be_idle(is_idle)
 
     def _ended(self, session: AttachedSession) -> None:
-        if self.session is session:
-            self.session = None
-            self._attached.clear()
+        with self._attaching:  # a window that comes now has begun another session, or will
+            if self.session is session:
+                self.session = None
+                self._attached.clear()
 
     def _living(self) -> dict[str, Any]:
         found = ((name, refer()) for name, refer in list(self._objects.items()))
