@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -106,8 +108,16 @@ def test_an_index_of_many_keys_comes_in_parts(tmp_path: Path) -> None:
     assert parts[0].totals.elements == 6000 and parts[-1].left == 0
 
 
+@pytest.fixture
+def heeds_sigint() -> Iterator[None]:
+    """Tests that were started in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_a_file_that_takes_too_long_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, heeds_sigint: None
 ) -> None:
     """Its reader may be in any loop of Python; the session answers the next question."""
 
