@@ -4,6 +4,7 @@ What it computes is what plain torch computes."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 import torch
@@ -29,7 +30,6 @@ from engine.protocol import (
 )
 from tests.engine.attaching import Script
 
-STEPS = 2000
 TRAINING = """
 import sys
 import torch
@@ -54,16 +54,21 @@ def train():
 
 train()
 """
+LONG, SHORT = 2000, 200  # the long one gives a window time to come and to pause it
+BRIEF = TRAINING.replace(f"range({LONG})", f"range({SHORT})")
 
 
-def plain(edit: Callable[[int, nn.Module], None] = lambda step, model: None) -> str:
+@cache
+def plain(
+    steps: int = LONG, edit: Callable[[int, nn.Module], None] = lambda step, model: None
+) -> str:
     """What the script prints, by plain torch; `edit(step, model)` comes before each update."""
     torch.manual_seed(0)
     x = torch.randn(64, 5)
     y = x.sum(1, keepdim=True)
     model = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for step in range(STEPS):
+    for step in range(steps):
         optimizer.zero_grad()
         nn.functional.mse_loss(model(x), y).backward()
         edit(step, model)
@@ -73,7 +78,7 @@ def plain(edit: Callable[[int, nn.Module], None] = lambda step, model: None) -> 
 
 
 def test_without_a_window_the_script_is_as_without_the_lab(script: Callable[..., Script]) -> None:
-    assert script(TRAINING).end() == plain()
+    assert script(BRIEF).end() == plain(SHORT)
 
 
 def test_a_loop_is_drawn_held_and_let_go_on(script: Callable[..., Script]) -> None:
@@ -103,12 +108,12 @@ def test_a_loop_is_drawn_held_and_let_go_on(script: Callable[..., Script]) -> No
     window.send(ContinueTrainingCommand())
     last = window.to_end()
     ended = [s for s in last if isinstance(s, LoopSnapshot)][-1]
-    assert (ended.state, ended.step) == ("finished", STEPS)
+    assert (ended.state, ended.step) == ("finished", LONG)
     assert running.end() == plain()
 
 
 def test_figures_are_those_of_the_loop(script: Callable[..., Script]) -> None:
-    running = script(TRAINING, "wait")
+    running = script(BRIEF, "wait")
     running.address()
     window = running.attach()
     loops = [s for s in window.to_end() if isinstance(s, LoopSnapshot)]
@@ -126,25 +131,25 @@ def test_figures_are_those_of_the_loop(script: Callable[..., Script]) -> None:
     y = x.sum(1, keepdim=True)
     model = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for step in range(STEPS):
+    for step in range(SHORT):
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(model(x), y)
         loss.backward()
         optimizer.step()
         expected[step + 1] = loss.item()
     assert found.keys() <= expected.keys()
-    assert loops[-1].step == STEPS
+    assert loops[-1].step == SHORT
     assert len(found) >= 2  # a loop of so short steps is not measured in each of them
     for step, loss in found.items():
         assert loss == pytest.approx(expected[step], rel=1e-6)
-    assert running.end() == plain()
+    assert running.end() == plain(SHORT)
 
 
 def test_a_gradient_that_is_edited_while_held_in_backward_is_the_one_that_the_step_takes(
     script: Callable[..., Script],
 ) -> None:
     held_in = 3
-    source = TRAINING.replace(
+    source = BRIEF.replace(
         "        loss.backward()",
         f"""
         if step == {held_in}:
@@ -175,7 +180,7 @@ def test_a_gradient_that_is_edited_while_held_in_backward_is_the_one_that_the_st
             gradient *= 100
 
     window.to_end()
-    assert running.end() == plain(edit) != plain()
+    assert running.end() == plain(SHORT, edit) != plain(SHORT)
 
 
 def test_backward_of_the_body_is_stepped_once(script: Callable[..., Script]) -> None:
@@ -184,8 +189,8 @@ def test_backward_of_the_body_is_stepped_once(script: Callable[..., Script]) -> 
         with lab.backward(loss):
             loss.backward()
 """
-    running = script(TRAINING.replace("        loss.backward()", body))
-    assert running.end() == plain()
+    running = script(BRIEF.replace("        loss.backward()", body))
+    assert running.end() == plain(SHORT)
 
 
 def test_the_window_steps_the_loops_own_backward(script: Callable[..., Script]) -> None:
@@ -293,16 +298,16 @@ for step in range(1, 9):
 def test_figures_logged_before_the_first_optimizer_step_are_of_that_step(
     script: Callable[..., Script],
 ) -> None:
-    source = TRAINING.replace("        optimizer.step()\n", "").replace(
+    source = BRIEF.replace("        optimizer.step()\n", "").replace(
         "half=loss.item() / 2)", "half=loss.item() / 2)\n        optimizer.step()"
     )
     running = script(source, "wait")
     running.address()
     window = running.attach()
     loops = [s for s in window.to_end() if isinstance(s, LoopSnapshot)]
-    assert loops[-1].step == STEPS
+    assert loops[-1].step == SHORT
     for columns in (s.steps for s in loops):
         halves = columns.figures.get("half", ())
         for loss, half in zip(columns.loss, halves, strict=False):
             assert half == pytest.approx(loss / 2, rel=1e-6)
-    assert running.end() == plain()
+    assert running.end() == plain(SHORT)
