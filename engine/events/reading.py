@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..errors import LabError
 from ..protocol import EpochRow, StepColumns
+from ..runs.metrics import LATER
 from ..runs.record import RunProblem
 from .tags import EPOCH_COLUMNS, STEP, STEP_COLUMNS, TRAIN, VALIDATION, column_of
 from .writing import HINT
@@ -149,6 +150,8 @@ def _steps(
             found[name] = tuple(int(values[step]) for step in steps) if is_whole else ()
         else:
             found[name] = tuple(values.get(step, math.nan) for step in steps)
+    for name in LATER:
+        found[name] = () if all(map(math.isnan, found[name])) else found[name]
     found["rss_bytes"] = found["rss_bytes"] or (0,) * len(steps)
     named = {
         name: tuple(values.get(step, math.nan) for step in steps)

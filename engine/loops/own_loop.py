@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from ..control import Control
 from ..protocol import ErrorReport, LoopSnapshot, TrainingState
+from ..training.figures.gpu import GpuUse
 from ..training.figures.memory import cuda_bytes, rss_bytes
 from ..training.figures.metrics import Measured, Metrics
 from ..training.figures.pace import (
@@ -74,6 +75,7 @@ class OwnLoop(Steps):
         self._loss: Tensor | None = None
         self._norms: list[Tensor] = []
         self._device = torch.device("cpu")
+        self._gpu = GpuUse(self._device)
         self._names = weakref.WeakKeyDictionary[Optimizer, str]()
         self._named_first: list[str] = []
         self._ended_s = nan
@@ -171,7 +173,7 @@ class OwnLoop(Steps):
         device = known[0].device if known else self._device
         if device != self._device:
             self._flush()
-            self._device = device
+            self._device, self._gpu = device, GpuUse(device)
         if loss is None or loss.is_complex():
             loss = torch.full((), nan, device=device)
         loss = loss.reshape(()).to(device, copy=True)  # the user's code may write into it later
@@ -207,7 +209,8 @@ class OwnLoop(Steps):
 
     def _flush(self) -> None:
         is_cuda = self._device.type == "cuda"
-        self.metrics.flush(rss_bytes(), cuda_bytes(self._device) if is_cuda else (0, 0))
+        cuda = cuda_bytes(self._device) if is_cuda else (0, 0)
+        self.metrics.flush(rss_bytes(), cuda, self._gpu.percent())
 
     # -- snapshots -------------------------------------------------------------------------------
 
@@ -229,6 +232,7 @@ class OwnLoop(Steps):
             steps_per_second=self._speed.per_second(self.step, running=state == "running"),
             steps=steps,
             device=str(self._device),
+            gpu=self._gpu.memory(),
             error=error,
         )
 

@@ -6,7 +6,8 @@
     epoch_figures(epoch, part, name, value)      part: train, validation
 
 The columns are those of `StepColumns` and `EpochRow`; NULL is NaN, or a figure that there is not.
-`wall_s` is when the step was told, in seconds since 1970. Version 1 had no such column.
+`wall_s` is when the step was told, in seconds since 1970. Version 1 had no such column, and version
+2 none of `samples_per_second` and `gpu_percent`.
 
 Not here: `reading`.
 """
@@ -21,13 +22,16 @@ from pathlib import Path
 from ..protocol import EpochRow, StepColumns
 from .record import RunProblem
 
-VERSION = 2
+VERSION = 3
 MAX_ROWS = 200_000
 """Of more steps, some are left out, so that the file stays under some 50 MB."""
 BUSY_S = 5.0
 
 STEP_COLUMNS = tuple(name for name in StepColumns.__struct_fields__ if name != "figures")
 WALL = "wall_s"
+LATER = ("samples_per_second", "gpu_percent")
+ADDED = {2: (WALL,), 3: LATER}
+"""The columns of steps that each later version has more."""
 EPOCH_COLUMNS = EpochRow.__struct_fields__[:6]
 COUNTS = ("step", "epoch", "rss_bytes", "cuda_allocated_bytes", "cuda_reserved_bytes")
 
@@ -81,8 +85,9 @@ def open_to_write(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA synchronous = NORMAL")
             if not connection.execute("PRAGMA user_version").fetchone()[0]:
                 connection.executescript(SCHEMA)
-            if require_version(connection, path) == 1:
-                connection.execute(f"ALTER TABLE steps ADD COLUMN {WALL} REAL")
+            if missing := not_in(require_version(connection, path)):
+                for name in missing:
+                    connection.execute(f"ALTER TABLE steps ADD COLUMN {name} REAL")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
         except BaseException:
             connection.close()
@@ -104,6 +109,11 @@ def require_version(connection: sqlite3.Connection, path: Path) -> int:
     if not 1 <= found <= VERSION:
         raise RunProblem(f"{path} has version {found}; this Tensor Lab reads 1 to {VERSION}.")
     return found
+
+
+def not_in(version: int) -> list[str]:
+    """The columns of steps that a file of this version does not have."""
+    return [name for since, names in ADDED.items() if since > version for name in names]
 
 
 # -- writing -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from math import nan
 from os import W_OK, access
@@ -21,10 +21,12 @@ from .metrics import (
     BUSY_S,
     COUNTS,
     EPOCH_COLUMNS,
+    LATER,
     SCHEMA,
     STEP_COLUMNS,
     WALL,
     chosen,
+    not_in,
     problems_told,
     require_version,
 )
@@ -94,9 +96,8 @@ def each_step(path: Path, as_copy: bool = False) -> Iterator[StepFigures]:
     with opened(path, as_copy) as (connection, version):
         named = connection.execute("SELECT step, name, value FROM step_figures ORDER BY step, name")
         waiting = named.fetchone()
-        wall = WALL if version > 1 else "NULL"
-        names = ", ".join(STEP_COLUMNS)
-        for told, *row in connection.execute(f"SELECT {wall}, {names} FROM steps ORDER BY step"):
+        names = _selected((WALL, *STEP_COLUMNS), version)
+        for told, *row in connection.execute(f"SELECT {names} FROM steps ORDER BY step"):
             columns = dict(zip(STEP_COLUMNS, row, strict=True))
             step = columns.pop("step")
             figures: dict[str, float] = {}
@@ -111,7 +112,7 @@ def each_step(path: Path, as_copy: bool = False) -> Iterator[StepFigures]:
 def each_epoch(path: Path, as_copy: bool = False) -> Iterator[tuple[EpochRow, float | None]]:
     """All epochs, each with the time at which its last step was told. Raises RunProblem."""
     with opened(path, as_copy) as (connection, version):
-        wall = WALL if version > 1 else "NULL"
+        wall = _selected((WALL,), version)
         query = f"SELECT {wall} FROM steps WHERE step <= ? ORDER BY step DESC LIMIT 1"
         for row in _epochs(connection, None):
             (told,) = connection.execute(query, (row.step,)).fetchone() or (None,)
@@ -128,9 +129,9 @@ def figure_count(path: Path, as_copy: bool = False) -> int:
 def read(path: Path, limit: int, as_copy: bool = False) -> tuple[StepColumns, tuple[EpochRow, ...]]:
     """At most `limit` of the steps (see `thin_out`), and as many of the epochs, evenly spread, with
     the last. Raises RunProblem."""
-    with opened(path, as_copy) as (connection, _):
+    with opened(path, as_copy) as (connection, version):
         wanted = chosen(connection, limit)
-        names = ", ".join(STEP_COLUMNS)
+        names = _selected(STEP_COLUMNS, version)
         found = connection.execute(
             f"SELECT {names} FROM steps WHERE step IN ({wanted}) ORDER BY step"
         ).fetchall()
@@ -142,6 +143,12 @@ def read(path: Path, limit: int, as_copy: bool = False) -> tuple[StepColumns, tu
         return _columns(found, figures), _epochs(connection, limit)
 
 
+def _selected(names: Sequence[str], version: int) -> str:
+    """These columns of steps in a query; NULL for those that a file of this version has not."""
+    missing = not_in(version)
+    return ", ".join("NULL" if name in missing else name for name in names)
+
+
 def _columns(rows: list[tuple], figures: dict[str, dict[int, float]]) -> StepColumns:
     if not rows:
         return StepColumns()
@@ -149,6 +156,8 @@ def _columns(rows: list[tuple], figures: dict[str, dict[int, float]]) -> StepCol
     for name, values in zip(STEP_COLUMNS, zip(*rows, strict=True), strict=True):
         if name in COUNTS:  # there is no figure of CUDA's memory on another device
             by_name[name] = () if None in values else tuple(map(_count, values))
+        elif name in LATER and not any(value is not None for value in values):
+            by_name[name] = ()
         else:
             by_name[name] = tuple(map(_number, values))
     named = {

@@ -25,6 +25,7 @@ from .components.devices import find_device
 from .distributed.ranks import Ranks
 from .evaluation import Evaluation
 from .execution.determinism import Determinism
+from .figures.gpu import GpuUse
 from .figures.marks import Marks
 from .figures.memory import cuda_bytes, rss_bytes
 from .figures.metrics import Measured, Metrics
@@ -83,6 +84,7 @@ class TrainingLoop:
         self.determinism = Determinism(setup.deterministic, self.device)
         self.holding = Holding(limits, model, self.random)
         self.metrics = Metrics()
+        self.gpu = GpuUse(self.device)
         self.marks = Marks()
         self.best: BestEpoch | None = None
         self._sampling = Sampling()
@@ -323,7 +325,7 @@ class TrainingLoop:
         if not self.metrics.has_new:
             return
         cuda = cuda_bytes(self.device) if self.device.type == "cuda" else (0, 0)
-        self.metrics.flush(rss_bytes(), cuda)
+        self.metrics.flush(rss_bytes(), cuda, self.gpu.percent())
 
     # -- checkpoints -----------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from math import inf
+from math import inf, nan
 from time import perf_counter
 
 import msgspec
@@ -283,6 +283,9 @@ class TrainingRun:
         Unless the run is running, it writes a checkpoint first. The state becomes "failed" if
         `failure` is set.
         """
+        steps_per_second = self._speed.per_second(self.step, running=state == "running")
+        samples_per_second = steps_per_second * self.loop.metrics.samples_per_step
+        self.loop.metrics.samples_per_second = samples_per_second or nan
         self._flush()
         if self.files.writer.taken:
             hint = "Runs shows how it goes on there."
@@ -298,7 +301,6 @@ class TrainingRun:
             self._warn(problem)
         if state != "running" or not self._memory.gradient_bytes:
             self._memory = training_memory(loop.model, loop.optimizer)
-        steps_per_second = self._speed.per_second(self.step, running=state == "running")
         warning, self.warning = self.warning, None
         return TrainingSnapshot(
             run=self.id,
@@ -308,7 +310,7 @@ class TrainingRun:
             epoch=min(loop.epoch + 1, setup.epochs),
             epochs=setup.epochs,
             steps_per_second=steps_per_second,
-            samples_per_second=steps_per_second * loop.metrics.samples_per_step,
+            samples_per_second=samples_per_second,
             remaining_s=(
                 (loop.total_steps - self.step) / steps_per_second
                 if steps_per_second and loop.total_steps is not None
@@ -321,6 +323,7 @@ class TrainingRun:
             checkpoint_step=self.files.checkpoint_step,
             error=self.failure or warning,
             memory=self._memory,
+            gpu=loop.gpu.memory(),
             folder=str(self.files.writer.folder) if self.files.writer.begun else "",
             marks=loop.marks.all,
             best=loop.best and BestSoFar(loop.best.figure, loop.best.epoch, loop.best.value),

@@ -10,7 +10,13 @@ from PySide6.QtCore import QSize, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
-from engine.protocol import KeptRunSnapshot, RunSnapshot, TrainingMemory, TrainingSnapshot
+from engine.protocol import (
+    GpuMemory,
+    KeptRunSnapshot,
+    RunSnapshot,
+    TrainingMemory,
+    TrainingSnapshot,
+)
 from widgets import make
 from widgets.text import format_bytes
 from widgets.training.plots.figure_plots import (
@@ -21,15 +27,18 @@ from widgets.training.plots.figure_plots import (
     rate_series,
 )
 from widgets.training.plots.overlay import figures_in, overlay_of
+from widgets.training.plots.places import UNITS, columns_in, places
 from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.standard_plots import MAY_BE_UNKNOWN, SCALES, standard_plots
 from widgets.training.run_words import DIVERGED
 
+_NOT_IN_ALL = ("accuracy", "samples_per_second", "gpu_percent")
+_USUAL = frozenset({"accuracy", "samples_per_second"})
+"""Plots of figures that not every run has, and those of them that are there before a run."""
 FRAME_MS = 16
 """The shortest time between two repaints of the plots: a display's frame."""
 PLOTS_PER_FRAME = 2
 """The number of plots painted in one frame: all six would take longer than that."""
-COLUMNS = 2
 FIRST_COLOR = 3
 """The colour of the first run that is drawn over the plots. The run's own lines have the colours
 before it."""
@@ -38,6 +47,16 @@ RATE_COLOR = 4
 ones."""
 MAX_FIGURES = 8
 """The most figures of the user's step that get a plot."""
+
+
+def gpu_text(gpu: GpuMemory | None) -> str:
+    """The memory of the GPU that is taken, and why its use is not known."""
+    if gpu is None:
+        return ""
+    used = (
+        f"{format_bytes(gpu.used_bytes)} of {format_bytes(gpu.total_bytes)} taken by all programs"
+    )
+    return f"{used}. {gpu.problem}" if gpu.problem else used
 
 
 def memory_text(memory: TrainingMemory) -> str:
@@ -70,11 +89,13 @@ class PlotBoard(QWidget):
         self.plots = standard_plots()
         self.figures: dict[str, LivePlot] = {}
         """The plots of figures that the user's code names, and of watched modules, by name."""
+        self._expected = _USUAL
         self._waiting: list[LivePlot] = []
         self._grid = make.grid(self)
-        self._columns = COLUMNS
+        self._columns = 2
         for name, plot in self.plots.items():
             self._place(plot, f"plot_{name}")
+        self._show_known()
         self._arrange()
         for name in ("loss", "accuracy"):
             self.plots[name].set_smoothing(True)
@@ -86,11 +107,12 @@ class PlotBoard(QWidget):
         self._append(snapshot)
         self._show_marks(snapshot)
         self.plots["memory"].set_caption(memory_text(snapshot.memory))
+        self.plots["gpu_percent"].set_caption(gpu_text(snapshot.gpu))
         error = snapshot.error
         spoilt = error is not None and error.type == DIVERGED
         self.plots["loss"].set_caption(error.message if error is not None and spoilt else "")
-        counted = any(len(track.raw) for track in self.plots["accuracy"].tracks.values())
-        self._show_accuracy(counted or not len(self.plots["loss"].tracks["loss"].raw))
+        self._expected = self._expected_of(snapshot)
+        self._show_known()
 
     def show_overlays(self, runs: Sequence[tuple[str, KeptRunSnapshot]]) -> None:
         """Draw other runs over the plots, each with its title. A figure that only they have gets a
@@ -106,6 +128,7 @@ class PlotBoard(QWidget):
         self._arrange()
         for name, plot in (*self.plots.items(), *self.figures.items()):
             self._overlay(name, plot)
+        self._show_known()
 
     def _overlay(self, name: str, plot: LivePlot) -> None:
         scale = SCALES.get(name, 1.0)
@@ -120,7 +143,7 @@ class PlotBoard(QWidget):
         for plot in self.plots.values():
             plot.clear()
             plot.set_caption("")
-        self._show_accuracy(True)
+        self._expected = _USUAL
         for plot in self.figures.values():
             self._remove(plot)
         self.figures.clear()
@@ -132,11 +155,27 @@ class PlotBoard(QWidget):
         plot.hide()
         plot.deleteLater()
 
-    def _show_accuracy(self, shown: bool) -> None:
-        """Show the accuracy beside the loss; in a run that counts none, the loss has its place."""
-        if self.plots["accuracy"].isHidden() == shown:
-            self.plots["accuracy"].setVisible(shown)
+    def _expected_of(self, snapshot: RunSnapshot) -> frozenset[str]:
+        """The plots of _NOT_IN_ALL that may get points, or say why there are none."""
+        may = {
+            "accuracy": not len(self.plots["loss"].tracks["loss"].raw),
+            "samples_per_second": isinstance(snapshot, TrainingSnapshot),
+            "gpu_percent": snapshot.gpu is not None,
+        }
+        return frozenset(name for name in _NOT_IN_ALL if may[name])
+
+    def _show_known(self) -> None:
+        """Hide the plots of figures that the run does not have. In a run that counts no accuracy,
+        the loss has its place."""
+        changed = False
+        for name in _NOT_IN_ALL:
+            plot = self.plots[name]
+            shown = name in self._expected or plot.has_points
+            changed |= plot.isHidden() == shown
+            plot.setVisible(shown)
+        if changed:
             self._arrange()
+            self._frame.start()
 
     def _place(self, plot: LivePlot, name: str) -> None:
         """Put a plot behind the others."""
@@ -150,18 +189,17 @@ class PlotBoard(QWidget):
 
     def _arrange(self) -> None:
         """Give each plot its place: loss and accuracy first, and higher than the others."""
+        left_out = [self.plots[name] for name in _NOT_IN_ALL if self.plots[name].isHidden()]
         plots = [*self.plots.values(), *self.figures.values()]
-        accuracy = self.plots["accuracy"]
+        plots = [plot for plot in plots if plot not in left_out]
+        heads = 1 if self.plots["accuracy"] in left_out else 2
         for row in range(self._grid.rowCount()):
             self._grid.setRowStretch(row, 0)
-        for place, plot in enumerate(plots):
-            row, column = divmod(place, self._columns)
-            alone = plot is plots[0] and accuracy.isHidden()
-            self._grid.addWidget(plot, row, column, 1, self._columns if alone else 1)
-            if plot is not accuracy or not plot.isHidden():
-                self._grid.setRowStretch(row, 2 if place < 2 else 1)
-        for column in range(COLUMNS):
-            self._grid.setColumnStretch(column, int(column < self._columns))
+        for plot, place in zip(plots, places(len(plots), heads, self._columns), strict=True):
+            self._grid.addWidget(plot, place.row, place.column, 1, place.units)
+            self._grid.setRowStretch(place.row, place.stretch)
+        for column in range(UNITS):
+            self._grid.setColumnStretch(column, 1)
 
     def _widest(self) -> int:
         """The least width of a column."""
@@ -174,8 +212,7 @@ class PlotBoard(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        room = COLUMNS * self._widest() + self._grid.horizontalSpacing()
-        columns = COLUMNS if self.width() >= room else 1
+        columns = columns_in(self.width(), self._widest(), self._grid.horizontalSpacing())
         if columns != self._columns:
             self._columns = columns
             self._arrange()
@@ -254,15 +291,19 @@ class PlotBoard(QWidget):
         """Paint the plots that have waited longest, if the board is visible."""
         if not self.isVisible():
             return
-        for plot in self._waiting[:PLOTS_PER_FRAME]:
+        for plot in self._seen()[:PLOTS_PER_FRAME]:
             self._waiting.remove(plot)
             plot.refresh()
-        if self._waiting:
+        if self._seen():
             self._frame.start()
+
+    def _seen(self) -> list[LivePlot]:
+        """The plots that wait and are not hidden."""
+        return [plot for plot in self._waiting if not plot.isHidden()]
 
     def refresh(self) -> None:
         """Paint all plots that need it now, if the board is visible."""
-        while self.isVisible() and self._waiting:
+        while self.isVisible() and self._seen():
             self._paint_frame()
 
     def showEvent(self, event: QShowEvent) -> None:

@@ -24,9 +24,11 @@ class StepColumns(Struct, frozen=True):
     `loss` and `accuracy` (0 to 1) are of the step's batch, before its update; `gradient_norm` is
     the 2-norm over all parameters. `step_ms` is wall clock, on CUDA the time on the device.
     `rss_bytes` of the engine process is read once per snapshot; so are `cuda_allocated_bytes` and
-    `cuda_reserved_bytes` on CUDA (empty columns elsewhere). `step` has all of the first thousand
-    steps; of later, faster ones it has 500 a second. `accuracy` is NaN for a task without one;
-    `figures` are the figures that the user's step names, NaN where it gave none.
+    `cuda_reserved_bytes` and `gpu_percent`, the share of time in which a kernel of any program ran,
+    on CUDA (empty columns elsewhere). `samples_per_second` is that of the last snapshot. `step` has
+    all of the first thousand steps; of later, faster ones it has 500 a second. `accuracy` is NaN
+    for a task without one, the speed and the use while they are not known; `figures` are the
+    figures that the user's step names, NaN where it gave none.
     """
 
     step: tuple[int, ...] = ()
@@ -38,6 +40,8 @@ class StepColumns(Struct, frozen=True):
     rss_bytes: tuple[int, ...] = ()
     cuda_allocated_bytes: tuple[int, ...] = ()
     cuda_reserved_bytes: tuple[int, ...] = ()
+    samples_per_second: tuple[float, ...] = ()
+    gpu_percent: tuple[float, ...] = ()
     figures: dict[str, tuple[float, ...]] = {}
 
 
@@ -64,6 +68,14 @@ class TrainingMemory(Struct, frozen=True):
     buffer_bytes: int = 0
     gradient_bytes: int = 0
     optimizer_bytes: int = 0
+
+
+class GpuMemory(Struct, frozen=True):
+    """The memory of a GPU that all programs take. `problem` says why its use is not known."""
+
+    used_bytes: int
+    total_bytes: int
+    problem: str = ""
 
 
 class StepNumbers(Struct, frozen=True):
@@ -127,7 +139,7 @@ class RunSnapshot(Snapshot, frozen=True, kw_only=True):
     it is not known. `steps` and `epoch_rows` hold only what is new since the last snapshot of this
     run (after a resume, the first one holds all). `remaining_s` is an estimate; None if there is
     none yet. `error` says why a run "failed"; in any other state it is a warning, and the run goes
-    on. `marks` are all of the run's.
+    on. `gpu` is that of the device; None without CUDA. `marks` are all of the run's.
     """
 
     run: str
@@ -144,6 +156,7 @@ class RunSnapshot(Snapshot, frozen=True, kw_only=True):
     device: str
     error: ErrorReport | None = None
     memory: TrainingMemory = TrainingMemory()
+    gpu: GpuMemory | None = None
     marks: tuple[RunMark, ...] = ()
 
 

@@ -266,21 +266,23 @@ def _figures(value: object, field: str) -> dict[str, float]:
 
 def _history(value: object, figures: object) -> tuple[StepRow, ...]:
     width = len(StepRow._fields) - 1
+    earlier = width - len(StepRow._field_defaults) + 1
     reason = tensor_problem(value)
     if reason or not isinstance(value, Tensor):
         raise FieldProblem("history", reason)
+    if value.shape[1:] == (earlier,):  # of the first files of this format
+        width = earlier
     if value.dtype != torch.float64 or (value.numel() and value.shape[1:] != (width,)):
         raise FieldProblem("history", f"a float64 tensor of shape (steps, {width}) is expected")
     rows = []
-    for i, (step, *numbers, rss, allocated, reserved) in enumerate(
-        value.reshape(-1, width).tolist()
-    ):
+    for i, row in enumerate(value.reshape(-1, width).tolist()):
+        (step, *numbers, rss, allocated, reserved), later = row[:earlier], row[earlier:]
         whole = []
         for number in (step, rss, allocated, reserved):
             if not 0 <= number <= _MAX_INT or not number.is_integer():
                 raise FieldProblem(f"history[{i}]", f"a whole number is expected, not {number}")
             whole.append(int(number))
-        rows.append(StepRow(whole[0], *numbers, *whole[1:]))
+        rows.append(StepRow(whole[0], *numbers, *whole[1:], *later))
     if not isinstance(figures, list) or len(figures) != len(value):
         raise FieldProblem(
             "figures", f"one dict for each step is expected, not {described(figures)}"

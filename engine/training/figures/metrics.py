@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from math import exp, hypot, inf, isfinite, log, nan, sqrt
+from math import exp, hypot, inf, isfinite, isnan, log, nan, sqrt
 from typing import NamedTuple
 
 import torch
@@ -33,7 +33,8 @@ MAX_EXPONENT = 709.0
 
 class StepRow(NamedTuple):
     """One optimizer step; the fields are the columns of `StepColumns`. `accuracy` is NaN for a task
-    without one; `figures` are all other named figures."""
+    without one, `samples_per_second` and `gpu_percent` are NaN while they are not known; `figures`
+    are all other named figures."""
 
     step: int
     loss: float
@@ -44,6 +45,8 @@ class StepRow(NamedTuple):
     rss_bytes: int
     cuda_allocated_bytes: int
     cuda_reserved_bytes: int
+    samples_per_second: float = nan
+    gpu_percent: float = nan
     figures: Mapping[str, float] = {}
 
 
@@ -147,7 +150,8 @@ class Diverged(Exception):
 class Metrics:
     """Collects steps and epochs. `drain` returns those that no snapshot has had yet. `history` and
     `epochs` cover the whole run, and are thinned out as they grow. `totals` are of the current
-    epoch. A loss that is not finite ends a run, but not if `may_diverge`.
+    epoch. A loss that is not finite ends a run, but not if `may_diverge`. Steps that are read get
+    the speed `samples_per_second`; NaN while it is not known.
     """
 
     def __init__(self, may_diverge: bool = False) -> None:
@@ -161,6 +165,7 @@ class Metrics:
         self._unsent: list[StepRow] = []
         self._unsent_epochs: list[EpochRow] = []
         self._resumed = False
+        self.samples_per_second = nan
         self._samples = self._steps = 0
 
     @property
@@ -188,8 +193,11 @@ class Metrics:
         """Whether there are steps that `flush` would read."""
         return bool(self._unreduced or self._reduced)
 
-    def flush(self, rss_bytes: int, cuda_bytes: tuple[int, int] = (0, 0)) -> None:
-        """Read the figures of the steps that were added. They all get the memory figures of now.
+    def flush(
+        self, rss_bytes: int, cuda_bytes: tuple[int, int] = (0, 0), gpu_percent: float = nan
+    ) -> None:
+        """Read the figures of the steps that were added. They all get the memory, the speed and the
+        use of the GPU of now.
 
         Raises Diverged if a loss is NaN or infinite and ends the run; the rows before it are kept.
         """
@@ -222,6 +230,8 @@ class Metrics:
                     _elapsed_ms(measured.timing),
                     rss_bytes,
                     *cuda_bytes,
+                    self.samples_per_second,
+                    gpu_percent,
                     {**figures[i], **measured.figures},
                 )
                 self._unsent.append(row)
@@ -323,13 +333,17 @@ class Metrics:
 
 
 def columns(rows: list[StepRow], cuda: bool) -> StepColumns:
-    """Turn rows into columns. On other devices than CUDA the columns of CUDA memory are empty."""
+    """Turn rows into columns. Those of CUDA's memory are empty on other devices, those of the speed
+    and of the GPU's use where no row has any."""
     if not rows:
         return StepColumns()
     *numbers, figures = zip(*rows, strict=True)
     by_name = dict(zip(StepRow._fields[:-1], numbers, strict=True))
     if not cuda:
         by_name["cuda_allocated_bytes"] = by_name["cuda_reserved_bytes"] = ()
+    for name in ("samples_per_second", "gpu_percent"):
+        if all(map(isnan, by_name[name])):
+            by_name[name] = ()
     names = dict.fromkeys(name for named in figures for name in named)
     named = {name: tuple(step.get(name, nan) for step in figures) for name in names}
     return StepColumns(**by_name, figures=named)

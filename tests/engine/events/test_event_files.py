@@ -47,6 +47,7 @@ def run(tmp_path: Path) -> RunWriter:
             gradient_norm=tuple(math.sqrt(number) for number in numbers),
             learning_rate=(0.003,) * 9,
             step_ms=tuple(number / 7 for number in numbers),
+            samples_per_second=tuple(number / 9 for number in numbers),
             rss_bytes=tuple(number * 2**20 for number in numbers),
             figures={"R2": (math.nan,) * 6 + (0.5, math.inf, 0.75)},
         ),
@@ -70,6 +71,8 @@ def test_a_run_goes_out_and_comes_in_again(run: RunWriter, tmp_path: Path) -> No
     assert steps.gradient_norm == tuple(single(math.sqrt(number)) for number in numbers)
     assert steps.learning_rate == (single(0.003),) * 9
     assert steps.step_ms == tuple(single(number / 7) for number in numbers)
+    assert steps.samples_per_second == tuple(single(number / 9) for number in numbers)
+    assert steps.gpu_percent == ()
     assert steps.rss_bytes == tuple(number * 2**20 for number in numbers)
     assert all(map(math.isnan, steps.accuracy))
     assert repr(steps.figures) == repr({"R2": (math.nan,) * 6 + (0.5, math.inf, 0.75)})

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import LabError
 from engine.project.document import Project
@@ -110,14 +111,22 @@ def test_a_journal_that_begins_anew_all_the_time_is_told(remote: Path, monkeypat
         reading.read(remote / "metrics.sqlite", 100, as_copy=True)
 
 
-def test_a_file_of_the_first_version_gets_the_new_column(remote: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_earlier_version_gets_the_new_columns(version: int, remote: Path) -> None:
     path = remote / "metrics.sqlite"
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("ALTER TABLE steps DROP COLUMN wall_s")
-        connection.execute("PRAGMA user_version = 1")
+        (told_s,) = connection.execute("SELECT wall_s FROM steps WHERE step = 9").fetchone()
+        for name in ("samples_per_second", "gpu_percent", "wall_s")[: 4 - version]:
+            connection.execute(f"ALTER TABLE steps DROP COLUMN {name}")
+        connection.execute(f"PRAGMA user_version = {version}")
     assert reading.read(path, 100)[0].step == tuple(range(1, 10))
+    assert [step.step for step in reading.each_step(path)] == list(range(1, 10))
     with closing(metrics.open_to_write(path)) as connection, connection:
-        metrics.append(connection, steps(9, 10), (), 7.0)
+        more = replace(steps(9, 10), samples_per_second=(32.0, 64.0))
+        metrics.append(connection, more, (), 7.0)
     with closing(sqlite3.connect(path)) as connection:
         found = connection.execute("SELECT step, wall_s FROM steps WHERE step > 8").fetchall()
-    assert found == [(9, None), (10, 7.0)]  # a step that is told again keeps its time
+    # A step that is told again keeps its time.
+    assert found == [(9, None if version == 1 else told_s), (10, 7.0)]
+    read = reading.read(path, 100)[0]
+    assert repr(read.samples_per_second[7:]) == "(nan, 32.0, 64.0)" and read.gpu_percent == ()

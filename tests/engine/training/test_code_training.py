@@ -143,7 +143,8 @@ def test_a_run_resumed_within_an_epoch_goes_on_bit_for_bit(
 
 def untimed(history: list[StepRow]) -> list[StepRow]:
     """Rows without what differs from run to run, and without NaN, which is not equal to itself."""
-    return [row._replace(step_ms=0, rss_bytes=0, accuracy=0) for row in history]
+    rest = {"step_ms": 0, "rss_bytes": 0, "accuracy": 0, "samples_per_second": 0, "gpu_percent": 0}
+    return [row._replace(**rest) for row in history]
 
 
 def test_an_accuracy_of_the_step_takes_the_place_of_the_counted_one() -> None:

@@ -15,7 +15,7 @@ from torch import nn
 from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.runs import folders
-from engine.training.checkpoints import checkpoint_files
+from engine.training.checkpoints import checkpoint_fields, checkpoint_files
 from engine.training.checkpoints.checkpoint_fields import FieldProblem
 from engine.training.checkpoints.checkpoint_files import Checkpoint
 from engine.training.components.optimizers import Group
@@ -75,12 +75,34 @@ def test_a_resumed_run_equals_a_straight_one_bit_for_bit(
     assert untimed(resumed.metrics.history) == untimed(straight.metrics.history)
 
 
-def test_a_checkpoint_comes_back_as_it_was(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], data_folder: Path
+def test_the_history_of_earlier_files_has_fewer_columns(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
     loop = TrainingLoop(make_mlp(), moons)
+    train_until(loop, 3)
+    written = loop.checkpoint("run")
+    fields = checkpoint_fields.encode(written)
+    fields["history"] = fields["history"][:, :9]
+    read = checkpoint_fields.decode(fields).history
+    assert [row[:9] for row in read] == [row[:9] for row in written.history]
+    assert all(map(math.isnan, read[0][9:11])) and len(read) == 3
+    fields["history"] = fields["history"][:, :8]
+    with pytest.raises(checkpoint_fields.FieldProblem, match=r"shape \(steps, 11\)"):
+        checkpoint_fields.decode(fields)
+
+
+def test_a_checkpoint_comes_back_as_it_was(
+    moons: TrainingSetup,
+    make_mlp: Callable[[], nn.Sequential],
+    data_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = TrainingLoop(make_mlp(), moons)
+    loop.metrics.samples_per_second = 640.0
+    monkeypatch.setattr(loop.gpu, "percent", lambda: 75.0)
     train_until(loop, 7)
     written = loop.checkpoint("run")
+    assert written.history[-1][-3:] == (640.0, 75.0, {})
     path = checkpoint_files.save(written)
     assert path == data_folder / "runs" / "run" / "checkpoints" / "step-00000005.pt"
     read = checkpoint_files.load(path)

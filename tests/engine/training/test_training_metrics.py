@@ -48,6 +48,7 @@ def test_a_row_has_the_figures_of_its_step() -> None:
     add(metrics, 1)
     add(metrics, 2, loss=2.0, gradients=())
     add(metrics, 3, gradients=(5.0, 12.0))
+    metrics.samples_per_second = 64.0
     metrics.flush(rss_bytes=7)
     columns, _ = metrics.drain(with_cuda=False)
     assert columns.step == (1, 2, 3)
@@ -56,7 +57,22 @@ def test_a_row_has_the_figures_of_its_step() -> None:
     assert columns.gradient_norm == (5.0, 0.0, 13.0)
     assert columns.step_ms == (500.0, 500.0, 500.0)
     assert columns.rss_bytes == (7, 7, 7)
-    assert columns.cuda_allocated_bytes == columns.cuda_reserved_bytes == ()
+    assert columns.samples_per_second == (64.0, 64.0, 64.0)
+    assert columns.cuda_allocated_bytes == columns.cuda_reserved_bytes == columns.gpu_percent == ()
+
+
+def test_a_figure_that_no_row_has_takes_no_column() -> None:
+    metrics = Metrics()
+    add(metrics, 1)
+    metrics.flush(7, gpu_percent=80.0)
+    assert metrics.drain(with_cuda=True)[0].samples_per_second == ()
+    metrics.samples_per_second = 5.0
+    add(metrics, 2)
+    metrics.flush(7)
+    metrics.tell_again()
+    columns, _ = metrics.drain(with_cuda=True)
+    assert repr(columns.samples_per_second) == "(nan, 5.0)"
+    assert repr(columns.gpu_percent) == "(80.0, nan)"
 
 
 def test_many_steps_held_give_the_same_figures_as_few(monkeypatch: pytest.MonkeyPatch) -> None:

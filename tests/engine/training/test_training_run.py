@@ -99,6 +99,7 @@ def test_speed_and_time_left_leave_pauses_out(
     paused = run.snapshot("paused")
     assert paused.steps_per_second == pytest.approx(4.0)
     assert (first.samples_per_second, paused.samples_per_second) == (0.0, pytest.approx(4.0 * 32))
+    assert paused.steps.samples_per_second[-1] == paused.samples_per_second
     assert paused.remaining_s == pytest.approx((300 - 2) / 4)
     clock.now += pause_s
     run.snapshot("running")

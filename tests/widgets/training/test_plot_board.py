@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import nan
+
 import pytest
 
 from engine.project.document import Project, replace
-from engine.protocol import KeptRunSnapshot, TrainingSnapshot
+from engine.protocol import GpuMemory, KeptRunSnapshot, LoopSnapshot, StepColumns, TrainingSnapshot
+from tests.labels import said
 from tests.widgets.training.test_train_view import STEPS
 from widgets.training.plot_board import PlotBoard
 
@@ -19,6 +22,12 @@ def board(qtbot) -> PlotBoard:
     return board
 
 
+def run_of(steps: StepColumns, **changes) -> TrainingSnapshot:
+    return TrainingSnapshot(
+        run="r", state="running", step=2, steps_per_second=1.0, device="cpu", steps=steps, **changes
+    )
+
+
 def columns(board: PlotBoard) -> int:
     return len({plot.x() for plot in board.plots.values() if not plot.isHidden()})
 
@@ -28,7 +37,8 @@ def test_there_is_one_column_where_there_is_no_room_for_two(board: PlotBoard, qa
     board.resize(board.minimumSizeHint().width() + 40, 700)
     qapp.processEvents()
     assert columns(board) == 1
-    board._show_accuracy(False)
+    no_accuracy = replace(STEPS, accuracy=())
+    board.show_training(run_of(no_accuracy))
     board.resize(900, 700)
     qapp.processEvents()
     loss, norm = board.plots["loss"], board.plots["gradient_norm"]
@@ -48,11 +58,7 @@ def test_the_crosshair_is_on_the_same_step_in_all_plots(board: PlotBoard) -> Non
 
 
 def test_each_parameter_group_has_its_line_in_the_plot_of_rates(board: PlotBoard) -> None:
-    figures = {"lr of linear2": (0.01, 0.005)}
-    run = TrainingSnapshot(
-        run="r", state="running", step=2, steps_per_second=1.0, device="cpu",
-        steps=replace(STEPS, figures=figures),
-    )  # fmt: skip
+    run = run_of(replace(STEPS, figures={"lr of linear2": (0.01, 0.005)}))
     board.show_training(run)
     plot = board.plots["learning_rate"]
     assert plot.legend_values() == {"learning_rate": 0.05, "lr of linear2": 0.005}
@@ -67,12 +73,46 @@ def test_each_parameter_group_has_its_line_in_the_plot_of_rates(board: PlotBoard
 
 def test_a_figure_that_comes_later_has_as_much_room(board: PlotBoard, qapp) -> None:
     figures = {"f1": (0.5, 0.25), "f2": (0.5, 0.25)}
-    run = TrainingSnapshot(
-        run="r", state="running", step=2, steps_per_second=1.0, device="cpu",
-        steps=replace(STEPS, figures=figures),
-    )  # fmt: skip
     board.resize(900, 1200)
-    board.show_training(run)
+    board.show_training(run_of(replace(STEPS, figures=figures)))
     qapp.processEvents()
     heights = {board.figures["f1"].height(), board.plots["learning_rate"].height()}
     assert max(heights) - min(heights) < 30
+
+
+def shown(board: PlotBoard) -> set[str]:
+    return {name for name, plot in board.plots.items() if not plot.isHidden()}
+
+
+def test_the_speed_of_a_run_and_the_use_of_its_gpu_have_plots(board: PlotBoard) -> None:
+    assert "gpu_percent" not in shown(board) and "samples_per_second" in shown(board)
+    steps = replace(STEPS, samples_per_second=(nan, 48_000.0), gpu_percent=(nan, 87.0))
+    gpu = GpuMemory(3 * 2**30, 80 * 2**30)
+    board.show_training(run_of(steps, gpu=gpu))
+    speed, use = board.plots["samples_per_second"], board.plots["gpu_percent"]
+    assert speed.tracks["samples_per_second"].raw.x.tolist() == [2]  # of step 1 it is not known
+    assert speed.legend_values() == {"samples_per_second": 48_000.0}
+    assert use.legend_values() == {"gpu_percent": 87.0} and not use.isHidden()
+    assert said(use, "plot_caption") == "3 GiB of 80 GiB taken by all programs"
+    board.clear()
+    assert "gpu_percent" not in shown(board)
+
+
+def test_a_gpu_whose_use_is_not_known_says_why(board: PlotBoard) -> None:
+    board.show_training(run_of(STEPS, gpu=GpuMemory(2**30, 2**31, "It is not known.")))
+    caption = said(board.plots["gpu_percent"], "plot_caption")
+    assert caption == "1 GiB of 2 GiB taken by all programs. It is not known."
+
+
+def test_a_loop_of_a_cell_has_no_plot_of_samples(board: PlotBoard) -> None:
+    loop = LoopSnapshot(
+        run="c", title="Cell 1", state="running", step=2, steps_per_second=1.0, device="cpu",
+        steps=replace(STEPS, samples_per_second=()),
+    )  # fmt: skip
+    board.show_training(loop)
+    assert {"samples_per_second", "gpu_percent"}.isdisjoint(shown(board))
+    kept = replace(STEPS, samples_per_second=(10.0, 20.0))
+    board.show_overlays([("x", KeptRunSnapshot(folder="f", steps=kept, project=Project()))])
+    assert "samples_per_second" in shown(board)
+    (overlay,) = (overlay for overlay, _ in board.plots["samples_per_second"]._overlays)
+    assert list(overlay.values) == [10.0, 20.0]

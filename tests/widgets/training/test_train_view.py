@@ -50,6 +50,7 @@ STEPS = StepColumns(
     learning_rate=(0.1, 0.05),
     step_ms=(0.75, 0.5),
     rss_bytes=(400 * 2**20, 401 * 2**20),
+    samples_per_second=(math.nan, 64_000.0),
 )
 ROWS = (
     EpochRow(1, 10, 2.0, 0.5, 2.125, 0.45),
@@ -145,6 +146,8 @@ def test_every_number_reaches_its_plot(view: TrainView) -> None:
         "gradient_norm": 1.25,
         "learning_rate": 0.05,
         "step_ms": 0.5,
+        "samples_per_second": 64_000.0,
+        "gpu_percent": None,
         "rss_bytes": 401.0,
         "cuda_allocated_bytes": None,
         "cuda_reserved_bytes": None,
@@ -200,9 +203,9 @@ def test_a_frame_paints_two_plots_and_the_next_frames_the_others_in_turn(view: T
     view.show_training(snapshot(steps=STEPS, epoch_rows=ROWS))
     view.board._frame.timeout.emit()
     assert len(painted) == 2
-    view.board._frame.timeout.emit()
-    view.board._frame.timeout.emit()
-    assert sorted(painted) == sorted(view.board.plots)
+    for _ in range(3):
+        view.board._frame.timeout.emit()
+    assert sorted(painted) == sorted(view.board.plots.keys() - {"gpu_percent"})  # it is hidden
 
 
 def test_a_hidden_page_paints_when_it_is_shown_again(view: TrainView, qtbot) -> None:
@@ -815,15 +818,15 @@ def test_the_page_says_what_to_do_until_a_run_is_shown(view: TrainView) -> None:
     assert view.findChild(QProgressBar, "train_progress").isVisible()
 
 
-def test_plots_stand_in_two_columns_with_the_first_row_twice_as_high(view: TrainView, qapp) -> None:
+def test_plots_stand_in_rows_of_which_the_first_is_twice_as_high(view: TrainView, qapp) -> None:
     view.show_training(snapshot())
     qapp.processEvents()
-    places = [plot.geometry() for plot in view.board.plots.values()]
-    assert [place.left() for place in places[::2]] == [places[0].left()] * 3
-    assert [place.left() for place in places[1::2]] == [places[1].left()] * 3
-    assert abs(places[0].width() - places[1].width()) <= 1
-    assert places[0].height() > 1.5 * places[2].height()
-    assert abs(places[2].height() - places[4].height()) <= 1
+    loss, accuracy, *rest = (p.geometry() for p in view.board.plots.values() if p.isVisible())
+    assert abs(loss.width() - accuracy.width()) <= 1 and loss.top() == accuracy.top()
+    assert len({place.top() for place in rest}) == 2  # three and two
+    assert rest[3].left() == loss.left() and rest[4].right() == accuracy.right()
+    assert loss.height() > 1.5 * rest[0].height()
+    assert abs(rest[0].height() - rest[4].height()) <= 1
     assert view.board.plots["loss"].smoothing and view.board.plots["accuracy"].smoothing
     assert not view.board.plots["memory"].smoothing
 
@@ -853,13 +856,13 @@ def test_a_run_without_validation_or_accuracy_draws_neither(qtbot):
     }  # fmt: skip
     assert not any(len(track.raw) for track in accuracy.tracks.values())
     columns_of = [view.board._grid.getItemPosition(view.board._grid.indexOf(loss))]
-    assert accuracy.isHidden() and columns_of == [(0, 0, 1, 2)]
+    assert accuracy.isHidden() and columns_of == [(0, 0, 1, 6)]
     assert figure.tracks["step"].raw.y.tolist() == [0.25, 0.5]
     assert figure.tracks["train"].raw.y.tolist() == [0.375]
     assert len(figure.tracks["validation"].raw) == 0
     view.show_training(snapshot(run="next", steps=STEPS, epoch_rows=ROWS))
     assert not accuracy.isHidden()
-    assert view.board._grid.getItemPosition(view.board._grid.indexOf(loss)) == (0, 0, 1, 1)
+    assert view.board._grid.getItemPosition(view.board._grid.indexOf(loss)) == (0, 0, 1, 3)
 
 
 def test_a_validation_loss_that_is_not_finite_is_told(qtbot):

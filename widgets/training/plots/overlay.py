@@ -39,7 +39,10 @@ def _points_of(run: KeptRunSnapshot, plot: str) -> Mapping[str, Points]:
     """The points of each series of a plot, without those that are not known."""
     found: dict[str, Points] = {}
     columns, rows = run.steps, run.epoch_rows
-    for key in ("loss", "accuracy", "gradient_norm", "learning_rate", "step_ms", "rss_bytes"):
+    for key in (
+        *("loss", "accuracy", "gradient_norm", "learning_rate", "step_ms", "rss_bytes"),
+        *("samples_per_second", "gpu_percent"),
+    ):
         found[key] = _known(columns.step, getattr(columns, key))
     for key in ("cuda_allocated_bytes", "cuda_reserved_bytes"):
         found[key] = _known(columns.step, getattr(columns, key)) if columns.rss_bytes else ((), ())

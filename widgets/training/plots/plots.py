@@ -166,6 +166,10 @@ class LivePlot(QFrame):
         self._legend.start_again()
         self._touch()
 
+    @property
+    def has_points(self) -> bool:
+        return any(len(track.raw) for track in self._all_tracks())
+
     def set_caption(self, text: str) -> None:
         """Show a notice under the legend; none if empty."""
         self._caption.start_again()

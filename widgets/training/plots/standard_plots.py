@@ -1,4 +1,4 @@
-"""The six plots that each run has."""
+"""The plots that runs have, beside those of named figures."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.series import Series
 
 MIB = 2**20
-MAY_BE_UNKNOWN = {"accuracy", "learning_rate", "step_ms"}
+MAY_BE_UNKNOWN = {"accuracy", "learning_rate", "step_ms", "samples_per_second", "gpu_percent"}
 """Plots in which NaN means that there is no such figure. In others it is a number gone wrong."""
 SCALES: dict[str, float] = {"accuracy": 100.0, "memory": 1 / MIB}
 """From the protocol's unit to the plot's: fractions to percent, bytes to MiB."""
 
 
 def standard_plots() -> dict[str, LivePlot]:
-    """The six plots by name. The key of a series is the name of the column that it shows."""
+    """The plots by name. The key of a series is the name of the column that it shows."""
     return {
         "loss": LivePlot(
             "Loss",
@@ -60,6 +60,14 @@ def standard_plots() -> dict[str, LivePlot]:
             text=lambda ms: f"{format_number(ms, 3)} ms",
             tip="Wall clock of one step: forward, backward, update; the device synchronised.",
         ),
+        "samples_per_second": LivePlot(
+            "Throughput",
+            "samples/s",
+            (Series("samples_per_second", "samples", 6, tip="samples trained on in a second"),),
+            text=lambda speed: f"{format_number(speed, 3)}/s",
+            tip="Samples per second of wall clock over the last three seconds. Loading of data and"
+            " validation count, pauses do not.",
+        ),
         "memory": LivePlot(
             "Memory",
             "MiB",
@@ -70,5 +78,13 @@ def standard_plots() -> dict[str, LivePlot]:
             ),
             text=lambda mib: format_bytes(mib * MIB),
             tip="Memory of the engine's process, and on CUDA of torch's allocator.",
+        ),
+        "gpu_percent": LivePlot(
+            "GPU use",
+            "%",
+            (Series("gpu_percent", "busy", 7, tip="busy: a kernel of any program runs"),),
+            text=lambda percent: format_percent(percent / 100),
+            tip="Share of time in which the GPU runs a kernel, by its driver. Low: the GPU waits,"
+            " for data or for Python.",
         ),
     }
