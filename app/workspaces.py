@@ -44,13 +44,14 @@ class Workspaces(QObject):
     their pages are shown or not. `at_tensors()` and the like also show the page.
 
     `file_wanted(path)`: run a Python file. `advice_muted(kind)`: no findings of a kind are wanted.
-    `weights_wanted(path, group)`: load the tensors of a file, all or those of a group, into the
-    subject. `model_wanted(path)`: make the program in a file the subject.
+    `weights_wanted(path, group, branches)`: load the tensors of a file, all or those of a group,
+    into the subject, of its modules in `branches` from there. `model_wanted(path)`: make the
+    program in a file the subject.
     """
 
     file_wanted = Signal(str)
     advice_muted = Signal(str)
-    weights_wanted = Signal(str, str)
+    weights_wanted = Signal(str, str, object)
     model_wanted = Signal(str)
 
     def __init__(
@@ -332,6 +333,7 @@ class Workspaces(QObject):
         presenter.opened.connect(self.at_files)
         presenter.cell_requested.connect(self._make_variable)
         presenter.load_requested.connect(self.weights_wanted)
+        presenter.blocks_made.connect(self.at_model)
         presenter.work_requested.connect(self.model_wanted)
         self._window.add_page("files", view)
         return presenter

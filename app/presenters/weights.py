@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,9 +41,10 @@ class WeightsPresenter(QObject):
         self._bench.link.ended.connect(panel.hide)
         return panel
 
-    def load(self, path: str, group: str = "") -> None:
+    def load(self, path: str, group: str = "", branches: Mapping[str, str] | None = None) -> None:
         """Load the weights if all tensors of the subject are in the file, by their names; else
-        show what fits, and ask. With `group`, only tensors whose keys begin so."""
+        show what fits, and ask. With `group`, only tensors whose keys begin so; `branches` name
+        the branches of the file for modules that have other names there."""
         project = self._bench.project
         self._send(
             LoadWeightsCommand(
@@ -51,6 +53,7 @@ class WeightsPresenter(QObject):
                 subject=project.subject,
                 path=str(Path(path).absolute()),
                 group=group,
+                branches=dict(branches or {}),
             )
         )
 

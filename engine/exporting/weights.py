@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from ..compiled import own_path
 from ..errors import LabError
 from ..project.atomic import replacing, write_atomically
+from ..project.layers.parts import NESTS
 from ..tensors.compare import same_bits
 from ..tensors.plain import described, is_name, tensor_problem
 from ..tensors.readable import dtype_name
@@ -29,8 +30,6 @@ from .state import own_state, tied, untied
 WeightsFormat = Literal["pt", "safetensors"]
 
 MAX_NAMED_KEYS = 5
-_NESTS = ("model", "state_dict", "model_state_dict", "module", "net", "weights")
-"""Names under which checkpoints keep the state_dict, beside other things."""
 _SAVE_A_STATE = "Save a state_dict: torch.save(model.state_dict(), path)."
 
 
@@ -145,7 +144,7 @@ def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     except Exception as error:  # the readers meet damaged bytes with errors of any kind
         raise _unreadable(path) from error
     if isinstance(loaded, dict) and not all(isinstance(v, Tensor) for v in loaded.values()):
-        inside = (loaded.get(name) for name in _NESTS)
+        inside = (loaded.get(name) for name in NESTS)
         loaded = next((state for state in inside if isinstance(state, dict)), loaded)
     if not isinstance(loaded, dict):
         raise LabError(

@@ -3,6 +3,7 @@ of both are compared as they are without torch.compile."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from ..compiled import own_path
 
+_PART = re.compile(r"[./]")
 PREFIXES = ("module.", "model.", "net.", "state_dict.")
 """What DataParallel, Lightning and usual wrappers put before the names."""
 
@@ -80,6 +82,22 @@ def tensors_of(module: nn.Module) -> dict[str, Tensor]:
 def load_fit(state: Mapping[str, Tensor], module: nn.Module, fit: Fit) -> None:
     """Copy the tensors that fit into the module; the others of the module stay as they are."""
     module.load_state_dict({own: state[key] for own, key in fit.matched.items()}, strict=False)
+
+
+def under_names(state: Mapping[str, Tensor], branches: Mapping[str, str]) -> dict[str, Tensor]:
+    """The tensors with the names of modules in place of the branches that these stand for; other
+    tensors keep their names."""
+    names = {branch: name for name, branch in branches.items()}
+    found = {}
+    for key, tensor in state.items():
+        ends = [match.start() for match in _PART.finditer(key)]
+        end = next((end for end in reversed(ends) if key[:end] in names), None)
+        if end is not None:
+            key = names[key[:end]] + key[end:].replace("/", ".", 1)
+        elif "" in names:
+            key = f"{names['']}.{key}"
+        found[key] = tensor
+    return found
 
 
 def _prefixes(names: Mapping[str, Tensor]) -> set[str]:

@@ -68,7 +68,8 @@ class LoadWeightsCommand(Command, frozen=True, kw_only=True):
     """Load the tensors of a file into the subject -> FitSnapshot. With `group`, only those whose
     keys are in that branch, `model` or `state_dict/encoder`. Unless `agreed`, nothing is loaded if
     a tensor of the subject is missing or of another shape, or a prefix would be taken off the
-    names; what does not fit is never loaded."""
+    names; what does not fit is never loaded. `branches` names, for modules of the subject, the
+    branches of the file that have their tensors, where they are called otherwise there."""
 
     handler = "exporting.weights:load_into_subject"
     model: Model
@@ -76,6 +77,7 @@ class LoadWeightsCommand(Command, frozen=True, kw_only=True):
     subject: Subject
     path: str
     group: str = ""
+    branches: dict[str, str] = {}
     agreed: bool = False
 
 

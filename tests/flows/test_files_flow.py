@@ -77,6 +77,36 @@ def test_the_tensors_are_loaded_into_the_subject(program, bench, tmp_path) -> No
     assert rows["same"] == "True"
 
 
+def test_the_tensors_become_a_model_of_blocks_with_their_numbers(program, bench, tmp_path) -> None:
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    torch.save({"epoch": 3, "model": module.state_dict()}, tmp_path / "w.pt")
+    opened(program, tmp_path / "w.pt").blocks.click()
+    bench.link.drain()
+    assert program.window.workspace == "model"
+    names = [block.name for block in bench.project.model.blocks]
+    assert names == ["x", "linear_0", "identity_1", "linear_2", "output1"]
+    banner = program.window.banners.banner("file")
+    assert banner.title == "5 blocks from w.pt" and "Activations" in banner.text
+    assert program.weights.panel.title.text() == "w.pt: 4 of 4 tensors loaded into Canvas"
+    torch.save(module[2](module[0](torch.eye(3))), tmp_path / "out.pt")
+    program.workspaces.run_python(
+        f"same = torch.equal(canvas.model(torch.eye(3)), torch.load({str(tmp_path / 'out.pt')!r}))"
+    )
+    bench.link.drain()
+    rows = {each.name: each.text for each in bench.newest(VariablesSnapshot).variables}
+    assert rows["same"] == "True"
+
+
+def test_a_file_whose_layers_are_no_chain_says_why(program, bench, tmp_path) -> None:
+    torch.save({"a.weight": torch.ones(4, 3), "b.weight": torch.ones(4, 3)}, tmp_path / "w.pt")
+    before = bench.project
+    opened(program, tmp_path / "w.pt").blocks.click()
+    banner = program.window.banners.banner("file")
+    assert banner.title == "No model of blocks was made from w.pt."
+    assert "b takes 3 features, and a gives 4 features" in banner.text
+    assert bench.project is before
+
+
 def test_two_files_are_compared(program, bench, answers, tmp_path) -> None:
     torch.save({"a": torch.ones(2), "b": torch.zeros(1)}, tmp_path / "one.pt")
     torch.save({"a": torch.tensor([1.0, 3.0]), "b": torch.zeros(1)}, tmp_path / "two.pt")

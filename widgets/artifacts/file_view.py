@@ -33,10 +33,12 @@ NO_GRAPH = "This file has tensors and no program, so there is no graph to draw."
 class FileView(QWidget):
     """`values` asks for numbers: the owner adds the file. `key_chosen(key)`: the reader has
     selected a tensor. `load_requested(group)`: load the tensors whose keys begin so, all for "".
+    `blocks_requested(group)`: make a model of blocks from them.
     `variable_requested(key)`: a tensor is to become a variable. The other signals are buttons."""
 
     key_chosen = Signal(str)
     load_requested = Signal(str)
+    blocks_requested = Signal(str)
     variable_requested = Signal(str)
     work_requested = Signal()
     open_requested = Signal()
@@ -84,6 +86,12 @@ class FileView(QWidget):
         self.load = make.button(
             "file_load", "", "mdi6.import", self._load, primary=True, tip="Load the tensors.",
             accessible="Load the tensors",
+        )  # fmt: skip
+        self.blocks = make.button(
+            "file_blocks", "New model", "mdi6.shape-square-rounded-plus", self._ask_for_blocks,
+            tip="Make a new model of blocks from the names and shapes of the tensors, and load them"
+            " into it; of a chosen branch, its tensors alone. What the file does not tell, such as"
+            " activations, is named.",
         )  # fmt: skip
         self.work = make.button(
             "file_work", "Work on it", "mdi6.target", self.work_requested,
@@ -199,6 +207,9 @@ class FileView(QWidget):
     def _load(self) -> None:
         self.load_requested.emit(self._group)
 
+    def _ask_for_blocks(self) -> None:
+        self.blocks_requested.emit(self._group)
+
     def _ask_for_variable(self) -> None:
         if self._key:
             self.variable_requested.emit(self._key)
@@ -219,8 +230,8 @@ class FileView(QWidget):
 
     def _file_page(self) -> QWidget:
         head = make.row(
-            self._title, (self._totals, 1), self.load, self.work, self.variable, self.close_button,
-            margins=(GRID, GRID, GRID, 0),
+            self._title, (self._totals, 1), self.load, self.blocks, self.work, self.variable,
+            self.close_button, margins=(GRID, GRID, GRID, 0),
         )  # fmt: skip
         panes = make.splitter(self.tree, self.tabs, sizes=(620, 740), shares=(1, 1))
         return make.page(head, (panes, 1), margins=(0, 0, 0, GRID))

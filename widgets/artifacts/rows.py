@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from engine.project.layers.layer import holder, suggested
 from engine.protocol import ArtifactEntry
-from widgets.artifacts.layers import holder, suggested
 from widgets.text import format_bytes, format_shape
 
 _PART = re.compile(r"[./]")

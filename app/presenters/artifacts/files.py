@@ -14,6 +14,8 @@ from app.presenters.autograd.graph_picture import GraphPicturePresenter
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.project.document import Project, replace
+from engine.project.layers.chain import NoChain, model_of
+from engine.project.layers.parts import usual_group, within
 from engine.project.subject import title
 from engine.protocol import (
     ArtifactDifference,
@@ -44,11 +46,13 @@ _AboutValues = ReadValuesCommand | StatisticsCommand | LinesCommand | BitsComman
 
 
 class FilesPresenter(QObject):
-    """`load_requested(path, group)`: load a file's tensors, or those of a group, into the subject.
+    """`load_requested(path, group, branches)`: load a file's tensors, or those of a group, into the
+    subject; of its modules in `branches` from there. `blocks_made()`: a new model is shown.
     `work_requested(path)`: make its program the subject. `cell_requested(source, name)`: run Python
     that makes a variable. `opened()`: a file is shown."""
 
-    load_requested = Signal(str, str)
+    load_requested = Signal(str, str, object)
+    blocks_made = Signal()
     work_requested = Signal(str)
     cell_requested = Signal(str, str)
     opened = Signal()
@@ -65,7 +69,8 @@ class FilesPresenter(QObject):
         GraphPicturePresenter(bench, view.calls, self, lambda: PurePath(self._path).stem)
         view.values.asked.connect(self._ask_values)
         view.calls.view.layout_requested.connect(self._lay_out)
-        view.load_requested.connect(lambda group: self.load_requested.emit(view.path, group))
+        view.load_requested.connect(lambda group: self.load_requested.emit(view.path, group, {}))
+        view.blocks_requested.connect(self._make_blocks)
         view.work_requested.connect(lambda: self.work_requested.emit(view.path))
         view.variable_requested.connect(self._make_variable)
         view.open_requested.connect(lambda: bench.files.open())
@@ -164,6 +169,31 @@ class FilesPresenter(QObject):
         taken = {variable.name for variable in known.variables} if known else set()
         name = name_for(key, taken)
         self.cell_requested.emit(f"{name} = lab.open({self.view.path!r})[{key!r}]", name)
+
+    def _make_blocks(self, group: str) -> None:
+        """A new project of the blocks that the tensors suggest, with their numbers."""
+        path, name = self.view.path, PurePath(self.view.path).name
+        tensors = {entry.key: entry.shape for entry in self._entries if entry.kind == "tensor"}
+        group = group or usual_group(tensors)
+        banners = self._bench.window.banners
+        try:
+            found = model_of(within(tensors, group))
+        except NoChain as problem:
+            banners.show_banner(
+                _BANNER,
+                "warning",
+                f"No model of blocks was made from {f'{group} of ' if group else ''}{name}.",
+                f"{problem} A branch of the keys may be a chain by itself: choose it.",
+            )
+            return
+        if not self._bench.files.new(Project(name=PurePath(name).stem, model=found.model)):
+            return
+        count = len(found.model.blocks)
+        banners.show_banner(
+            _BANNER, "accent", f"{count:,} blocks from {name}", " ".join(found.notes)
+        )
+        self.blocks_made.emit()
+        self.load_requested.emit(path, group, found.branches)
 
     # -- comparing -------------------------------------------------------------------------------
 

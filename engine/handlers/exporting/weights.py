@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from ...artifacts.contents.artifact import state_of
 from ...exporting.weights import check_fits, load_weights, save_weights
-from ...exporting.weights_fit import find_fit, load_fit, tensors_of
+from ...exporting.weights_fit import find_fit, load_fit, tensors_of, under_names
 from ...lab import Lab
 from ...models.live import LiveModel
 from ...project.subject import CanvasSubject
@@ -38,7 +38,9 @@ def load_into_subject(lab: Lab, command: LoadWeightsCommand) -> Iterator[Snapsho
     path = Path(command.path)
     with reading(lab, command.path):
         artifact = lab.artifacts.open(command.path)
-    if artifact.kind in ("torch", "safetensors") and not command.group:
+    if command.branches:
+        state = under_names(state_of(artifact, command.group), command.branches)
+    elif artifact.kind in ("torch", "safetensors") and not command.group:
         state = load_weights(path)  # looks for the state_dict in a checkpoint
     else:
         state = state_of(artifact, command.group)

@@ -8,6 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QToolButton
 from torch import nn
 
+from engine.project.layers.layer import suggested
 from engine.protocol import (
     ArtifactDifference,
     ArtifactEntry,
@@ -23,7 +24,6 @@ from widgets import theme
 from widgets.artifacts.difference_table import DifferenceTable
 from widgets.artifacts.entry_tree import EntryTree
 from widgets.artifacts.file_view import FileView
-from widgets.artifacts.layers import suggested
 from widgets.artifacts.program_graph import graph_of
 from widgets.artifacts.rows import rows_of
 from widgets.boxes.boxes import VisibleGraph
