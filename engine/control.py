@@ -17,7 +17,8 @@ class Control:
     """The flags of one engine: stop, pause, and whether the user's code is running.
 
     `mark` is the id of the newest command at the time of the last signal. A signal is meant for
-    that command and older ones, so a command with a higher id starts with clear flags.
+    that command and older ones, so a command with a higher id starts with clear flags. `stopped` is
+    the id of a command that is to end alone.
     `interrupted`: an interrupt came while the lab's own code ran inside the user's. `goes_on`: how
     far the code that is held is to run. `steps_backward`: it is to be held in its backward().
     """
@@ -27,6 +28,7 @@ class Control:
     mark: int = 0
     in_user_code: bool = False
     in_own_code: bool = False
+    stopped: int = 0
     interrupted: bool = False
     goes_on: GoesOn = ""
     steps_backward: bool = False

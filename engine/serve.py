@@ -242,6 +242,9 @@ class Mailbox:
         if isinstance(message, StepBackwardSignal):
             control.steps_backward = message.on
             return
+        if isinstance(message, StopSignal) and message.command:
+            control.stopped = message.command
+            return
         control.mark = newest
         (control.stop if isinstance(message, StopSignal) else control.pause).set()
         self.received.put(self.WAKE)

@@ -176,7 +176,7 @@ class Session:
             for snapshot in results:
                 if snapshot is not None:
                     self._answer(command, snapshot)
-                elif self._job is None and control.stop.is_set():
+                elif control.stopped == command.id or (self._job is None and control.stop.is_set()):
                     _close(results)
                     return
 

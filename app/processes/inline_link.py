@@ -66,7 +66,9 @@ class InlineLink(Link):
         if self._session is None:
             return
         control = self._session.lab.control
-        if isinstance(signal, StopSignal | PauseSignal):
+        if isinstance(signal, StopSignal) and signal.command:
+            control.stopped = signal.command
+        elif isinstance(signal, StopSignal | PauseSignal):
             control.mark = self._last_id
             (control.stop if isinstance(signal, StopSignal) else control.pause).set()
         self._idle.start()

@@ -149,6 +149,13 @@ class Link(QObject):
         if self.attached is None:
             self._kill_timer.start()
 
+    def stop_command(self, command_id: int) -> None:
+        """Stop one command. A run that is paused meanwhile stays."""
+        if any(isinstance(command, TrainCommand) for command in self._unanswered.values()):
+            self.signal(StopSignal(command=command_id))
+        else:
+            self.stop_job()
+
     def close(self) -> None:
         """Let the engine end, without waiting for it. `lost` is not emitted."""
         raise NotImplementedError

@@ -191,7 +191,10 @@ class StepBackwardSignal(Struct, frozen=True, tag=True):
 
 
 class StopSignal(Struct, frozen=True, tag=True):
-    """End the current job at its next step boundary; its results so far stay."""
+    """End the current job at its next step boundary; its results so far stay. With `command`, an
+    id, end only that one: a run that is paused meanwhile stays."""
+
+    command: int = 0
 
 
 class InterruptSignal(Struct, frozen=True, tag=True):

@@ -153,7 +153,7 @@ class RunBar(QFrame):
             "mdi6.clipboard-check-outline",
             "Check model, data and settings before training: inputs, leaked samples, labels, the"
             " first loss, parameters without a path to it, one batch, and a range test of the"
-            " learning rate. It works on copies of the weights.",
+            " learning rate. It works on copies of the weights; a run must be paused.",
             self.check_requested,
             text="Check",
         )
@@ -287,18 +287,18 @@ class RunBar(QFrame):
         held = ready and self._held is not None
         going = held or (ready and state in ("running", "paused"))
         paused = held or (ready and state == "paused")
+        is_loop = isinstance(snapshot, LoopSnapshot)
         self.train.setText("Continue" if paused else "Train")
         self.train.setAccessibleName(self.train.text())
         self.train.setEnabled(ready and (paused or not going))
         self.train.setToolTip(self._train_tip(paused))
-        self.check.setEnabled(ready and not going)
+        self.check.setEnabled(ready and (not going or (paused and not is_loop and not held)))
         self.weights.box.setEnabled(not going)
         self.weights.box.setVisible(not (going and isinstance(snapshot, LoopSnapshot)))
         self.pause.setEnabled(ready and state == "running" and not held)
         self.step.setEnabled(ready and (held or state != "running"))
         self._show_steps(ready and not held and state not in ("none", "running"))
         self.line.setVisible(held)
-        is_loop = isinstance(snapshot, LoopSnapshot)
         self.own_backward.setVisible(held or is_loop)
         self.stop.setEnabled(going)
         run = None if self._other else snapshot

@@ -18,6 +18,7 @@ class ChecksPresenter(QObject):
         self._bench, self._pane = bench, view.checks
         self._questions = Questions(bench, self)
         self._goes_on = False
+        self._asked = 0
         view.bar.check_requested.connect(self.check)
         view.checks.stop_requested.connect(self._stop)
         view.checks.rate_wanted.connect(self._use_rate)
@@ -34,7 +35,8 @@ class ChecksPresenter(QObject):
             objective=project.objective,
         )
         self._pane.begin()
-        self._goes_on = bool(self._questions.ask(command, self._show, self._fail))
+        self._asked = self._questions.ask(command, self._show, self._fail)
+        self._goes_on = bool(self._asked)
         if not self._goes_on:
             self._pane.end(self._bench.link.unsent)
 
@@ -46,7 +48,7 @@ class ChecksPresenter(QObject):
         self._end(in_words(error))
 
     def _stop(self) -> None:
-        self._bench.link.stop_job()
+        self._bench.link.stop_command(self._asked)
         self._questions.drop()
         self._end("Stopped.")
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import LabError
 from ...lab import Lab
 from ...models.check import require_runnable
 from ...project.subject import CanvasSubject
 from ...protocol import CheckSnapshot, CheckTrainingCommand, Snapshot
 from ...training.checks.checking import KINDS, Checking
 from ..subjects import find_subject, objective_of, running
+from .beside import require_rest
 
 
 def check_training(lab: Lab, command: CheckTrainingCommand) -> Iterator[Snapshot | None]:
-    """Raises LabError while a run is under way, and if the model or its data cannot be trained."""
-    if lab.is_training:
-        raise LabError(
-            "A run is under way: its model cannot be checked.", hint="Stop the run first."
-        )
+    """Raises LabError while a run goes on, and if the model or its data cannot be trained."""
+    require_rest(lab)
     if isinstance(command.subject, CanvasSubject):
         require_runnable(command.model, command.training)
     subject = find_subject(lab, command.subject, command.model, command.training)

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
-from ...errors import LabError
 from ...lab import Lab
 from ...models.check import require_runnable
 from ...project.subject import CanvasSubject
@@ -18,14 +17,12 @@ from ...training.execution.recomputing import Recomputing
 from ...training.memory.step_memory import StepMemory, measured, predicted
 from ...training.objectives.batches import samples_in
 from ..subjects import find_subject, first_batch, objective_of, running
+from .beside import require_rest
 
 
 def measure_step(lab: Lab, command: MeasureStepCommand) -> Iterator[Snapshot]:
-    """Raises LabError while a run is under way, and if the model or its data cannot be trained."""
-    if lab.is_training:
-        raise LabError(
-            "A run is under way: its model cannot be measured.", hint="Stop the run first."
-        )
+    """Raises LabError while a run goes on, and if the model or its data cannot be trained."""
+    require_rest(lab)
     setup = command.training
     if isinstance(command.subject, CanvasSubject):
         require_runnable(command.model, setup)

@@ -13,15 +13,15 @@ from ...project.subject import CanvasSubject
 from ...protocol import MAX_POINTS_ALONG, LandscapeCommand, LandscapeSnapshot
 from ...training.landscape.surface import Surface, multiples
 from ..subjects import find_subject, objective_of, running
+from .beside import require_rest
 
 EVERY_S = 0.1
 
 
 def read_landscape(lab: Lab, command: LandscapeCommand) -> Iterator[LandscapeSnapshot | None]:
-    """Raises LabError while a run is under way, for a grid that cannot be had, and if the model or
+    """Raises LabError while a run goes on, for a grid that cannot be had, and if the model or
     its data cannot be trained."""
-    if lab.is_training:
-        raise LabError("A run is under way: its weights move.", hint="Stop the run first.")
+    require_rest(lab)
     _check(command)
     if isinstance(command.subject, CanvasSubject):
         require_runnable(command.model, command.training)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from ...errors import LabError, sendable
+from ...errors import sendable
 from ...lab import Lab
 from ...models.check import require_runnable
 from ...project.subject import CanvasSubject
@@ -21,6 +21,7 @@ from ...protocol import (
 from ...training.memory.one_step import OneStep
 from ...training.memory.tracking import Block, Tracker
 from ..subjects import find_subject, objective_of, running
+from .beside import require_rest
 
 MAX_NAME_CHARS = 80
 LIMITS = (1500, 700, 300, 100)
@@ -28,9 +29,8 @@ LIMITS = (1500, 700, 300, 100)
 
 
 def trace_memory(lab: Lab, command: TraceMemoryCommand) -> Iterator[MemoryCurveSnapshot]:
-    """Raises LabError while a run is under way, and if the model or its data cannot be trained."""
-    if lab.is_training:
-        raise LabError("A run is under way: its memory would be told twice.", hint="Stop it first.")
+    """Raises LabError while a run goes on, and if the model or its data cannot be trained."""
+    require_rest(lab)
     setup = command.training
     if isinstance(command.subject, CanvasSubject):
         require_runnable(command.model, setup)

@@ -27,7 +27,8 @@ Verdict = Literal["good", "note", "warning", "error"]
 class CheckTrainingCommand(Command, frozen=True, kw_only=True):
     """Check a subject before it is trained -> a CheckSnapshot for each check. Weights, buffers,
     gradients, modes and random numbers are as before afterwards; what the user's code changes
-    besides is not undone. A stop signal ends it. Not while a run is under way."""
+    besides is not undone. A stop signal ends it. Not while a run goes on; one that is paused
+    between two steps is not changed."""
 
     handler = "training.checks:check_training"
     model: Model

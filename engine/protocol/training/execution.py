@@ -13,7 +13,7 @@ from ..snapshots import Snapshot
 class MeasureStepCommand(Command, frozen=True, kw_only=True):
     """Run forward and backward of the first batch, with and without the modules of the set-up that
     compute their activations again -> StepMemorySnapshot. The model is as before afterwards. Not
-    while a run is under way."""
+    while a run goes on; one that is paused between two steps is not changed."""
 
     handler = "training.execution:measure_step"
     model: Model

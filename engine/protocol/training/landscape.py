@@ -14,7 +14,8 @@ MAX_POINTS_ALONG = 101
 class LandscapeCommand(Command, frozen=True, kw_only=True):
     """Compute the loss around the live weights -> LandscapeSnapshots, the last with `done` equal to
     the number of points. Weights, gradients, buffers, modes and random numbers are as before
-    afterwards. A stop signal ends it. Not while a run is under way.
+    afterwards. A stop signal ends it. Not while a run goes on; one that is paused between two
+    steps is not changed.
 
     The loss is the mean over the first `batches` of the training part, in eval mode. It is taken at
     `points` multiples from -span to span of one random direction, with `is_plane` of two. Each

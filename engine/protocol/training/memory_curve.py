@@ -17,7 +17,8 @@ MemoryKind = Literal["parameters", "gradients", "optimizer", "activations", "dat
 
 class TraceMemoryCommand(Command, frozen=True, kw_only=True):
     """Run two steps on copies of the weights, and follow each storage of the second ->
-    MemoryCurveSnapshot. The model is as before afterwards. Not while a run is under way."""
+    MemoryCurveSnapshot. The model is as before afterwards. Not while a run goes on;
+    one that is paused between two steps is not changed."""
 
     handler = "training.memory:trace_memory"
     model: Model

@@ -59,6 +59,18 @@ def test_a_job_is_waited_for_no_longer_once_all_have_ended(link):
     assert link._kill_timer.isActive()
 
 
+def test_what_is_computed_beside_a_run_is_stopped_alone(link):
+    link.get_ready()
+    link.send(TRAIN)
+    command_id = link.send(HelloCommand())
+    link.stop_command(command_id)
+    assert link.signals == [StopSignal(command=command_id)]
+    assert not link._kill_timer.isActive()
+    link.finish(1)
+    link.stop_command(command_id)
+    assert link.signals[1:] == [StopSignal(), InterruptSignal()]
+
+
 def test_a_run_that_has_stopped_may_take_its_time_to_end_its_processes(link, training_snapshot):
     link.get_ready()
     link.send(TRAIN)

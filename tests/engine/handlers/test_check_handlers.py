@@ -12,7 +12,6 @@ from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import (
     CheckSnapshot,
     CheckTrainingCommand,
-    ErrorSnapshot,
     RunCellCommand,
     TrainCommand,
 )
@@ -99,10 +98,3 @@ def test_a_stop_ends_the_checks_and_leaves_the_model(client: Client) -> None:
     client.send(CheckTrainingCommand(id=2, model=MLP, training=SETUP))
     assert len(checks(client)) == 2
     assert_equal(client.weights(), weights)
-
-
-def test_a_run_under_way_is_not_disturbed(client: Client) -> None:
-    client.send(TrainCommand(id=1, model=MLP, training=SETUP, paused=True))
-    client.send(CheckTrainingCommand(id=2, model=MLP, training=SETUP))
-    assert "A run is under way" in client.error.error.message
-    assert isinstance(client.error, ErrorSnapshot)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.protocol import ContinueTrainingCommand
+from engine.protocol import TrainingSnapshot
 
 pytestmark = pytest.mark.one_program
 
@@ -25,15 +25,18 @@ def test_checks_are_shown_and_the_suggested_rate_is_set_and_undone(mlp) -> None:
     assert mlp.bench.project.training.optimizer_params == before
 
 
-def test_there_are_no_checks_while_a_run_is_under_way(mlp) -> None:
+def test_a_paused_run_is_checked_and_goes_on(mlp) -> None:
     view = mlp.window.page("train")
     view.bar.step_requested.emit()
     mlp.bench.link.drain()
-    assert not view.bar.check.isEnabled()
+    assert view.bar.check.isEnabled()
     mlp.bench.actions["train.check"].trigger()
     mlp.bench.link.drain()
-    assert "A run is under way" in view.checks._progress.text()
-    mlp.bench.send(ContinueTrainingCommand())
+    assert len(view.checks.rows) == 8
+    assert mlp.bench.newest(TrainingSnapshot).state == "paused"
+    view.checks.stop_requested.emit()  # it has ended: the run is not stopped instead
+    mlp.bench.link.drain()
+    assert mlp.bench.newest(TrainingSnapshot).state == "paused"
     mlp.bench.link.stop_job()
     mlp.bench.link.drain()
-    assert view.bar.check.isEnabled()
+    assert mlp.bench.newest(TrainingSnapshot).state == "stopped"

@@ -26,6 +26,7 @@ class LandscapePresenter(QObject):
         self._bench, self._pane = bench, view.landscape
         self._questions = Questions(bench, self)
         self._goes_on = False
+        self._asked = 0
         self._pane.compute_requested.connect(self.compute)
         self._pane.stop_requested.connect(self._stop)
         bench.store.project_changed.connect(self._on_project_changed)
@@ -47,7 +48,8 @@ class LandscapePresenter(QObject):
             seed=pane.seed,
         )
         pane.begin()
-        self._goes_on = bool(self._questions.ask(command, self._show, self._fail))
+        self._asked = self._questions.ask(command, self._show, self._fail)
+        self._goes_on = bool(self._asked)
         if not self._goes_on:
             pane.end(self._bench.link.unsent, is_error=True)
 
@@ -58,7 +60,7 @@ class LandscapePresenter(QObject):
         self._end(in_words(error), is_error=True)
 
     def _stop(self) -> None:
-        self._bench.link.stop_job()
+        self._bench.link.stop_command(self._asked)
         self._questions.drop()
         self._end("Stopped.")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import torch
 
 from engine.project.document import TrainingSetup, replace
 from engine.project.subject import ConsoleSubject, Objective
@@ -66,10 +65,3 @@ def test_of_code_with_a_module_that_is_computed_again(client: Client) -> None:
     assert all(parameter.grad is None for parameter in net.parameters())
     client.send(replace(command, id=3, training=replace(SETUP, recomputed=("7",))))
     assert "no module “7”" in client.error.error.message
-
-
-def test_not_while_a_run_is_under_way(client: Client) -> None:
-    client.send(TrainCommand(id=1, model=MLP, training=SETUP, paused=True))
-    client.send(MeasureStepCommand(id=2, model=MLP, training=SETUP))
-    assert "A run is under way" in client.error.error.message
-    assert torch.is_grad_enabled()

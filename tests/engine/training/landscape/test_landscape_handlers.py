@@ -14,7 +14,6 @@ from engine.protocol import (
     LandscapeCommand,
     LandscapeSnapshot,
     RunCellCommand,
-    TrainCommand,
     encode_snapshot,
 )
 from tests.engine.handlers.test_training_handlers import MLP, Client, assert_equal
@@ -99,10 +98,6 @@ def test_what_cannot_be_had_is_told(client: Client) -> None:
         client.said.clear()
         client.send(command)
         assert words in client.error.error.message and client.error.error.hint
-    client.said.clear()
-    client.send(TrainCommand(id=4, model=MLP, training=SETUP, paused=True))
-    client.send(LandscapeCommand(id=5, model=MLP, training=SETUP))
-    assert "A run is under way" in client.error.error.message
 
 
 def test_the_largest_plane_fits_into_a_snapshot() -> None:

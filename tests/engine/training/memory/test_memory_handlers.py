@@ -15,7 +15,6 @@ from engine.protocol import (
     MemoryKind,
     MemoryOp,
     TraceMemoryCommand,
-    TrainCommand,
     encode_snapshot,
 )
 from engine.training.memory.tracking import KINDS
@@ -57,12 +56,6 @@ def test_weights_and_random_numbers_are_as_before(client: Client) -> None:
     torch.manual_seed(5)
     assert torch.equal(drawn, torch.rand(3))
     assert_equal(client.weights(), weights)
-
-
-def test_a_run_under_way_is_not_disturbed(client: Client) -> None:
-    client.send(TrainCommand(id=1, model=MLP, training=SETUP, paused=True))
-    client.send(TraceMemoryCommand(id=2, model=MLP, training=SETUP))
-    assert "A run is under way" in client.error.error.message and client.error.error.hint
 
 
 def test_of_many_operations_each_stretch_keeps_its_highest() -> None:
