@@ -14,11 +14,14 @@ from widgets import theme
 from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.training.plots.series import Series
+from widgets.training.plots.step_scale import place_of, placed, step_at
 
 FAINT = 0.35
 """The share of its colour that the raw line keeps under the smoothed one."""
 AXIS_WIDTH = 56
 DOT_SIZE = 6
+DIGIT_PX, LABEL_GAP_PX, LABEL_PX = 7, 8, 14
+"""The width of a digit of a tick's label, the room between two labels, and the height of one."""
 
 Floats = NDArray[np.float64]
 
@@ -38,11 +41,13 @@ class PlotCanvas(pg.GraphicsView):
     def __init__(self, series: Sequence[Series]) -> None:
         super().__init__()
         self._series = tuple(series)
-        self._log = False
+        self._log = self._log_steps = False
         self.setMinimumSize(160, 72)
         # Made without pyqtgraph's PlotItem, which makes eight menus that nobody opens.
         self.box = _Box(enableMenu=False, defaultPadding=0.0)
-        self.box.wheel_turned.connect(self.wheel_turned)
+        self.box.wheel_turned.connect(
+            lambda notches, x: self.wheel_turned.emit(notches, step_at(x, self._log_steps))
+        )
         self.box.disableAutoRange()
         self.box.setMouseEnabled(x=True, y=False)  # the height fits what is seen
         self.axes = {side: _Axis(side) for side in ("left", "bottom")}
@@ -68,6 +73,7 @@ class PlotCanvas(pg.GraphicsView):
         self.crosshair.hide()
         self.box.addItem(self.crosshair, ignoreBounds=True)
         self.marks: list[pg.InfiniteLine] = []
+        self._marked: tuple[tuple[float, str], ...] = ()
         self.box.sigRangeChangedManually.connect(lambda *_: self.moved_by_hand.emit())
         self.box.sigXRangeChanged.connect(lambda *_: self.range_changed.emit())
         self.box.sigResized.connect(lambda *_: self.range_changed.emit())
@@ -110,10 +116,21 @@ class PlotCanvas(pg.GraphicsView):
         self._log = on
         self.axes["left"].setLogMode(False, on)  # type: ignore[arg-type] - wrong in pyqtgraph
 
+    @property
+    def log_steps(self) -> bool:
+        return self._log_steps
+
+    def set_log_steps(self, on: bool) -> None:
+        """Draw x on a logarithmic scale from now on. The caller redraws everything."""
+        self._log_steps = on
+        self.axes["bottom"].setLogMode(on, False)  # type: ignore[arg-type] - wrong in pyqtgraph
+        for line, (x, _) in zip(self.marks, self._marked, strict=True):
+            line.setPos(place_of(x, on))
+
     def x_range(self) -> tuple[float, float]:
         """The (first, last) visible x."""
         (x0, x1), _ = self.box.viewRange()
-        return x0, x1
+        return step_at(x0, self._log_steps), step_at(x1, self._log_steps)
 
     def pixels(self) -> int:
         """The width of the curves' area in pixels."""
@@ -121,7 +138,8 @@ class PlotCanvas(pg.GraphicsView):
 
     def show_x(self, x0: float, x1: float) -> None:
         """Set the visible range of x."""
-        self.box.setXRange(x0, x1, padding=0)
+        places = (place_of(x, self._log_steps) for x in (x0, x1))
+        self.box.setXRange(*places, padding=0)
 
     def show_y(self, y0: float, y1: float) -> None:
         """Set the visible range of y, in units as drawn: logarithms on a logarithmic scale."""
@@ -132,8 +150,9 @@ class PlotCanvas(pg.GraphicsView):
         is none. Points are dots if there is room between them; so is a number between two gaps,
         which has no line."""
         shown = self._scaled(y)
+        x = placed(x, self._log_steps)
         self.curves[key].setData(x, shown)
-        dots = np.isfinite(shown)
+        dots = np.isfinite(shown) & np.isfinite(x)
         if key in self._points:
             dots &= len(x) * DOT_SIZE <= self.pixels()
         else:
@@ -145,7 +164,7 @@ class PlotCanvas(pg.GraphicsView):
     def draw_faint(self, key: str, x: Floats, y: Floats) -> Floats:
         """Draw the raw line under a smoothed series. Returns y as drawn."""
         shown = self._scaled(y)
-        self.faint[key].setData(x, shown)
+        self.faint[key].setData(placed(x, self._log_steps), shown)
         self.faint[key].show()
         return shown
 
@@ -160,7 +179,7 @@ class PlotCanvas(pg.GraphicsView):
             self._overlays.append(curve)
         curve, shown = self._overlays[place], self._scaled(y)
         curve.setPen(pg.mkPen(color_of(color), width=1, style=Qt.PenStyle.DashLine))
-        curve.setData(x, shown)
+        curve.setData(placed(x, self._log_steps), shown)
         curve.show()
         return shown
 
@@ -173,18 +192,19 @@ class PlotCanvas(pg.GraphicsView):
         """Put the crosshair on an x; None hides it."""
         self.crosshair.setVisible(x is not None)
         if x is not None:
-            self.crosshair.setPos(x)
+            self.crosshair.setPos(place_of(x, self._log_steps))
 
     def show_marks(self, marks: Sequence[tuple[float, str]]) -> None:
         """Draw a vertical line with words at each x; words that are empty take no place."""
         for line in self.marks:
             self.box.removeItem(line)
-        self.marks = []
+        self.marks, self._marked = [], tuple(marks)
         for number, (x, text) in enumerate(marks):
             # At the line's right, else at its left; below the words of its neighbours.
             height = 0.98 - 0.08 * (number % 4)
             options = {"position": height, "anchors": [(0, 0), (1, 0)]}
-            line = pg.InfiniteLine(x, angle=90, label=text or None, labelOpts=options)
+            place = place_of(x, self._log_steps)
+            line = pg.InfiniteLine(place, angle=90, label=text or None, labelOpts=options)
             line.setZValue(-2)
             self.box.addItem(line, ignoreBounds=True)
             self.marks.append(line)
@@ -205,7 +225,8 @@ class PlotCanvas(pg.GraphicsView):
 
     def _hover(self, scene_point: QPointF) -> None:
         inside = self.box.sceneBoundingRect().contains(scene_point)
-        self.hovered.emit(self.box.mapSceneToView(scene_point).x() if inside else None)
+        x = step_at(self.box.mapSceneToView(scene_point).x(), self._log_steps)
+        self.hovered.emit(x if inside else None)
 
     # -- look ------------------------------------------------------------------------------------
 
@@ -262,13 +283,28 @@ class _Axis(pg.AxisItem):
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         if self.logMode:
-            return [format_number(float(10.0**value), 3) for value in values]
+            return self._apart([(v, format_number(float(10.0**v), 3)) for v in values])
         # As many digits as it takes to tell the ticks apart: at 436.1 MiB they differ by less.
         for digits in range(4, 16):
             labels = [format_number(float(value), digits) for value in values]
             if len(set(labels)) == len(labels):
                 break
         return labels
+
+    def _apart(self, labels: list[tuple[float, str]]) -> list[str]:
+        """The labels, empty where they would stand on each other; powers of ten come first."""
+        is_flat = self.orientation == "bottom"
+        first, last = self.range
+        length = self.width() if is_flat else self.height()
+        taken: list[tuple[float, float]] = []
+        kept: set[float] = set()
+        for value, text in sorted(labels, key=lambda label: label[0] % 1 != 0):
+            middle = (value - first) / ((last - first) or 1.0) * length
+            half = (DIGIT_PX * len(text) + LABEL_GAP_PX if is_flat else LABEL_PX) / 2
+            if all(middle + half <= low or high <= middle - half for low, high in taken):
+                taken.append((middle - half, middle + half))
+                kept.add(value)
+        return [text if value in kept else "" for value, text in labels]
 
     def paint(self, p: QPainter, opt, widget) -> None:
         """Paint as the base class does, but without a QPicture, whose text costs half a millisecond

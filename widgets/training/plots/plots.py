@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QMessageBox,
     QSizePolicy,
-    QToolButton,
     QWidget,
 )
 
@@ -26,7 +25,9 @@ from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.training.plots.legend import Legend, WrappedWords
 from widgets.training.plots.plot_canvas import PlotCanvas
+from widgets.training.plots.plot_head import PlotHead
 from widgets.training.plots.series import Overlay, Series, Track, bad_words, write_csv
+from widgets.training.plots.step_scale import LEAST, place_of, seen, step_at
 
 WHEEL_STEP = 1.25
 """The zoom of one notch of the wheel."""
@@ -89,8 +90,17 @@ class LivePlot(QFrame):
         theme.notifier.changed.connect(self._restyle)
 
     def _build_chrome(self, title: str, unit: str, tip: str) -> None:
-        heading, unit_label = make.label(title, "heading", tip=tip), make.label(unit, "muted")
-        self._step = make.label("", "muted", "plot_step", tip="The step under the crosshair")
+        self._head = PlotHead(
+            title,
+            unit,
+            tip,
+            smooth=self.set_smoothing,
+            log=self.set_log,
+            log_steps=self.set_log_steps,
+            follow=lambda on: self.follow() if on else self._stop_following(),
+        )
+        self._head.follow.setChecked(True)
+        self._head.smooth.setVisible(any(not line.points for line in self.series))
         self._caption = WrappedWords("plot_caption")
         make.set_role(self._caption, "muted")
         self._caption.hide()
@@ -98,42 +108,8 @@ class LivePlot(QFrame):
         self._notice = make.label("", "error", "plot_notice")
         self._notice.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._notice.hide()
-        self._smooth_button = self._button(
-            "plot_smooth",
-            "mdi6.chart-bell-curve",
-            "Smooth: draw the running average over the raw line, which fades",
-            self.set_smoothing,
-        )
-        self._smooth_button.setVisible(any(not line.points for line in self.series))
-        self._log_button = self._button(
-            "plot_log",
-            "mdi6.math-log",
-            "Logarithmic scale: equal distances are equal ratios; shows small values apart",
-            self.set_log,
-        )
-        self._follow_button = self._button(
-            "plot_follow",
-            "mdi6.arrow-expand-right",
-            "Follow the newest steps and fit the height. Zooming or dragging stops this.",
-            lambda on: self.follow() if on else self._stop_following(),
-        )
-        self._follow_button.setChecked(True)
-        self._buttons = (self._smooth_button, self._log_button, self._follow_button)
-        for button in self._buttons:  # a picture hides them, and keeps their height
-            policy = button.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)
-            button.setSizePolicy(policy)
-        about = (heading, unit_label, self._step)
-        head = make.row(*about, make.STRETCH, *self._buttons, gap=GRID // 2)
-        parts = (head, self._legend, self._caption, self._notice, (self._canvas, 1))
+        parts = (self._head.row, self._legend, self._caption, self._notice, (self._canvas, 1))
         make.column(*parts, on=self, gap=0, margins=(GRID, GRID // 2, GRID, GRID // 2))
-
-    def _button(
-        self, name: str, icon: str, tip: str, toggled: Callable[[bool], None]
-    ) -> QToolButton:
-        button = make.tool_button(name, icon, tip, toggled=toggled, ink="muted")
-        button.setAccessibleName(f"{self.title}: {make.first_words(tip)}")
-        return button
 
     def add_series(self, line: Series) -> None:
         """Let the plot have one series more, without points."""
@@ -190,7 +166,7 @@ class LivePlot(QFrame):
 
     def set_smoothing(self, on: bool) -> None:
         self._smoothing = on
-        self._smooth_button.setChecked(on)
+        self._head.smooth.setChecked(on)
         self._touch()
 
     @property
@@ -200,7 +176,13 @@ class LivePlot(QFrame):
     def set_log(self, on: bool) -> None:
         """Use a logarithmic scale for the values; values of zero or less become gaps."""
         self._canvas.set_log(on)
-        self._log_button.setChecked(on)
+        self._head.log.setChecked(on)
+        self.follow()
+
+    def set_log_steps(self, on: bool) -> None:
+        """Use a logarithmic scale for the steps."""
+        self._canvas.set_log_steps(on)
+        self._head.log_steps.setChecked(on)
         self.follow()
 
     @property
@@ -211,12 +193,12 @@ class LivePlot(QFrame):
     def follow(self) -> None:
         """Show all steps, including those still to come."""
         self._following = True
-        self._follow_button.setChecked(True)
+        self._head.follow.setChecked(True)
         self._touch()
 
     def _stop_following(self) -> None:
         self._following = False
-        self._follow_button.setChecked(False)
+        self._head.follow.setChecked(False)
         self._touch()
 
     def _touch(self) -> None:
@@ -227,17 +209,20 @@ class LivePlot(QFrame):
     def zoom(self, notches: float, x: float) -> None:
         """Zoom the steps in by the notches of a wheel, around `x`. The height fits what is seen.
         Zoomed out to all steps, the plot follows the data again."""
-        first, last = self._whole_x()
-        x0, x1 = self._canvas.x_range()
-        width = max((x1 - x0) / WHEEL_STEP**notches, min(MIN_STEPS, last - first))
+        log = self._canvas.log_steps
+        first, last, x0, x1, at = (
+            place_of(step, log) for step in (*self._whole_x(), *self._canvas.x_range(), x)
+        )
+        least = math.log10(1 + MIN_STEPS / max(x, LEAST)) if log else MIN_STEPS
+        width = max((x1 - x0) / WHEEL_STEP**notches, min(least, last - first))
         if width >= last - first:
             self.follow()
             return
-        share = min(max((x - x0) / (x1 - x0), 0.0), 1.0)
-        begin = min(max(x - share * width, first), last - width)
+        share = min(max((at - x0) / (x1 - x0), 0.0), 1.0)
+        begin = min(max(at - share * width, first), last - width)
         self._stop_following()
         self._fits_height = True
-        self._canvas.show_x(begin, begin + width)
+        self._canvas.show_x(step_at(begin, log), step_at(begin + width, log))
         self._touch()
 
     def _move_by_hand(self) -> None:
@@ -251,22 +236,22 @@ class LivePlot(QFrame):
         canvas = self._canvas
         if self._following:
             canvas.show_x(*self._whole_x())
-        x0, x1 = canvas.x_range()
+        view = (*canvas.x_range(), canvas.pixels(), canvas.log_steps)
         low, high = np.inf, -np.inf
         for line in self.series:
             track = self.tracks[line.key]
             smooth = self._smoothing and not line.points
-            seen = (track.smooth if smooth else track.raw).query(x0, x1, canvas.pixels())
-            low, high = _reach(low, high, canvas.draw(line.key, *seen))
+            points = seen(track.smooth if smooth else track.raw, *view)
+            low, high = _reach(low, high, canvas.draw(line.key, *points))
             if smooth:
-                raw = track.raw.query(x0, x1, canvas.pixels())
-                low, high = _reach(low, high, canvas.draw_faint(line.key, *raw))
+                points = seen(track.raw, *view)
+                low, high = _reach(low, high, canvas.draw_faint(line.key, *points))
             else:
                 canvas.hide_faint(line.key)
         for place, (overlay, track) in enumerate(self._overlays):
             smooth = self._smoothing and overlay.is_smoothed
-            seen = (track.smooth if smooth else track.raw).query(x0, x1, canvas.pixels())
-            low, high = _reach(low, high, canvas.draw_overlay(place, overlay.color, *seen))
+            points = seen(track.smooth if smooth else track.raw, *view)
+            low, high = _reach(low, high, canvas.draw_overlay(place, overlay.color, *points))
         canvas.end_overlays(len(self._overlays))
         if (self._following or self._fits_height) and low <= high:
             is_flat = high - low <= FLAT * abs(high)
@@ -281,6 +266,8 @@ class LivePlot(QFrame):
         if not ends:
             return 0.0, 1.0
         first, last = min(end[0] for end in ends), max(end[1] for end in ends)
+        if self._canvas.log_steps:
+            first, last = max(first, 1.0), max(last, 1.0)
         if last == first:
             return first - 0.5, last + 0.5
         # The range grows in steps of a tenth of its magnitude, so that the axis is not redrawn at
@@ -324,7 +311,7 @@ class LivePlot(QFrame):
 
     def _show_legend(self) -> None:
         """Show the newest numbers, or those at the crosshair and its step."""
-        self._step.setText("" if self._cursor is None else f"step {self._cursor:,.0f}")
+        self._head.show_step(self._cursor)
         behind = [(overlay, self._value_of(track)) for overlay, track in self._overlays]
         known = [(overlay, value) for overlay, value in behind if value is not None]
         self._legend.show_values(self.legend_values(), known)
@@ -354,12 +341,8 @@ class LivePlot(QFrame):
         """Paint the whole plot with heading and legend, without buttons and crosshair."""
         self.point_at(None)
         self.refresh()
-        shown = [button for button in self._buttons if not button.isHidden()]
-        for button in shown:
-            button.hide()
-        self.render(painter, QPointF(0, 0).toPoint())
-        for button in shown:
-            button.show()
+        with self._head.without_buttons():
+            self.render(painter, QPointF(0, 0).toPoint())
 
     def csv(self) -> str:
         """All points, one row a step (see `write_csv`)."""

@@ -325,20 +325,21 @@ def test_the_smoothed_and_the_raw_line_are_both_in_sight(plot: LivePlot) -> None
 
 
 def test_the_buttons_tell_whose_they_are_and_what_they_do(plot: LivePlot, qtbot) -> None:
-    names = ("plot_smooth", "plot_log", "plot_follow")
+    names = ("plot_smooth", "plot_log", "plot_log_steps", "plot_follow")
     buttons = [plot.findChild(QToolButton, name) for name in names]
     assert [button.accessibleName() for button in buttons] == [
         "Loss: Smooth",
         "Loss: Logarithmic scale",
+        "Loss: Logarithmic steps",
         "Loss: Follow the newest steps and fit the height",
     ]
-    assert [button.isChecked() for button in buttons] == [False, False, True]
+    assert [button.isChecked() for button in buttons] == [False, False, False, True]
     assert all(button.isVisible() for button in buttons)
     plot.set_log(True)
     plot.set_smoothing(True)
-    assert [button.isChecked() for button in buttons] == [True, True, True]
-    buttons[2].click()
-    assert not plot.following and not buttons[2].isChecked()
+    assert [button.isChecked() for button in buttons] == [True, True, False, True]
+    buttons[3].click()
+    assert not plot.following and not buttons[3].isChecked()
     points = LivePlot("Epochs", "", (Series("a", "a", points=True),))
     qtbot.addWidget(points)
     points.show()
