@@ -60,8 +60,8 @@ class RunBar(QFrame):
         self._held: HeldSnapshot | None = None
         self._last: EpochRow | None = None
         self._best: EpochRow | None = None
-        self._problem = self._offer = self._other = ""
-        self._cut_off = self._has_best = False
+        self._problem = self._offer = self._other = self._left = ""
+        self._cut_off = self._has_best = self._left_badly = False
         self._shown_step = -1
         self.setProperty("role", "card")
         self.setObjectName("run_bar")
@@ -153,7 +153,8 @@ class RunBar(QFrame):
             "mdi6.clipboard-check-outline",
             "Check model, data and settings before training: inputs, leaked samples, labels, the"
             " first loss, parameters without a path to it, one batch, and a range test of the"
-            " learning rate. It works on copies of the weights; a run must be paused.",
+            " learning rate. It works on copies of the weights. While a run goes on,"
+            " pause it first.",
             self.check_requested,
             text="Check",
         )
@@ -246,8 +247,13 @@ class RunBar(QFrame):
         if self._snapshot is None or snapshot.state != self._snapshot.state:
             self.weights.show_run(snapshot, last)
         self._snapshot, self._last, self._best = snapshot, last, best
-        self._problem = ""
+        self._problem = self._left = ""
         self._cut_off = False
+        self._show()
+
+    def show_left(self, words: str, is_error: bool = False) -> None:
+        """Say what happened to the script whose loop is shown, until another snapshot comes."""
+        self._left, self._left_badly = words, is_error
         self._show()
 
     def show_held(self, held: HeldSnapshot | None) -> None:
@@ -270,7 +276,7 @@ class RunBar(QFrame):
     def clear(self) -> None:
         """Return to the state before the first run."""
         self._snapshot = self._last = self._best = None
-        self._problem = self._offer = self._other = ""
+        self._problem = self._offer = self._other = self._left = ""
         self._cut_off = False
         self.weights.clear()
         self._show()
@@ -365,6 +371,8 @@ class RunBar(QFrame):
             self._line.setText(progress_text(snapshot, self._best))
         if snapshot is None or self._other:
             result = f"{self._other} {self._offer}".strip()
+        elif self._left:
+            result = self._left
         elif self._cut_off:
             result = cut_off_text(snapshot)
         else:
@@ -373,7 +381,7 @@ class RunBar(QFrame):
             there = "Autograd steps it" if self._held.at == "backward" else "Tensors shows it"
             result = f"{self._held.where}. {there}; Continue lets it go on."
         text = self._problem or result
-        failed = bool(self._problem) or self._cut_off
+        failed = bool(self._problem or (self._left and self._left_badly)) or self._cut_off
         if snapshot is not None and not self._other:
             failed = failed or snapshot.state == "failed" or snapshot.error is not None
         make.tell(self._result, text)

@@ -172,6 +172,11 @@ def cut_off_text(snapshot: RunSnapshot) -> str:
     return f"The engine stopped after {_reached(snapshot)}.{saved}"
 
 
+def left_text(words: str, step: int) -> str:
+    """What happened to a script whose loop is shown, and the last step that came of it."""
+    return f"{words} The last step that came is {step:,}."
+
+
 def checkpoint_text(snapshot: RunSnapshot) -> str:
     """Words on the run's last checkpoint; empty without one."""
     if not isinstance(snapshot, TrainingSnapshot) or not snapshot.checkpoint:

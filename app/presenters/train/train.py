@@ -8,6 +8,7 @@ from datetime import datetime
 from PySide6.QtCore import QObject, Signal
 
 from app.presenters.questions import Questions, in_words
+from app.presenters.train.script_end import ScriptEnd
 from app.processes.link import LinkState
 from app.selection.references import Module
 from app.workbench import Workbench
@@ -65,6 +66,7 @@ class TrainPresenter(QObject):
         super().__init__(parent)
         self._bench, self.view = bench, view
         self._questions = Questions(bench, self)
+        self._end = ScriptEnd(bench, view, self)
         self._shown: RunSnapshot | None = None  # the run of the plots: Train's, or a cell's loop
         self._script: About | None = None  # the process whose loop was shown last
         self._sought: Subject | None = None  # the engine has looked for a checkpoint of it
@@ -317,9 +319,11 @@ class TrainPresenter(QObject):
         run = self._shown
         if state != "ready" and run is not None and run.state in ("running", "paused"):
             # The engine has ended, and the run with it, but not its checkpoint.
-            self._bench.store.take(
-                replace(run, state="failed", steps=StepColumns(), epoch_rows=(), remaining_s=None)
-            )
+            is_script = isinstance(run, LoopSnapshot) and self._end.script is not None
+            ended = replace(run, state="stopped" if is_script else "failed", remaining_s=None)
+            self._bench.store.take(replace(ended, steps=StepColumns(), epoch_rows=()))
+            if is_script:
+                self._end.tell_left(run.step)
         attached = self._bench.link.script
         if attached is not None and attached.about != self._script:
             # The loop of another run of a script has the same name. The curves of the process that

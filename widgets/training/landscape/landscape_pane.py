@@ -79,7 +79,7 @@ class LandscapePane(QWidget):
         self.compute = make.button(
             "landscape_compute", "Compute", "mdi6.play", self.compute_requested, primary=True,
             tip="Compute the loss around the weights. Weights, gradients, buffers and random"
-            " numbers stay as they are. A run must be paused.",
+            " numbers stay as they are. While a run goes on, pause it first.",
         )  # fmt: skip
         self.stop = make.button(
             "landscape_stop", "Stop", "mdi6.stop", self.stop_requested,

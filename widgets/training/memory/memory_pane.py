@@ -50,7 +50,8 @@ class MemoryPane(QWidget):
             "step_memory_measure", "Measure a step", "mdi6.play", self.measure_requested,
             primary=True,
             tip="Run two steps on copies of the weights and follow every storage of the second."
-            " Weights, gradients and random numbers stay as they are. A run must be paused.",
+            " Weights, gradients and random numbers stay as they are. While a run goes on,"
+            " pause it first.",
         )  # fmt: skip
         self._words = make.text("step_memory_words", wrap=True, width="own")
         self._legend = make.label(name="step_memory_legend", wrap=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtWidgets import QLabel
 
 from app.presenters.train.train import TrainPresenter
+from app.processes.exit_reasons import explain_departure
 from app.selection.references import Module
+from engine.process import Departure
 from engine.project import edits
 from engine.project.document import ParamGroup, replace
 from engine.project.problems import Problem
@@ -300,6 +303,44 @@ def loop(*steps: int) -> LoopSnapshot:
         steps=StepColumns(step=steps, loss=(1.0,) * len(steps)),
         device="cpu",
     )
+
+
+def told_left(desk: Desk) -> tuple[str, str]:
+    label = desk.view.findChild(QLabel, "train_result")
+    return label.text(), str(label.property("role") or "")
+
+
+def test_a_script_that_is_left_or_has_ended_is_no_error(desk, bench, link):
+    link.attach_to(SCRIPT)
+    link.get_ready()
+    bench.store.take(loop(1, 2, 1200))
+    link.close()
+    words = "The window has left train.py (pid 4711), which goes on without it."
+    assert told_left(desk) == (f"{words} The last step that came is 1,200.", "")
+    link.lost.emit(explain_departure(Departure("train.py", lives=False)))
+    assert told_left(desk) == ("train.py has ended. The last step that came is 1,200.", "")
+    link.get_ready()  # the window's own engine
+    assert told_left(desk)[0].startswith("train.py has ended.")
+
+
+def test_a_script_whose_connection_was_lost_is_an_error(desk, bench, link):
+    link.attach_to(SCRIPT)
+    link.get_ready()
+    bench.store.take(loop(1, 2))
+    link.close()
+    link.lost.emit(explain_departure(Departure("train.py", lives=True)))
+    words = "The connection to train.py was lost. The last step that came is 2."
+    assert told_left(desk) == (words, "error")
+    link.attach_to(SCRIPT)
+    link.get_ready()
+    bench.store.take(loop(3, 4))
+    assert told_left(desk) == ("", "")
+
+
+def test_a_loop_of_the_console_whose_engine_ends_is_an_error(desk, bench, link):
+    bench.store.take(loop(1, 2))
+    link.close()
+    assert told_left(desk) == ("The engine stopped after 2 steps.", "error")
 
 
 def points(desk: Desk) -> list[float]:
