@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ...errors import LabError
 from ...protocol import ProgramGraph
 from ..contents.archive import Archive
@@ -39,7 +41,15 @@ def open_script(path: Path, archive: Archive) -> Artifact:
             entries.append(tensor_entry(name, each, locate, seen))
     entries = with_own_keys(entries)
     names = {entry.key for entry in entries if entry.kind == "tensor"}
-    graph = graph_of(modules, code, names) if code.is_readable else ProgramGraph(note=code.problem)
+    shapes = {e.key: (e.shape, getattr(torch, e.dtype)) for e in entries if e.key in names}
+    numbers = {
+        e.key: e.place.read(()).item()
+        for e in entries
+        if e.key.startswith(CONSTANTS) and e.shape == () and e.place is not None
+    }
+    graph = ProgramGraph(note=code.problem)
+    if code.is_readable:
+        graph = graph_of(modules, code, shapes, numbers)
     metadata = {
         name: plain(archive.read(archive.inner()[name], 200).decode(errors="replace")).strip()
         for name in ("version", "byteorder")

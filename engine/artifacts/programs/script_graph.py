@@ -1,328 +1,129 @@
-"""The graph of a TorchScript program: its forward is followed through the text, module by module.
-
-Of an `if` whose test is known (`self.training`) one side is followed, else both; a loop is followed
-once.
-"""
+"""The graph of a TorchScript program, from walks through its text, with shapes where some fit."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
+
+from msgspec.structs import replace
 
 from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue
 from ..contents.artifact import plain
 from ..contents.pickles import Made
 from .script_code import ScriptCode
+from .script_shapes import (
+    UNKNOWN,
+    MisfitError,
+    Numbers,
+    ShapeRun,
+    Weights,
+    by_batch,
+    likely_inputs,
+    told,
+)
+from .script_values import ModuleAt, TooLargeError, Value, names_in
+from .script_walk import Walk
 
-MAX_NODES = 20_000
-MAX_CALLS = 80
-MAX_EXPRESSIONS = 500_000
-MAX_ITEMS = 10_000
+_SHAPES = "The file tells no shapes. These are for inputs that fit its weights:"
+_NO_SHAPES = "The file tells no shapes, and no usual inputs were found that fit its weights."
 _NOTE = "What a loop repeats is shown once; of a branch that the data decide, both sides are shown."
 
 
-@dataclass(frozen=True)
-class _Module:
-    path: str
-
-
-@dataclass(frozen=True)
-class _Value:
-    name: str
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A constant of the code or of a module."""
-
-    value: Any
-
-
-@dataclass(frozen=True)
-class _Named:
-    """A dotted name: a function of torch or of the code."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class _Several:
-    items: tuple[Any, ...]
-    size: int
-
-    @staticmethod
-    def of(items: list[Any]) -> _Several:
-        """Lists may hold each other: their items are counted as often as they are named."""
-        size = 1 + sum(each.size if isinstance(each, _Several) else 1 for each in items)
-        if size > MAX_ITEMS:
-            raise _TooLarge
-        return _Several(tuple(items), size)
-
-
-_NOTHING = _Known(None)
-
-
-class _TooLarge(Exception):
-    pass
-
-
-@dataclass
-class _Walk:
-    modules: dict[str, Made]
-    code: ScriptCode
-    tensors: set[str]
-    nodes: list[ProgramNode] = field(default_factory=list)
-    has_loop: bool = False
-    depth: int = 0
-    left: int = MAX_EXPRESSIONS
-    used: dict[str, int] = field(default_factory=dict)
-
-    # -- calls -------------------------------------------------------------------------------------
-
-    def call(self, function: ast.FunctionDef, args: list[Any], module: str) -> Any:
-        """What a function of the code returns for these arguments."""
-        if self.depth >= MAX_CALLS:
-            raise _TooLarge
-        names = [each.arg for each in function.args.args]
-        defaults = function.args.defaults
-        scope: dict[str, Any] = {}
-        for name, default in zip(names[len(names) - len(defaults) :], defaults, strict=True):
-            scope[name] = self.value(default, {}, module)
-        scope |= dict(zip(names, args, strict=False))
-        self.depth += 1
-        try:
-            returned = self.body(function.body, scope, module)
-        finally:
-            self.depth -= 1
-        return _NOTHING if returned is None else returned
-
-    def body(self, statements: list[ast.stmt], scope: dict[str, Any], module: str) -> Any:
-        """Follow the statements; what is returned, None without a return."""
-        for statement in statements:
-            match statement:
-                case ast.Return(value=value):
-                    return _NOTHING if value is None else self.value(value, scope, module)
-                case ast.Assign(targets=[target], value=value):
-                    self.bind(target, self.value(value, scope, module), scope)
-                case ast.AnnAssign(target=target, value=value) if value is not None:
-                    self.bind(target, self.value(value, scope, module), scope)
-                case ast.Expr(value=value):
-                    self.value(value, scope, module)
-                case ast.If(test=test, body=body, orelse=orelse):
-                    returned = self.branch(test, body, orelse, scope, module)
-                    if returned is not None:
-                        return returned
-                case ast.For(target=target, iter=iterated, body=body):
-                    self.has_loop = True
-                    self.bind(target, self.value(iterated, scope, module), scope)
-                    self.body(body, scope, module)
-                case ast.While(test=test, body=body):
-                    self.has_loop = True
-                    self.value(test, scope, module)
-                    self.body(body, scope, module)
-                case ast.With(body=body):
-                    returned = self.body(body, scope, module)
-                    if returned is not None:
-                        return returned
-        return None
-
-    def branch(
-        self,
-        test: ast.expr,
-        body: list[ast.stmt],
-        orelse: list[ast.stmt],
-        scope: dict[str, Any],
-        module: str,
-    ) -> Any:
-        decided = self.value(test, scope, module)
-        if isinstance(decided, _Known):
-            return self.body(body if decided.value else orelse, scope, module)
-        sides = [dict(scope), dict(scope)]
-        returned = [
-            self.body(part, side, module) for part, side in zip((body, orelse), sides, strict=True)
-        ]
-        for name in sides[0].keys() & sides[1].keys():
-            one, two = sides[0][name], sides[1][name]
-            scope[name] = one if one == two else self.either(decided, one, two, module)
-        for side in sides:
-            for name, value in side.items():
-                scope.setdefault(name, value)
-        if all(each is not None for each in returned):
-            return self.either(decided, returned[0], returned[1], module)
-        return next((each for each in returned if each is not None), None)
-
-    def either(self, test: Any, one: Any, two: Any, module: str) -> Any:
-        """The result of one of two sides."""
-        values = [name for each in (test, one, two) for name in _names(each)]
-        if not values:
-            return one
-        return self.node("if", values, (), module)
-
-    def bind(self, target: ast.expr, value: Any, scope: dict[str, Any]) -> None:
-        if isinstance(target, ast.Name):
-            scope[target.id] = value
-        elif isinstance(target, ast.Tuple | ast.List):
-            items = value.items if isinstance(value, _Several) else [value] * len(target.elts)
-            for each, item in zip(target.elts, items, strict=False):
-                self.bind(each, item, scope)
-
-    # -- expressions -------------------------------------------------------------------------------
-
-    def value(self, expression: ast.expr, scope: dict[str, Any], module: str) -> Any:
-        self.left -= 1
-        if self.left < 0:
-            raise _TooLarge
-        match expression:
-            case ast.Constant(value=value):
-                return _Known(value)
-            case ast.Name(id=name):
-                return scope.get(name, _Named(name))
-            case ast.Attribute(value=base, attr=name):
-                return self.attribute(self.value(base, scope, module), name)
-            case ast.Call():
-                return self.called(expression, scope, module)
-            case ast.Tuple(elts=items) | ast.List(elts=items):
-                return _Several.of([self.value(each, scope, module) for each in items])
-            case ast.Dict(values=items):
-                return _Several.of([self.value(each, scope, module) for each in items])
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                inner = self.value(operand, scope, module)
-                known = isinstance(inner, _Known)
-                return _Known(not inner.value) if known else inner
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                inner = self.value(operand, scope, module)
-                is_number = isinstance(inner, _Known) and isinstance(inner.value, int | float)
-                return _Known(-inner.value) if is_number else inner
-            case ast.Subscript(value=base, slice=index):
-                return self.item(
-                    self.value(base, scope, module), self.value(index, scope, module), module
-                )
-        inner = [
-            self.value(each, scope, module)
-            for each in ast.iter_child_nodes(expression)
-            if isinstance(each, ast.expr)
-        ]
-        values = [name for each in inner for name in _names(each)]
-        kind = type(expression).__name__.lower()
-        return self.node(kind, values, (), module) if values else _Named(kind)
-
-    def attribute(self, base: Any, name: str) -> Any:
-        if isinstance(base, _Module):
-            path = f"{base.path}.{name}" if base.path else name
-            if path in self.modules:
-                return _Module(path)
-            if path in self.tensors:
-                return _Value(path)
-            module = self.modules[base.path]
-            state = module.state if isinstance(module.state, dict) else {}
-            finals = self.code.finals(module.name)
-            found = state.get(name, finals.get(name))
-            is_plain = isinstance(found, bool | int | float | str) or found is None
-            return _Known(found) if is_plain else _Named(path)
-        if isinstance(base, _Named):
-            path = f"{base.name}.{name}"
-            return _Value(path) if path in self.tensors else _Named(path)
-        return base
-
-    def called(self, expression: ast.Call, scope: dict[str, Any], module: str) -> Any:
-        function = expression.func
-        args = [self.value(each, scope, module) for each in expression.args]
-        named = [
-            (each.arg or "", self.value(each.value, scope, module)) for each in expression.keywords
-        ]
-        if isinstance(function, ast.Attribute):
-            base = self.value(function.value, scope, module)
-            if isinstance(base, _Module):
-                made = self.modules[base.path]
-                method = self.code.method(made.name, function.attr)
-                if method is not None:
-                    return self.call(method, [base, *args], base.path)
-            elif isinstance(base, _Value):
-                return self.operation(function.attr, [base, *args], named, module)
-        name = self.value(function, scope, module)
-        name = name.name if isinstance(name, _Named) else ast.unparse(function)[:100]
-        if name == "getattr" and len(args) == 2 and isinstance(args[1], _Known):
-            return self.attribute(args[0], str(args[1].value))
-        if name in ("annotate", "unchecked_cast", "uninitialized") and args:
-            return args[-1]
-        own = self.code.function(name)
-        if own is not None:
-            return self.call(own, args, module)
-        return self.operation(name, args, named, module)
-
-    def operation(self, name: str, args: list[Any], named: list[tuple[str, Any]], module: str):
-        op = name.removeprefix("ops.").removeprefix("torch.").removeprefix("aten.")
-        if op in ("__is__", "__isnot__") and all(isinstance(each, _Known) for each in args):
-            return _Known((args[0].value is args[1].value) == (op == "__is__"))
-        if op == "__isnot__" and args[1:] == [_NOTHING]:
-            return _Known(True)
-        if op == "__is__" and args[1:] == [_NOTHING]:
-            return _Known(False)
-        every = [*args, *(value for _, value in named)]
-        values = [value for each in every for value in _names(each)]
-        told = [("", each) for each in args] + named
-        attributes = tuple(
-            (name or str(place), text)
-            for place, (name, each) in enumerate(told)
-            if (text := _text(each))
-        )
-        return self.node(op, values, attributes, module)
-
-    def item(self, base: Any, index: Any, module: str) -> Any:
-        if isinstance(base, _Several) and isinstance(index, _Known):
-            place = index.value
-            if isinstance(place, int) and -len(base.items) <= place < len(base.items):
-                return base.items[place]
-        values = [*_names(base), *_names(index)]
-        return self.node("getitem", values, (), module) if values else _Named("getitem")
-
-    def node(
-        self, op: str, inputs: list[str], attributes: tuple[tuple[str, str], ...], module: str
-    ) -> _Value:
-        if len(self.nodes) >= MAX_NODES:
-            raise _TooLarge
-        op = plain(op, 200)
-        stem = op.rpartition(".")[2] or "value"
-        number = self.used[stem] = self.used.get(stem, 0) + 1
-        name = stem if number == 1 else f"{stem}_{number - 1}"
-        inputs = list(dict.fromkeys(inputs))
-        self.nodes.append(
-            ProgramNode(name, op, module, tuple(inputs), (ProgramValue(name),), attributes)
-        )
-        return _Value(name)
-
-
-def graph_of(modules: dict[str, Made], code: ScriptCode, tensors: set[str]) -> ProgramGraph:
-    """The graph of the whole program's forward, without what its result does not need."""
+def graph_of(
+    modules: dict[str, Made], code: ScriptCode, tensors: Weights, numbers: Numbers
+) -> ProgramGraph:
+    """The graph of the whole program's forward, without what its result does not need. `tensors`
+    are those of the file, `numbers` the constants among them that are one number. Shapes are shown
+    for the first usual inputs that fit the weights."""
     whole = modules[""]
     forward = code.method(whole.name, "forward")
     if forward is None:
         return ProgramGraph(note="Its code has no forward: no graph is shown.")
-    names = [plain(each.arg, 200) for each in forward.args.args[1:]]
-    walk = _Walk(modules, code, tensors, used={name: 1 for name in names})
+
     try:
-        result = walk.call(forward, [_Module(""), *map(_Value, names)], "")
-    except (_TooLarge, RecursionError):
+        best = graph = _walked(Walk(modules, code, tensors), forward)
+        for inputs in likely_inputs(graph, tensors):
+            for batches in (2, 3), (1, 1):  # a traced program may take batches of one size only
+                runs = [ShapeRun(tensors, numbers, inputs, batch) for batch in batches]
+                walks = [Walk(modules, code, tensors, run) for run in runs]
+                with suppress(MisfitError):
+                    found = _told(*(_walked(walk, forward) for walk in walks))
+                    if all(value.shape is not None for value in found.outputs):
+                        return found
+                    if not any(walk.doubts for walk in walks):
+                        best = max(best, found, key=_known)
+        return (
+            best if best is not graph else replace(graph, note=f"{_NO_SHAPES} {graph.note}".strip())
+        )
+    except (TooLargeError, RecursionError):
         return ProgramGraph(note="Its code is too large, or calls itself: no graph is shown.")
-    ends = tuple(dict.fromkeys(_names(result)))
+
+
+def _walked(walk: Walk, forward: ast.FunctionDef) -> ProgramGraph:
+    parameters = forward.args.args[1:]
+    names = [plain(each.arg, 200) for each in parameters]
+    walk.used |= {name: 1 for name in names}
+    result = walk.call(forward, [ModuleAt(""), *map(Value, names)], "")
+    ends = tuple(dict.fromkeys(names_in(result)))
     nodes = _needed(walk.nodes, set(ends))
     paths = {node.module for node in nodes}
     paths |= {path[:at] for path in paths for at in range(len(path)) if path[at] == "."}
+
+    def value(name: str, dtype: str = "") -> ProgramValue:
+        known = walk.shapes.of(name) if walk.shapes else UNKNOWN
+        return (
+            ProgramValue(name, None, dtype)
+            if known is UNKNOWN
+            else ProgramValue(name, *told(known))
+        )
+
     return ProgramGraph(
         inputs=tuple(
-            ProgramValue(name, None, _type(each.annotation))
-            for name, each in zip(names, forward.args.args[1:], strict=True)
+            value(name, _type(each.annotation))
+            for name, each in zip(names, parameters, strict=True)
         ),
-        outputs=tuple(ProgramValue(name) for name in ends),
+        outputs=tuple(map(value, ends)),
         modules=tuple(
-            ProgramModule(path, code.class_name(modules[path].name))
+            ProgramModule(path, walk.code.class_name(walk.modules[path].name))
             for path in sorted({"", *paths})
-            if path in modules
+            if path in walk.modules
         ),
         nodes=tuple(nodes),
         note=_NOTE if walk.has_loop or any(node.op == "if" for node in nodes) else "",
     )
+
+
+def _told(two: ProgramGraph, three: ProgramGraph) -> ProgramGraph:
+    """The graph with shapes in terms of the batch, from the graphs for batches of 2 and of 3."""
+    threes = {each.name: each.shape for each in _values(three)}
+
+    def told_of(values: tuple[ProgramValue, ...]) -> tuple[ProgramValue, ...]:
+        return tuple(
+            replace(each, shape=by_batch(each.shape, threes.get(each.name))) for each in values
+        )
+
+    inputs = told_of(two.inputs)
+    sizes = ", ".join(
+        f"{each.name} ({', '.join(map(str, each.shape))})" for each in inputs if each.shape
+    )
+    return replace(
+        two,
+        inputs=inputs,
+        outputs=told_of(two.outputs),
+        nodes=tuple(replace(node, outputs=told_of(node.outputs)) for node in two.nodes),
+        note=" ".join(filter(None, (f"{_SHAPES} {sizes}.", two.note))),
+    )
+
+
+def _known(graph: ProgramGraph) -> int:
+    return sum(value.shape is not None for value in _values(graph))
+
+
+def _values(graph: ProgramGraph) -> Iterator[ProgramValue]:
+    yield from (*graph.inputs, *graph.outputs)
+    for node in graph.nodes:
+        yield from node.outputs
 
 
 def _needed(nodes: list[ProgramNode], wanted: set[str]) -> list[ProgramNode]:
@@ -334,24 +135,6 @@ def _needed(nodes: list[ProgramNode], wanted: set[str]) -> list[ProgramNode]:
             wanted |= set(node.inputs)
             found.append(node)
     return found[::-1]
-
-
-def _names(value: Any) -> list[str]:
-    """The values in what an expression gives."""
-    if isinstance(value, _Value):
-        return [value.name]
-    if isinstance(value, _Several):
-        return [name for each in value.items for name in _names(each)]
-    return []
-
-
-def _text(value: Any) -> str:
-    """A constant argument in words; "" for a value."""
-    if isinstance(value, _Known):
-        return plain(repr(value.value), 200)
-    if isinstance(value, _Several) and not _names(value):
-        return f"[{', '.join(_text(each) for each in value.items[:20])}]"
-    return ""
 
 
 def _type(annotation: ast.expr | None) -> str:
