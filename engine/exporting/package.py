@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib.metadata
-import io
 import sys
 import zipfile
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import BinaryIO, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from .examples import Example
+from .programs import Program
 
 _RUN = '''\
 """Runs the model on the example that it was written with: python run.py"""
@@ -64,11 +64,12 @@ In a script of your own, beside run.py:
 class Code(NamedTuple):
     """The files that make the model, by their names in the archive. `make` are the lines of run.py
     that make the module without its weights; where a file holds the whole model, weights included,
-    `load` is the line that reads it."""
+    `program` is that file with its name, and `load` the line that reads it."""
 
     files: Mapping[str, bytes]
     make: str = ""
     load: str = ""
+    program: tuple[str, Program] | None = None
 
 
 def of_blocks(source: str) -> Code:
@@ -87,14 +88,14 @@ def of_file(name: str, files: Mapping[str, bytes], expression: str, is_module: b
     return Code(files, _make(f"from {stem} import {', '.join(named)}", call))
 
 
-def of_program(data: bytes) -> Code:
+def of_program(program: Program) -> Code:
     line = 'return torch.export.load(HERE / "model.pt2").module()'
-    return Code({"model.pt2": data}, load=f"    {line}\n")
+    return Code({}, load=f"    {line}\n", program=("model.pt2", program))
 
 
-def of_script(data: bytes) -> Code:
+def of_script(program: Program) -> Code:
     line = 'return torch.jit.load(HERE / "model.torchscript").eval()'
-    return Code({"model.torchscript": data}, load=f"    {line}\n")
+    return Code({}, load=f"    {line}\n", program=("model.torchscript", program))
 
 
 def _make(imports: str, expression: str) -> str:
@@ -109,33 +110,46 @@ def make():
 '''
 
 
-def archive(title: str, code: Code, state: Mapping[str, Tensor], example: Example) -> bytes:
-    """The bytes of the archive. All times in it are one, so that equal models give equal files."""
-    files: dict[str, bytes] = {**code.files}
+def write_archive(
+    file: BinaryIO, title: str, code: Code, state: Mapping[str, Tensor], example: Example
+) -> None:
+    """Write the archive. All times in it are one, so that equal models give equal files; tensors
+    go into it as they are, one after the other, since they hardly get smaller."""
+    text: dict[str, bytes] = {**code.files}
+    arguments = {"args": example.args, "kwargs": example.kwargs}
+    tensors: dict[str, Callable[[BinaryIO], object]] = {
+        "example.pt": lambda inner: torch.save(arguments, inner)
+    }
     load = code.load
     if code.make:
-        files["weights.pt"] = _saved(state)
+        tensors["weights.pt"] = lambda inner: torch.save(state, inner)
         load = (
             "    model = make()\n"
             '    weights = torch.load(HERE / "weights.pt", weights_only=True)\n'
             "    model.load_state_dict(weights)\n"
             "    return model.eval()\n"
         )
-    files["example.pt"] = _saved({"args": example.args, "kwargs": example.kwargs})
-    files["run.py"] = _RUN.format(make=code.make, load=load).encode()
-    files["requirements.txt"] = "".join(f"{line}\n" for line in requirements(code)).encode()
-    files["README.md"] = _README.format(
+    if code.program is not None:
+        name, program = code.program
+        tensors[name] = program.save
+    text["run.py"] = _RUN.format(make=code.make, load=load).encode()
+    text["requirements.txt"] = "".join(f"{line}\n" for line in requirements(code)).encode()
+    names = sorted([*text, *tensors])
+    text["README.md"] = _README.format(
         title=title,
         torch=torch.__version__,
         python=".".join(map(str, sys.version_info[:2])),
-        files="\n".join(f"- `{name}`: {_what(name)}" for name in sorted(files)),
+        files="\n".join(f"- `{name}`: {_what(name)}" for name in names),
         arguments=", ".join(["x"] * len(example.args) + [f"{k}=..." for k in example.kwargs]),
     ).encode()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
-        for name in sorted(files):
-            made.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), files[name])
-    return buffer.getvalue()
+    with zipfile.ZipFile(file, "w") as made:
+        for name in sorted([*text, *tensors]):
+            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            if name in text:
+                made.writestr(info, text[name], zipfile.ZIP_DEFLATED)
+                continue
+            with made.open(info, "w", force_zip64=True) as inner:
+                tensors[name](cast(BinaryIO, inner))
 
 
 def requirements(code: Code) -> list[str]:
@@ -168,12 +182,6 @@ def _imported(source: bytes) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.split(".")[0])
     return names
-
-
-def _saved(value: object) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(value, buffer)
-    return buffer.getvalue()
 
 
 def _what(name: str) -> str:

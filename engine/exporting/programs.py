@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -16,15 +17,17 @@ from ..compiled import uncompiled
 from .examples import Example
 from .refusals import EXPORT, SCRIPT, TRACE, refusal
 
+CODE_BYTES = 16 * 2**20
+"""More than the code of a TorchScript program takes."""
 _FIXED = ("ConstraintViolationError", "UserError")
 """What torch.export raises, among other things, for a model that fixes the number of samples."""
 
 
 class Program(NamedTuple):
-    """The bytes of a file. `fixed` says why the number of samples in it is fixed; "" if it is
+    """`save(file)` writes it. `fixed` says why the number of samples in it is fixed; "" if it is
     free."""
 
-    data: bytes
+    save: Callable[[BinaryIO], None]
     fixed: str = ""
 
 
@@ -44,12 +47,14 @@ def exported(module: nn.Module, example: Example, title: str = EXPORT) -> Progra
                 program = _export(module, example, free=False)
         except Exception as other:
             raise refusal(title, other) from other
-    buffer = io.BytesIO()
-    with _quiet():
-        torch.export.save(program, buffer)
     if example.size == 1:
         fixed = "The number of samples is fixed at 1: the batch has one."
-    return Program(buffer.getvalue(), fixed)
+
+    def save(file: BinaryIO) -> None:
+        with _quiet(), _Unfailing(file) as whole:
+            torch.export.save(program, cast(IO[bytes], whole))
+
+    return Program(save, fixed)
 
 
 def traced(module: nn.Module, example: Example) -> Program:
@@ -70,13 +75,34 @@ def scripted(module: nn.Module) -> Program:
 
 
 def _script(title: str, make: Callable[[], object]) -> Program:
-    buffer = io.BytesIO()
     try:
         with _quiet():
-            torch.jit.save(make(), buffer)
+            script = make()
     except Exception as error:
         raise refusal(title, error) from error
-    return Program(buffer.getvalue())
+    assert isinstance(script, torch.jit.ScriptModule)
+
+    def save(file: BinaryIO) -> None:
+        """Some of what TorchScript cannot hold shows only here."""
+        try:
+            with _quiet():
+                _save_script(script, file)
+        except RuntimeError as error:
+            raise refusal(title, error) from error
+
+    return Program(save)
+
+
+def _save_script(script: torch.jit.ScriptModule, file: BinaryIO) -> None:
+    """torch writes into a file by its path without a copy of the tensors, but ends the process if
+    the disk is full: the room is taken before. Elsewhere the copy is made."""
+    if isinstance(file, io.BufferedWriter) and hasattr(os, "posix_fallocate"):
+        tensors = (*script.parameters(), *script.buffers())
+        size = sum(tensor.untyped_storage().nbytes() for tensor in tensors)
+        os.posix_fallocate(file.fileno(), 0, size + CODE_BYTES)
+        torch.jit.save(script, file.name)
+    else:
+        file.write(script.save_to_buffer())
 
 
 def _export(module: nn.Module, example: Example, free: bool) -> torch.export.ExportedProgram:
@@ -87,6 +113,39 @@ def _export(module: nn.Module, example: Example, free: bool) -> torch.export.Exp
             shapes[tensor] = {0: batch}
     given: Any = shapes if free else None  # its signature leaves ShapesCollection out
     return torch.export.export(module, example.args, example.kwargs, dynamic_shapes=given)
+
+
+class _Unfailing(io.RawIOBase):
+    """A file for torch's writer, which ends the process if a write fails: what failed is raised at
+    the end of the context."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._error: OSError | None = None
+
+    def __enter__(self) -> _Unfailing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True  # torch asks, and at the end goes to the beginning
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return offset
+
+    def write(self, data: Any, /) -> int:
+        if self._error is None:
+            try:
+                self._file.write(data)
+            except OSError as error:
+                self._error = error
+        return len(data)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import safetensors
 import safetensors.torch
@@ -86,8 +86,16 @@ def write(path: Path, data: bytes) -> bytes:
 def write_saved(path: Path, value: object) -> None:
     """Write what torch.save makes of the value, in one piece; no copy of it is made in memory.
     Raises LabError."""
-    with _told_if_unwritable(path), replacing(path) as temporary, temporary.open("wb") as file:
+    with writing(path) as file:
         torch.save(value, file)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """The file, for the block to write; it is there in one piece after the block. Raises
+    LabError."""
+    with _told_if_unwritable(path), replacing(path) as temporary, temporary.open("wb") as file:
+        yield file
 
 
 @contextmanager

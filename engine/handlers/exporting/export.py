@@ -16,7 +16,7 @@ from ...project.subject import CanvasSubject
 from ...protocol import ExportCommand, ExportSnapshot, ExportStageSnapshot, Snapshot, WrittenFile
 from ...protocol.exporting.formats import CASTING, FORMATS, Format
 from .programs import write_and_run
-from .results import Result
+from .results import Work
 from .sources import source_of
 from .weight_exports import write_and_read
 
@@ -35,13 +35,15 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
     _check_options(command)
     path = Path(command.path).expanduser().absolute()
     with ExitStack() as stack:
-        verifier = None
-        if command.verify or command.format == "onnx":
-            verifier = stack.enter_context(Verifier())
+        verifier, converter = (
+            stack.enter_context(Verifier()) if wanted else None
+            for wanted in (command.verify, command.format == "onnx")
+        )
         source = source_of(lab, command)
+        work = Work(lab, command, source, path, verifier, converter)
         write = write_and_read if FORMATS[command.format].group == "Weights" else write_and_run
-        result = Result()
-        for words in write(lab, command, source, path, verifier, result):
+        result = work.result
+        for words in write(work):
             done, stages = result.done, result.stages
             yield ExportStageSnapshot(words=words, done=done, stages=stages)
             if lab.control.stop.is_set() and not lab.is_training:  # else it is meant for the run

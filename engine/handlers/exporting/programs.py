@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import torch
 from torch import nn
@@ -25,8 +28,7 @@ from ...exporting.refusals import ONNX, ONNX_BY_EXPORT, refusal
 from ...exporting.state import own_state
 from ...exporting.train_script import save_script, script_of
 from ...exporting.verifying import Refused, Verifier
-from ...exporting.weights import write
-from ...lab import Lab
+from ...exporting.weights import writing
 from ...models.check import check
 from ...models.live import LiveModel
 from ...project.edits import loss_call
@@ -36,27 +38,24 @@ from ...subjects.subject import CanvasModel
 from ...verifier.jobs import Converted, ConvertJob, Located, LocateJob, ProgramJob, ProgramRun
 from ...verifier.values import Case
 from ...verifier.values import write as write_values
-from .results import Result
+from .results import Result, Work
 from .sources import Source, code_of, example, example_inputs
 
+FREED_AT_ONCE_BYTES = 64 * 2**20
+"""A program of more parameters leaves memory as soon as it is written."""
 
-def write_and_run(
-    lab: Lab,
-    command: ExportCommand,
-    source: Source,
-    path: Path,
-    verifier: Verifier | None,
-    result: Result,
-) -> Iterator[str]:
+
+def write_and_run(work: Work) -> Iterator[str]:
     """Yields what is done next. Raises LabError if the format cannot hold the model, or the file
     cannot be written."""
-    result.stages = 3 if verifier else 2
+    lab, command, result = work.lab, work.command, work.result
+    result.stages = 3 if work.verifier else 2
     if command.format == "script" and command.fresh:
-        source = Source(CanvasModel(LiveModel(command.model, command.training.seed)))
+        work.source = Source(CanvasModel(LiveModel(command.model, command.training.seed)))
     yield "Running the model on a batch"
-    call = example(lab, command, source)
+    call = example(lab, command, work.source)
     with lab.control.user_code():
-        still = still_copy(source.module)
+        still = still_copy(work.source.module)  # a run may go on meanwhile
         try:
             cases = cases_of(still, call)
         except Exception as error:
@@ -64,47 +63,41 @@ def write_and_run(
                 f"The model does not run on its batch: {type(error).__name__}: {error}",
                 hint="Mend it, then export again.",
             ) from error
-        result.keys = tuple(own_state(source.module))
-    yield f"Writing {path.name}"
+        result.keys = tuple(own_state(still))
+    yield f"Writing {work.path.name}"
     with lab.control.user_code():
-        fixed = _write(lab, command, source, still, call, path, verifier, result)
-    if verifier is None or not command.verify:
+        fixed = _write(work, still, call)
+    if sum(each.nbytes for each in still.parameters()) > FREED_AT_ONCE_BYTES:
+        gc.collect()  # a program of torch is in circles of references, its tensors with it
+    if work.verifier is None:
         return
     yield "Running it in a fresh process"
     if fixed:
         result.notes.append(fixed)
         cases = [case for case in cases if case.batch_size == call.size]
     with lab.control.user_code():
-        _compare(command, source, still, cases, path, verifier, result)
+        _compare(work, work.verifier, still, cases)
 
 
-def _write(
-    lab: Lab,
-    command: ExportCommand,
-    source: Source,
-    still: nn.Module,
-    call: Example,
-    path: Path,
-    verifier: Verifier | None,
-    result: Result,
-) -> str:
+def _write(work: Work, still: nn.Module, call: Example) -> str:
     """Write the files; returns why the number of samples is fixed, "" if it is free."""
-    result.files = [path]
+    command, source, path = work.command, work.source, work.path
+    work.result.files = [path]
     if command.format in ("py", "script"):
-        result.files = _write_python(command, source, path)
+        work.result.files = _write_python(command, source, path)
         return ""
-    fixed = ""
     if command.format == "zip":
-        code, fixed = code_of(lab, command, source, still, call)
-        state = own_state(source.module)
-        data = package.archive(source.subject.title, code, state, call)
-    elif command.format == "onnx":
-        assert verifier is not None
-        data, fixed = _onnx(command, still, call, verifier, result)
+        code, fixed = code_of(work.lab, command, source, still, call)
+        with writing(path) as file:
+            package.write_archive(file, source.subject.title, code, own_state(still), call)
+        return fixed
+    if command.format == "onnx":
+        program = _onnx(work, still, call)
     else:
-        data, fixed = _program(command.format, still, call)
-    write(path, data)
-    return fixed
+        program = _program(command.format, still, call)
+    with writing(path) as file:
+        program.save(file)
+    return program.fixed
 
 
 def _program(format: Format, still: nn.Module, call: Example) -> Program:
@@ -127,45 +120,40 @@ def _write_python(command: ExportCommand, source: Source, path: Path) -> list[Pa
     return [path, path.with_suffix(".data.pt")]
 
 
-def _onnx(
-    command: ExportCommand,
-    still: nn.Module,
-    call: Example,
-    verifier: Verifier,
-    result: Result,
-) -> Program:
-    """The program in ONNX, which another process converts: it takes long. Raises LabError."""
+def _onnx(work: Work, still: nn.Module, call: Example) -> Program:
+    """The program in ONNX, which a process of its own converts: it takes long, and the one that
+    verifies is to know nothing of it. Raises LabError."""
+    converter, opset = work.converter, work.command.opset
+    assert converter is not None
     program = exported(still, call, ONNX_BY_EXPORT)
-    source, converted = verifier.folder / "program.pt2", verifier.folder / "program.onnx"
-    source.write_bytes(program.data)
+    source, converted = converter.folder / "program.pt2", converter.folder / "program.onnx"
+    with source.open("wb") as file:
+        program.save(file)
     names = names_of_outputs(still, call)
     try:
-        answer = verifier.ask(ConvertJob(str(source), str(converted), names, command.opset))
+        answer = converter.ask(ConvertJob(str(source), str(converted), names, opset))
     except Refused as refused:
         raise refusal(ONNX, refused, refused.error) from refused
     assert isinstance(answer, Converted)
-    result.opset = answer.opset
-    if command.opset and answer.opset != command.opset:
-        result.notes.append(
-            f"The file has opset {answer.opset}: torch could not convert this model to"
-            f" {command.opset}."
+    work.result.opset = answer.opset
+    if opset and answer.opset != opset:
+        work.result.notes.append(
+            f"The file has opset {answer.opset}: torch could not convert this model to {opset}."
         )
-    return Program(converted.read_bytes(), program.fixed)
+
+    def save(file: BinaryIO) -> None:
+        with converted.open("rb") as made:
+            shutil.copyfileobj(made, file)
+
+    return Program(save, program.fixed)
 
 
-def _compare(
-    command: ExportCommand,
-    source: Source,
-    still: nn.Module,
-    cases: list[Case],
-    path: Path,
-    verifier: Verifier,
-    result: Result,
-) -> None:
+def _compare(work: Work, verifier: Verifier, still: nn.Module, cases: list[Case]) -> None:
+    command, path, result = work.command, work.path, work.result
     weights = ""
     if command.format == "py":  # a file of Python has none
         weights = str(verifier.folder / "weights.pt")
-        torch.save(own_state(source.module), weights)
+        torch.save(own_state(still), weights)
     told = verifier.folder / "cases.pt"
     write_values(told, cases)
     try:

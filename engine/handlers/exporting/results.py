@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...exporting.verifying import Verifier
+from ...lab import Lab
+from ...protocol import ExportCommand
+from .sources import Source
+
 
 @dataclass
 class Result:
@@ -23,3 +28,17 @@ class Result:
     opset: int = 0
     differs: str = ""
     notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Work:
+    """An export that is under way. `verifier` reads what is written, `converter` makes ONNX of a
+    program; each is None where it is not needed."""
+
+    lab: Lab
+    command: ExportCommand
+    source: Source
+    path: Path
+    verifier: Verifier | None = None
+    converter: Verifier | None = None
+    result: Result = field(default_factory=Result)

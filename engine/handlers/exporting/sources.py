@@ -103,9 +103,9 @@ def code_of(
     if isinstance(subject, FileSubject) and not holds_model(subject.path) and not is_function:
         return _code_of_file(lab, subject, source), ""
     if isinstance(still, torch.jit.ScriptModule):
-        return package.of_script(scripted(still).data), ""
+        return package.of_script(scripted(still)), ""
     program = exported(still, example)
-    return package.of_program(program.data), program.fixed
+    return package.of_program(program), program.fixed
 
 
 def _code_of_file(lab: Lab, subject: FileSubject, source: Source) -> Code:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from pathlib import Path
 
 from torch import Tensor
 
 from ...errors import LabError
 from ...exporting.package import class_name
 from ...exporting.state import cast, own_state
-from ...exporting.verifying import Verifier
 from ...exporting.weight_folders import save_distributed, save_hugging_face
 from ...exporting.weights import save_state, write_saved
 from ...lab import Lab
@@ -23,43 +21,26 @@ from ...training.run import TrainingRun
 from ...verifier.jobs import WeightsJob, WeightsRead
 from ...verifier.values import entry
 from ..subjects import objective_of
-from .results import Result
+from .results import Result, Work
 from .sources import Source
 
 NEW_RUN = "exported"
 """The id of the run that a checkpoint of step 0 stands for."""
 
 
-def write_and_read(
-    lab: Lab,
-    command: ExportCommand,
-    source: Source,
-    path: Path,
-    verifier: Verifier | None,
-    result: Result,
-) -> Iterator[str]:
+def write_and_read(work: Work) -> Iterator[str]:
     """Yields what is done next. Raises LabError if the files cannot be written."""
+    lab, command, result, verifier = work.lab, work.command, work.result, work.verifier
     result.stages = 2 if verifier else 1
-    yield f"Writing {path.name}"
+    yield f"Writing {work.path.name}"
     with lab.control.user_code():
-        checkpoint = _checkpoint(lab, command, source) if command.format == "checkpoint" else None
-        state = own_state(source.module) if checkpoint is None else dict(checkpoint.model)
-        if command.dtype:
-            made = cast(state, command.dtype)
-            state = made.state
-            result.max_abs_error, result.max_rel_error, _ = made.difference
-            if made.overflown:
-                result.notes.append(
-                    f"{made.overflown:,} numbers are too large for {command.dtype}, and became"
-                    " infinite."
-                )
-        _write(command, source, state, checkpoint, path, result)
+        state = _write(work)
         result.keys = tuple(state)
     if verifier is None:
         return
     yield "Reading it in a fresh process"
     with lab.control.user_code():
-        read = verifier.ask(WeightsJob(command.format, str(path)))
+        read = verifier.ask(WeightsJob(command.format, str(work.path)))
         assert isinstance(read, WeightsRead)
         expected = {name: entry(tensor) for name, tensor in state.items()}
     names = [*expected, *(name for name in read.tensors if name not in expected)]
@@ -70,26 +51,36 @@ def write_and_read(
         result.max_abs_error = result.max_rel_error = float("inf")
 
 
-def _write(
-    command: ExportCommand,
-    source: Source,
-    state: dict[str, Tensor],
-    checkpoint: Checkpoint | None,
-    path: Path,
-    result: Result,
-) -> None:
-    if checkpoint is not None:
+def _write(work: Work) -> dict[str, Tensor]:
+    """Write the files; returns the state that is in them."""
+    command, source, path, result = work.command, work.source, work.path, work.result
+    result.files = [path]
+    if command.format == "checkpoint":
+        checkpoint = _checkpoint(work.lab, command, source)
         write_saved(path, encode(checkpoint))
-        result.files = [path]
         result.notes.append(f"It is that of step {checkpoint.step:,}.")
-    elif command.format == "dcp":
+        return dict(checkpoint.model)
+    state = _cast(own_state(source.module), command.dtype, result)
+    if command.format == "dcp":
         result.files = save_distributed(state, path)
     elif command.format == "hf":
         result.files = save_hugging_face(state, class_name(source.module), path)
     else:
         assert command.format in ("pt", "safetensors")
         save_state(state, path, command.format)
-        result.files = [path]
+    return state
+
+
+def _cast(state: dict[str, Tensor], dtype: str, result: Result) -> dict[str, Tensor]:
+    if not dtype:
+        return state
+    made = cast(state, dtype)
+    result.max_abs_error, result.max_rel_error, _ = made.difference
+    if made.overflown:
+        result.notes.append(
+            f"{made.overflown:,} numbers are too large for {dtype}, and became infinite."
+        )
+    return made.state
 
 
 def _checkpoint(lab: Lab, command: ExportCommand, source: Source) -> Checkpoint:

@@ -92,6 +92,7 @@ def test_the_lines_of_programs_run_them(format: Format) -> None:
         "torchscript-trace": lambda: traced(model, call),
         "torchscript-script": lambda: scripted(model),
     }[format]()
-    Path("net").write_bytes(program.data)
+    with Path("net").open("wb") as file:
+        program.save(file)
     output = run_lines(format, "net", x=x)["output"]
     assert torch.allclose(output, model(x), atol=1e-6)

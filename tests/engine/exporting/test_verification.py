@@ -13,12 +13,13 @@ from engine.exporting import programs as writers
 from engine.exporting.examples import example_of
 from engine.exporting.verifying import Verifier
 from engine.exporting.weights import save_state
+from engine.handlers.exporting import export as exports
 from engine.handlers.exporting import programs, weight_exports
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import ExportCommand, RunCellCommand
 from engine.subjects.model_file import load_model
-from engine.verifier.jobs import WeightsJob
+from engine.verifier.jobs import ConvertJob, Job, ProgramJob, WeightsJob
 from engine.verifier.values import difference
 
 CELL = """
@@ -181,6 +182,33 @@ def test_random_outputs_are_the_same_by_torch_and_not_compared_by_onnx_runtime(e
     assert "1 of 1 outputs are drawn at random" in done.notes[0]
 
 
+def test_onnx_is_converted_in_one_process_and_run_in_another(export, verifier, monkeypatch):
+    asked: list[list[type[Job]]] = []
+
+    class Told:
+        """The shared process; what an export asks of it is written down."""
+
+        folder = verifier.folder
+
+        def __init__(self) -> None:
+            self._mine: list[type[Job]] = []
+            asked.append(self._mine)
+
+        def __enter__(self) -> Told:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def ask(self, job: Job):
+            self._mine.append(type(job))
+            return verifier.ask(job)
+
+    monkeypatch.setattr(exports, "Verifier", Told)
+    assert export("net", "onnx").verified
+    assert sorted(asked, key=str) == [[ConvertJob], [ProgramJob]]
+
+
 def test_names_of_a_batch_and_of_a_dict_are_those_of_the_file(export, tmp_path) -> None:
     import onnx
 
@@ -245,8 +273,6 @@ def test_an_option_of_another_format_is_refused(export) -> None:
 
 
 def test_a_missing_package_is_told_with_the_line_that_installs_it(export, monkeypatch) -> None:
-    from engine.handlers.exporting import export as exports
-
     found = exports.importlib.util.find_spec
     monkeypatch.setattr(
         exports.importlib.util, "find_spec",
