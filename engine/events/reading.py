@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +22,10 @@ MAX_FOLDERS, MAX_RUNS = 2000, 200
 MAX_VALUES, MAX_TAGS = 1_000_000, 100
 """Of one run. What is more is left out."""
 MAX_BYTES = 1 << 30
+MAX_READERS = 16
+"""As many folders are read on where they ended; others from their beginning."""
+
+Files = tuple[tuple[Path, int, int], ...]
 
 
 class EventRun(NamedTuple):
@@ -49,56 +52,96 @@ def event_folders(place: Path) -> list[Path]:
     return sorted(found)
 
 
-def read_events(folder: Path) -> EventRun:
-    """The scalars of a folder's event files; of one step that is told twice, the newer. Raises
-    LabError without TensorBoard, RunProblem for files that cannot be read."""
+def files_in(folder: Path) -> Files:
+    """The event files of a folder as they are now: path, size and time of each. Raises RunProblem,
+    also without any."""
     try:
-        files = sorted(path for path in folder.glob(PATTERN) if path.is_file())
-        known = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+        paths = sorted(path for path in folder.glob(PATTERN) if path.is_file())
+        found = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
     except OSError as error:
         raise RunProblem(f"{folder} cannot be read: {error.strerror or error}.") from error
-    if not known:
+    if not found:
         raise RunProblem(f"{folder} has no event files.")
-    return _read(known)
+    if sum(size for _, size, _ in found) > MAX_BYTES:
+        raise RunProblem(f"{folder} has more than 1 GiB of event files.")
+    return found
 
 
-@lru_cache(maxsize=16)
-def _read(files: tuple[tuple[Path, int, int], ...]) -> EventRun:
-    scalars: dict[str, dict[int, tuple[float, float]]] = {}
-    count, left = 0, ""
-    if sum(size for _, size, _ in files) > MAX_BYTES:
-        raise RunProblem(f"{files[0][0].parent} has more than 1 GiB of event files.")
-    for path, _, _ in files:
-        for step, wall_s, tag, value in _values(path):
-            if tag not in scalars and len(scalars) >= MAX_TAGS:
-                left = f"Only the first {MAX_TAGS} tags are read."
+def read_events(folder: Path) -> EventRun:
+    """The scalars of a folder's event files; of one step that is told twice, the newer. Files that
+    have grown since the last call are read on from there. Raises LabError without TensorBoard,
+    RunProblem for files that cannot be read."""
+    found = files_in(folder)
+    reader = _readers.pop(folder, None)
+    if reader is None or not reader.goes_on_in(found):
+        reader = _Reader()
+    run = reader.read(found)
+    _readers[folder] = reader  # the newest is the last
+    if len(_readers) > MAX_READERS:
+        del _readers[next(iter(_readers))]
+    return run
+
+
+class _Reader:
+    """Reads the files of one folder, and what comes to them later."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, tuple[int, int]] = {}
+        self._loaders: dict[Path, Any] = {}
+        self._scalars: dict[str, dict[int, tuple[float, float]]] = {}
+        self._count, self._left = 0, ""
+
+    def goes_on_in(self, files: Files) -> bool:
+        """Whether the files that were read are there still, and have at most grown."""
+        now = {path: (size, time_ns) for path, size, time_ns in files}
+        return all(
+            path in now and (now[path] == before or now[path][0] > before[0])
+            for path, before in self._read.items()
+        )
+
+    def read(self, files: Files) -> EventRun:
+        for path, *state in files:
+            if self._read.get(path) != tuple(state):
+                self._read[path] = state[0], state[1]
+                self._read_on(path)
+        return EventRun(self._scalars, self._left)
+
+    def _read_on(self, path: Path) -> None:
+        for step, wall_s, tag, value in self._values(path):
+            if tag not in self._scalars and len(self._scalars) >= MAX_TAGS:
+                self._left = f"Only the first {MAX_TAGS} tags are read."
                 continue
-            if count >= MAX_VALUES:
-                return EventRun(scalars, f"Only the first {MAX_VALUES:,} values are read.")
-            scalars.setdefault(tag, {})[step] = wall_s, value
-            count += 1
-    return EventRun(scalars, left)
+            if self._count >= MAX_VALUES:
+                self._left = f"Only the first {MAX_VALUES:,} values are read."
+                return
+            self._scalars.setdefault(tag, {})[step] = wall_s, value
+            self._count += 1
+
+    def _values(self, path: Path) -> Iterator[tuple[int, float, str, float]]:
+        """(step, time, tag, value) of each scalar that a file has more than at the last time. An
+        event that is not whole yet comes later."""
+        try:
+            from google.protobuf.message import DecodeError
+            from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+            from tensorboard.compat.proto import event_pb2
+        except ImportError as error:
+            raise LabError("TensorBoard is not installed.", hint=HINT) from error
+        try:
+            if path not in self._loaders:
+                self._loaders[path] = RawEventFileLoader(str(path))
+            for data in self._loaders[path].Load():
+                event = event_pb2.Event.FromString(data)  # pyright: ignore[reportAttributeAccessIssue]
+                for value in event.summary.value:
+                    number = _scalar(value)
+                    if number is not None:
+                        yield event.step, event.wall_time, value.tag, number
+        except DecodeError as error:
+            raise RunProblem(f"{path} is damaged: {error}.") from error
+        except Exception as error:  # TensorBoard's reader raises classes of its own
+            raise RunProblem(f"{path} cannot be read as an event file: {error}.") from error
 
 
-def _values(path: Path) -> Iterator[tuple[int, float, str, float]]:
-    """(step, time, tag, value) of each scalar of a file."""
-    try:
-        from google.protobuf.message import DecodeError
-        from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
-        from tensorboard.compat.proto import event_pb2
-    except ImportError as error:
-        raise LabError("TensorBoard is not installed.", hint=HINT) from error
-    try:
-        for data in RawEventFileLoader(str(path)).Load():
-            event = event_pb2.Event.FromString(data)  # pyright: ignore[reportAttributeAccessIssue]
-            for value in event.summary.value:
-                number = _scalar(value)
-                if number is not None:
-                    yield event.step, event.wall_time, value.tag, number
-    except DecodeError as error:
-        raise RunProblem(f"{path} is damaged: {error}.") from error
-    except Exception as error:  # TensorBoard's reader raises classes of its own
-        raise RunProblem(f"{path} cannot be read as an event file: {error}.") from error
+_readers: dict[Path, _Reader] = {}
 
 
 def _scalar(value: Any) -> float | None:

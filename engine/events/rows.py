@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from pathlib import Path
 
 from ..protocol import RunRow
 from ..runs.record import RunProblem
-from .reading import EventRun, event_folders, figures_of, read_events
+from .reading import (
+    MAX_RUNS,
+    EventRun,
+    Files,
+    event_folders,
+    figures_of,
+    files_in,
+    read_events,
+)
 
 
 def event_rows(place: Path) -> list[RunRow]:
@@ -19,9 +28,15 @@ def event_rows(place: Path) -> list[RunRow]:
 def _row(folder: Path, place: Path) -> RunRow:
     title = folder.relative_to(place).as_posix() if folder != place else folder.name
     try:
-        run = read_events(folder)
+        return _row_of(folder, title, files_in(folder))
     except RunProblem as problem:
         return RunRow(folder=str(folder), title=title, state="damaged", problem=str(problem))
+
+
+@lru_cache(maxsize=2 * MAX_RUNS)
+def _row_of(folder: Path, title: str, files: Files) -> RunRow:
+    """The row of files that have not changed since is not made again. Raises RunProblem."""
+    run = read_events(folder)
     times = [wall_s for points in run.scalars.values() for wall_s, _ in points.values()]
     known = [wall_s for wall_s in times if 0 < wall_s < _LATEST_S]
     steps, epochs = figures_of(run, 1)
@@ -33,6 +48,7 @@ def _row(folder: Path, place: Path) -> RunRow:
         began_s=min(known, default=0.0),
         ended_s=max(known, default=0.0),
         step=_last_step(run),
+        told_s=max(time_ns for _, _, time_ns in files) / 1e9,
         loss=None if not steps.loss or math.isnan(steps.loss[-1]) else steps.loss[-1],
         epoch=epochs[-1] if epochs else None,
         problem=run.left_out,

@@ -40,6 +40,14 @@ MAX_TICKED = 5
 """As many runs of another folder that go on are drawn without being asked for."""
 
 
+GROWS_S = 600.0
+"""Event files that were written to in that time are looked at again."""
+
+
+def _may_grow(row: RunRow, found: RunsSnapshot) -> bool:
+    return row.state == "event files" and found.read_s - row.told_s < GROWS_S
+
+
 class RunsPresenter(QObject):
     def __init__(self, bench: Workbench, train: TrainPresenter, parent: QObject) -> None:
         super().__init__(parent)
@@ -127,10 +135,10 @@ class RunsPresenter(QObject):
                 return
             if self._is_new_place:
                 self._is_new_place = False
-                going = [row.folder for row in found.runs if row.elsewhere]
+                going = [row.folder for row in found.runs if row.elsewhere or _may_grow(row, found)]
                 self._pane.table.ticked = tuple(going[:MAX_TICKED])
             self._pane.show_runs(found)
-            if any(row.elsewhere for row in found.runs):
+            if any(row.elsewhere or _may_grow(row, found) for row in found.runs):
                 self._again.start()
             self._curves.show(self._pane.table.ticked, self._pane.runs)
 

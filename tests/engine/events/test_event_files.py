@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tensorboard.backend.event_processing import event_file_loader
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.utils.tensorboard import SummaryWriter
 
@@ -163,3 +164,46 @@ def test_damaged_event_files_are_told_or_read_as_far_as_they_go(run, tmp_path: P
     assert not has_events(tmp_path / "none")
     with pytest.raises(RunProblem, match="no event files"):
         read_events(tmp_path / "none")
+
+
+def test_files_that_grow_are_read_on_and_not_from_their_beginning(tmp_path, monkeypatch) -> None:
+    opened: list[str] = []
+    whole = event_file_loader.RawEventFileLoader.__init__
+
+    def seen(loader, path: str) -> None:
+        opened.append(path)
+        whole(loader, path)
+
+    monkeypatch.setattr(event_file_loader.RawEventFileLoader, "__init__", seen)
+    folder = tmp_path / "live"
+    writer = SummaryWriter(str(folder))
+    writer.add_scalar("loss", 1.0, 1)
+    writer.flush()
+    (first,) = event_rows(tmp_path)
+    assert (first.step, first.loss) == (1, 1.0)
+    assert event_rows(tmp_path) == [first]
+    writer.add_scalar("loss", 0.5, 2)
+    writer.add_scalar("loss", 0.25, 3)
+    writer.flush()
+    (second,) = event_rows(tmp_path)
+    assert (second.step, second.loss) == (3, 0.25) and second.told_s >= first.told_s
+    assert read_events(folder).scalars["loss"].keys() == {1, 2, 3} and len(opened) == 1
+    writer.close()
+    (path,) = folder.iterdir()
+    path.write_bytes(path.read_bytes()[:-20])  # begun anew: less than was read
+    assert read_events(folder).scalars["loss"].keys() == {1, 2} and len(opened) == 2
+
+
+def test_an_event_that_is_not_whole_yet_comes_later(tmp_path: Path) -> None:
+    with SummaryWriter(str(tmp_path / "a")) as writer:
+        for step in (1, 2):
+            writer.add_scalar("loss", 1 / step, step)
+    (source,) = (tmp_path / "a").iterdir()
+    data = source.read_bytes()
+    live = tmp_path / "live" / source.name
+    live.parent.mkdir()
+    seen = []
+    for end in range(len(data) - 100, len(data) + 1):
+        live.write_bytes(data[:end])
+        seen.append(len(read_events(live.parent).scalars.get("loss", {})))
+    assert seen[-1] == 2 and seen == sorted(seen)

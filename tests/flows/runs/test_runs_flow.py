@@ -9,6 +9,7 @@ import torch
 from PySide6.QtCore import Qt
 
 from app import templates
+from app.presenters.train.runs import RunsPresenter
 from engine.project import files
 from engine.project.document import replace
 from engine.protocol import StepColumns, TrainingSnapshot
@@ -347,6 +348,29 @@ def test_a_run_goes_to_tensorboard_and_comes_back_as_curves(lab, answers, tmp_pa
     pane.events.click()
     lab.bench.link.drain()
     assert "has something already" in pane.told.text() and pane.stop.isHidden()
+
+
+def test_event_files_of_a_script_that_trains_are_drawn_as_they_grow(lab, tmp_path):
+    from torch.utils.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(str(tmp_path / "logs" / "net"))
+    for step in (1, 2):
+        writer.add_scalar("loss", 1 / step, step)
+    writer.flush()
+    presenter = lab.workspaces.findChild(RunsPresenter)
+    presenter.show_folder(str(tmp_path / "logs"))
+    lab.bench.link.drain()
+    plot = lab.workspaces.train.view.board.plots["loss"]
+    assert [len(track.raw) for _, track in plot._overlays] == [2]  # drawn without being asked for
+    writer.add_scalar("loss", 0.25, 4)
+    writer.close()
+    assert presenter._again.isActive()
+    presenter._again.timeout.emit()
+    lab.bench.link.drain()
+    assert [row.step for row in pane_of(lab).table.rows] == [4]
+    assert [track.raw.x.tolist() for _, track in plot._overlays] == [[1, 2, 4]]
+    presenter.show_folder("")
+    lab.bench.link.drain()
 
 
 def test_save_as_asks_once_whether_the_runs_go_along(lab, answers, tmp_path, monkeypatch):
