@@ -68,6 +68,8 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
          "Write the subject's weights (.pt, safetensors, ...) or a program (Python, ONNX, ...); a"
          " fresh process reads it back and compares."),
         SEPARATOR,
+        ("file.settings", "Se&ttings…", "Ctrl+,", "cog-outline",
+         "Say where the engine runs: on this machine, on another one through ssh."),
         ("file.quit", "&Quit", "Ctrl+Q", "exit-to-app",
          "Close the window. It asks about unsaved changes first."),
     ),

@@ -17,7 +17,9 @@ from app.autosave import Autosave, find_recoveries, recovery_folder
 from app.files import ProjectFiles
 from app.history import History
 from app.presenters.advice import AdvicePresenter
-from app.presenters.attaching.attach import AttachPresenter, Way
+from app.presenters.attaching.attach import AttachPresenter
+from app.presenters.attaching.calling import Way
+from app.presenters.attaching.place import PlacePresenter
 from app.presenters.attaching.traffic import TrafficPresenter
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
@@ -91,6 +93,8 @@ class Application(QObject):
         self.engine = EnginePresenter(bench, self)
         self.attaching = AttachPresenter(bench, self.engine.may_end, self)
         self.engine.reconnect_requested.connect(self.attaching.reconnect)
+        self.place = PlacePresenter(bench, self.engine.may_end, self)
+        self.engine.place_requested.connect(self.place.open)
         self.traffic = TrafficPresenter(bench, self)
         self.cells = CellsPresenter(bench, self)
         self.recording = RecordingPresenter(bench, self)
@@ -191,6 +195,7 @@ class Application(QObject):
             "file.save": frame.save,
             "file.save_as": bench.files.save_as,
             "file.export": self.export.open,
+            "file.settings": self.place.open,
             "file.quit": self.window.close,
             "edit.undo": bench.history.stack.undo,
             "edit.redo": bench.history.stack.redo,

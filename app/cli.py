@@ -238,7 +238,7 @@ def _serve(options: argparse.Namespace) -> None:
 def _relay(options: argparse.Namespace) -> None:
     from app.commands.attaching.serving import relay_to
 
-    relay_to(options.address, options.start)
+    relay_to(options.address, options.start or options.anew, options.anew)
 
 
 def _run(options: argparse.Namespace) -> int:

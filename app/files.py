@@ -168,6 +168,13 @@ class ProjectFiles(QObject):
         answer = self._dialogs.unsaved(self._window, name, self._unsaved(), self._kept_weights())
         return self.save() and self._weights_written() if answer == "save" else answer == "discard"
 
+    def may_close(self) -> bool:
+        """As `may_leave`, for the window. An engine elsewhere goes on with its run and its
+        weights."""
+        if not self._weights.stay or self.document_modified:
+            return self.may_leave()
+        return True
+
     def _kept_weights(self) -> str:
         """Where learnt weights stay all the same, in words; empty if they do not."""
         run = self._store.newest(TrainingSnapshot)

@@ -8,6 +8,8 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from PySide6.QtCore import QByteArray, QSettings
 
+from engine.connecting.engine_place import EnginePlace
+
 ThemeChoice = Literal["system", "light", "dark"]
 RECENT_FILES = 10
 AGREED_FILES = 200
@@ -61,6 +63,18 @@ class Settings:
     @attach_address.setter
     def attach_address(self, address: str) -> None:
         self._store.setValue("attach/address", address)
+
+    @property
+    def engine_place(self) -> EnginePlace | None:
+        """Where the engine runs, without its key; None: on this machine."""
+        address = str(self._store.value("engine/address", ""))
+        python = str(self._store.value("engine/python", ""))
+        return EnginePlace(address, python) if address else None
+
+    @engine_place.setter
+    def engine_place(self, place: EnginePlace | None) -> None:
+        self._store.setValue("engine/address", place.address if place else "")
+        self._store.setValue("engine/python", place.python if place else "")
 
     @property
     def muted_advice(self) -> tuple[str, ...]:

@@ -83,6 +83,11 @@ class Weights(QObject):
         return self._current != NEW
 
     @property
+    def stay(self) -> bool:
+        """Whether the weights, and a run, outlive this window: the engine is elsewhere."""
+        return self._link.elsewhere is not None
+
+    @property
     def writing(self) -> bool:
         return bool(self._writing)
 
@@ -174,6 +179,8 @@ class Weights(QObject):
             self._settle()
 
     def _on_ready(self) -> None:
+        if self._link.is_found_again:
+            self._must_open = False  # it has the weights still, or has trained on from them
         if self._must_open:
             self._send_open()
 

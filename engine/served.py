@@ -76,6 +76,12 @@ class OpenMailbox(Mailbox):
     def is_taken(self) -> bool:
         return self._peer is not None
 
+    def hang_up(self) -> None:
+        """Leave the window that is there."""
+        peer, self._peer, self._told = self._peer, None, None
+        if peer is not None:
+            peer.close()
+
     def leave(self) -> None:
         """End the engine, after what it does now."""
         if self._control is not None:
@@ -87,7 +93,8 @@ class OpenMailbox(Mailbox):
         self.take(message)
 
     def _gone(self, peer: Peer) -> None:
-        self._peer = self._told = None
+        if peer is self._peer:  # else another one has its place
+            self._peer = self._told = None
 
     def _write(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ReadySnapshot):
@@ -110,9 +117,7 @@ class OpenMailbox(Mailbox):
         self.send(self._ready)
         self.send(self._held)
         self.send(list_variables(lab.console.namespace, lab.control))
-        if lab.run is not None:
-            lab.run.tell_again()
-            self.send(lab.run.snapshot(self._state))
+        self._session.tell_run_again(self._state)
 
     def _on_sigint(self, signum: int, frame: object) -> None:
         """Ctrl+C in its terminal ends the engine; one that a window has asked for ends a cell."""
@@ -128,7 +133,9 @@ def serve_windows(name: str, host: str = "", port: int = 0) -> None:
     Raises OSError, and Unwelcome where it cannot listen.
     """
     mailbox = OpenMailbox()
-    about = About(name=name, pid=os.getpid(), version=version(), started_s=time.time())
+    about = About(
+        name=name, pid=os.getpid(), version=version(), started_s=time.time(), is_engine=True
+    )
 
     def admit(hello: Hello) -> bytes | Refusal:
         if hello.version != about.version:
@@ -136,8 +143,11 @@ def serve_windows(name: str, host: str = "", port: int = 0) -> None:
                 f"This engine is of Tensor Lab {about.version}, your window of {hello.version}: use"
                 " the same one."
             )
+        if hello.instead:
+            mailbox.hang_up()
         if mailbox.is_taken():
-            return Refusal("Another window is attached to this engine. Close it there first.")
+            words = "Another window is attached to this engine. Close it there, or take its place."
+            return Refusal(words, is_taken=True)
         return encode(Welcome(about, "steer", serves=True))
 
     listener = Listener(about, admit, mailbox.join, host, port)

@@ -27,6 +27,7 @@ from .protocol import (
     StepTrainingCommand,
     TrainCommand,
     TrainingSnapshot,
+    TrainingState,
 )
 from .recording.user_files import is_user_file
 
@@ -275,6 +276,13 @@ class Session:
         if job is not None:
             _close(job)
             self._done(self._training)
+
+    def tell_run_again(self, state: TrainingState) -> None:
+        """Tell all steps of the newest run to a window that has come meanwhile."""
+        run = self.lab.run
+        if run is not None:
+            run.tell_again()
+            self._answer(self._training, run.snapshot(state))
 
     # -- answers ---------------------------------------------------------------------------------
 

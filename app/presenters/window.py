@@ -29,7 +29,7 @@ class WindowPresenter(QObject):
         super().__init__(parent)
         self._bench, self._autosave = bench, autosave
         window, files, stack = bench.window, bench.files, bench.history.stack
-        window.may_close = files.may_leave
+        window.may_close = files.may_close
         window.closing.connect(self._remember)
         window.workspace_changed.connect(self._on_workspace_changed)
         window.file_dropped.connect(files.open)

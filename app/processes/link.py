@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from engine.project.document import Model, TrainingSetup
 from engine.protocol import (
     AnySignal,
     CheckModelCommand,
@@ -37,6 +38,7 @@ from engine.protocol import (
 
 if TYPE_CHECKING:
     from engine.connecting.dialing import Call
+    from engine.connecting.engine_place import EnginePlace
     from engine.connecting.greeting import Welcome
 
 LinkState = Literal["starting", "ready", "lost"]
@@ -86,6 +88,10 @@ class Link(QObject):
         self.state: LinkState = "lost"
         self.attached: Welcome | None = None
         """The process that the engine is in; None with an engine that this window has started."""
+        self.place: EnginePlace | None = None
+        """Where `start` finds the engine; None: it starts one on this machine."""
+        self.is_found_again = False
+        """Whether the engine is the one that this window had, and has gone on meanwhile."""
         self._unanswered: dict[int, Command] = {}
         self._code = 0  # the command that runs the user's code
         self.unsent = NO_ENGINE
@@ -110,14 +116,28 @@ class Link(QObject):
         """Whether a cell or a file of the user's runs."""
         return self._code in self._unanswered
 
-    def start(self) -> None:
+    @property
+    def elsewhere(self) -> EnginePlace | None:
+        """Where the engine runs, once it has answered; None if it is one of this window's own, or
+        in a script."""
+        is_called = self.attached is not None and self.attached.serves
+        return self.place if is_called else None
+
+    def start(self, instead: bool = False, anew: bool = False) -> None:
+        """Start the engine without waiting, or call it where it runs: `instead` of another window
+        that is attached to it, or `anew`."""
         raise NotImplementedError
 
-    def restart(self) -> None:
+    def start_at(self, place: EnginePlace | None, call: Call | None = None) -> None:
+        """Leave or end the engine, and start one there, from now on; `call` has reached it
+        already."""
+        raise NotImplementedError
+
+    def restart(self, anew: bool = True) -> None:
         """End the engine if there is one, and start a new one at once, which has no variables and
-        no weights."""
+        no weights. One elsewhere is only left and called again, unless `anew`."""
         self.close()
-        self.start()
+        self.start(anew=anew)
 
     def attach(self, call: Call) -> None:
         """End the engine, or leave it, and talk to the process that was called."""
@@ -188,11 +208,18 @@ class Link(QObject):
             self._code = 0
         if isinstance(snapshot, TrainingSnapshot):
             self._checkpoint_step = snapshot.checkpoint_step if snapshot.checkpoint else None
+            self._follow(snapshot)
             if snapshot.state == "stopped":
                 self._stop_waiting()  # it has stopped: its processes may take longer to end
         self.snapshot.emit(snapshot)
         if isinstance(snapshot, ReadySnapshot):
             self._set_state("ready")
+
+    def _follow(self, run: TrainingSnapshot) -> None:
+        """A run that was begun before this window came is a job of this window's too."""
+        is_going = run.state in ("running", "paused")
+        if is_going and self.elsewhere is not None and 0 < run.reply_to not in self._unanswered:
+            self._sent(run.reply_to, TrainCommand(model=Model(), training=TrainingSetup()))
 
     def _ended(self, command_id: int) -> None:
         if self._unanswered.pop(command_id, None) is not None and not self._unanswered:

@@ -238,6 +238,7 @@ class MainWindow(QMainWindow):
         menu.addAction(self.actions_table["engine.interrupt"])
         menu.addAction(self.actions_table["engine.restart"])
         menu.addAction(self.actions_table["engine.detach"])
+        menu.addAction(self.actions_table["file.settings"])
         self._traffic = make.label("", "muted", "traffic")
         self._traffic.setToolTip(
             "What the process that the window is attached to says in a second, and what the window"

@@ -17,7 +17,7 @@ from multiprocessing.context import AuthenticationError
 from pathlib import Path
 from typing import NamedTuple
 
-from .greeting import MAX_BYTES, Hello, Role, Unwelcome, Welcome, decode_answer, encode
+from .greeting import MAX_BYTES, Hello, Refused, Role, Unwelcome, Welcome, decode_answer, encode
 from .listener import set_time_limit, set_time_limit_of
 from .places import Place, listening
 
@@ -34,12 +34,16 @@ class Call(NamedTuple):
     through: subprocess.Popen[bytes] | None = None
 
 
-def dial(address: str, version: str, key: str = "", wants: Role = "steer") -> Call:
-    """Call a process by PID, name, path of its socket, or HOST:PORT with its key.
+def dial(
+    address: str, version: str, key: str = "", wants: Role = "steer", instead: bool = False
+) -> Call:
+    """Call a process by PID, name, path of its socket, or HOST:PORT with its key. `instead`: see
+    Hello.
 
     Raises Unwelcome, in words.
     """
-    return _greet(socket_at(address), version, key if _is_tcp(address) else "", wants)
+    end = socket_at(address)
+    return _greet(end, Hello(version, wants, instead), key if _is_tcp(address) else "")
 
 
 def socket_at(address: str) -> socket.socket:
@@ -71,7 +75,9 @@ def _local(path: Path) -> socket.socket:
     return end
 
 
-def dial_through(command: Sequence[str], version: str, wants: Role = "steer") -> Call:
+def dial_through(
+    command: Sequence[str], version: str, wants: Role = "steer", instead: bool = False
+) -> Call:
     """Call through a command whose standard input and output are those of the process that
     listens.
 
@@ -89,13 +95,15 @@ def dial_through(command: Sequence[str], version: str, wants: Role = "steer") ->
         finally:
             theirs.close()
         try:
-            return _greet(ours, version, "", wants)._replace(through=process)
+            return _greet(ours, Hello(version, wants, instead))._replace(through=process)
         except Unwelcome as error:
             process.terminate()
             process.wait()
             said.seek(0)
             words = said.read(MAX_BYTES).decode(errors="replace").strip()
-            raise Unwelcome(f"{command[0]}: {words}" if words else str(error)) from error
+            if isinstance(error, Refused) or not words:
+                raise
+            raise Unwelcome(f"{command[0]}: {words}") from error
 
 
 def _socket_of(address: str) -> Path:
@@ -118,14 +126,14 @@ def _others(there: list[Place]) -> str:
     return f"There are: {', '.join(place.about.title for place in there)}."
 
 
-def _greet(end: socket.socket, version: str, key: str, wants: Role) -> Call:
+def _greet(end: socket.socket, hello: Hello, key: str = "") -> Call:
     set_time_limit(end, ANSWER_S)
     connection = Connection(end.detach())
     try:
         if key:
             answer_challenge(connection, key.encode())
             deliver_challenge(connection, key.encode())
-        connection.send_bytes(encode(Hello(version, wants)))
+        connection.send_bytes(encode(hello))
         answer = connection.recv_bytes(MAX_BYTES)
         if answer.startswith(b"#CHALLENGE#"):
             raise Unwelcome("It asks for its key: the process has printed it.")

@@ -19,9 +19,19 @@ class Unwelcome(Exception):
     """No connection came about; the words say why and what to do."""
 
 
+class Refused(Unwelcome):
+    """The process has said so. `is_taken`: another window is attached, whose place this one can
+    take."""
+
+    def __init__(self, words: str, is_taken: bool) -> None:
+        super().__init__(words)
+        self.is_taken = is_taken
+
+
 class About(Struct, frozen=True, kw_only=True):
     """The process that listens. `started_s` is in seconds since 1970; `rank` and `world_size` are
-    those of torch.distributed, if it is one of several."""
+    those of torch.distributed, if it is one of several. `is_engine`: it is no script but an engine
+    that serves windows."""
 
     name: str
     pid: int
@@ -30,6 +40,7 @@ class About(Struct, frozen=True, kw_only=True):
     started_s: float = 0.0
     rank: int = 0
     world_size: int = 1
+    is_engine: bool = False
 
     @property
     def known_as(self) -> tuple[str, ...]:
@@ -44,10 +55,12 @@ class About(Struct, frozen=True, kw_only=True):
 
 
 class Hello(Struct, frozen=True, tag=True):
-    """The window's first message."""
+    """The window's first message. `instead`: it takes the place of the window that is attached to
+    an engine which serves one."""
 
     version: str
     wants: Role = "steer"
+    instead: bool = False
 
 
 class Welcome(Struct, frozen=True, tag=True):
@@ -61,7 +74,10 @@ class Welcome(Struct, frozen=True, tag=True):
 
 
 class Refusal(Struct, frozen=True, tag=True):
+    """`is_taken`: see Refused."""
+
     words: str
+    is_taken: bool = False
 
 
 def encode(message: Hello | Welcome | Refusal | About) -> bytes:
@@ -83,7 +99,7 @@ def decode_answer(data: bytes) -> Welcome:
     except (ValueError, RecursionError) as error:
         raise Unwelcome("What answers there is not Tensor Lab.") from error
     if isinstance(answer, Refusal):
-        raise Unwelcome(answer.words)
+        raise Refused(answer.words, answer.is_taken)
     return answer
 
 

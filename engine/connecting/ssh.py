@@ -6,30 +6,71 @@ from __future__ import annotations
 import shlex
 
 from .dialing import Call, dial, dial_through
-from .greeting import Role, Unwelcome
+from .greeting import Refused, Role, Unwelcome
 
 SSH = "ssh"
 ENGINE = "tensorlab-engine"
 """The name of the engine on another machine that no other name is given for."""
+_ALIVE = ("-o", "ServerAliveInterval=15")
+"""After three of these without an answer ssh ends, and the connection is known to be lost."""
+
+_NO_PROGRAM = "Give the path of the Python on that machine that has Tensor Lab."
+_ADVICE = (
+    ("resolve hostname", "Check the name, or what ~/.ssh/config says of it."),
+    ("host key verification failed", "Run `ssh HOST` in a terminal once, and look at its key."),
+    ("permission denied (", "Let your key in there: `ssh-copy-id HOST` in a terminal."),
+    ("connection refused", "Is an ssh server running there, on this port?"),
+    ("timed out", "Is the machine on, and the network between you and it?"),
+    ("no route to host", "Is the machine on, and the network between you and it?"),
+    ("no module named", "This Python has no Tensor Lab: install it there by its pip."),
+    ("invalid choice: 'relay'", "Tensor Lab there is an older one: install this version."),
+    ("unrecognized arguments", "Tensor Lab there is an older one: install this version."),
+    ("no such file or directory", "Is this the path of a Python on that machine?"),
+    ("command not found", _NO_PROGRAM),
+    (": not found", _NO_PROGRAM),
+)
+"""What ssh, or the shell there, writes, in lower case, and what to try then."""
 
 
 def call_at(
-    address: str, version: str, key: str = "", wants: Role = "steer", python: str = ""
+    address: str,
+    version: str,
+    key: str = "",
+    wants: Role = "steer",
+    python: str = "",
+    *,
+    instead: bool = False,
+    anew: bool = False,
 ) -> Call:
     """Call a process by its address, as `dial`, or on another machine. Raises Unwelcome.
 
     `python` is the interpreter there that has Tensor Lab; without it, the command `tensorlab` is.
+    `anew` ends the engine there, and calls a new one.
     """
     if not is_remote(address):
-        return dial(address, version, key, wants)
-    return dial_through(relay_command(address, python), version, wants)
+        return dial(address, version, key, wants, instead)
+    try:
+        return dial_through(relay_command(address, python, anew), version, wants, instead)
+    except Refused:
+        raise
+    except Unwelcome as error:
+        raise Unwelcome(with_advice(str(error), address)) from error
+
+
+def with_advice(words: str, address: str) -> str:
+    """What ssh said, and what to try."""
+    host = shlex.split(address)[1]
+    for said, advice in _ADVICE:
+        if said in words.lower():
+            return f"{words.rstrip('.')}. {advice.replace('HOST', host)}"
+    return words
 
 
 def is_remote(address: str) -> bool:
     return address.split(maxsplit=1)[:1] == [SSH]
 
 
-def relay_command(address: str, python: str = "") -> list[str]:
+def relay_command(address: str, python: str = "", anew: bool = False) -> list[str]:
     """The command that leads to a process of another machine, or to an engine there, which it
     starts if need be. Raises Unwelcome."""
     try:
@@ -39,5 +80,5 @@ def relay_command(address: str, python: str = "") -> list[str]:
     if host.startswith("-") or len(names) > 1:
         raise Unwelcome("Options of ssh belong into ~/.ssh/config: ssh HOST, or ssh HOST NAME.")
     program = [python, "-m", "tensorlab"] if python else ["tensorlab"]
-    goal = names or ["--start", ENGINE]
-    return [SSH, "-T", host, shlex.join([*program, "relay", *goal])]
+    goal = names or ["--anew" if anew else "--start", ENGINE]
+    return [SSH, "-T", *_ALIVE, host, shlex.join([*program, "relay", *goal])]

@@ -5,7 +5,7 @@ Not here: what the engine does (`serve`), and how a process that listens is call
 """
 
 from .engine_process import EngineLost, EngineProcess
-from .exits import Departure, Exit
+from .exits import Departure, Exit, Unreached
 from .spawned import SpawnedEngine
 
-__all__ = ["Departure", "EngineLost", "EngineProcess", "Exit", "SpawnedEngine"]
+__all__ = ["Departure", "EngineLost", "EngineProcess", "Exit", "SpawnedEngine", "Unreached"]

@@ -12,10 +12,10 @@ from contextlib import suppress
 import psutil
 
 from ..connecting.dialing import Call
-from ..connecting.greeting import About, Role
+from ..connecting.greeting import Welcome
 from ..protocol import Command, FarewellSnapshot, Snapshot
 from .engine_process import EngineProcess, end_reads_and_writes
-from .exits import Departure
+from .exits import Departure, Unreached
 
 ENDING_S = 2.0
 """A process that is killed hangs up a little before: the time after which it is taken to go on."""
@@ -23,28 +23,39 @@ LOOK_S = 0.02
 
 
 class AttachedEngine(EngineProcess):
-    """The other end of a call. The process is the user's: it is never ended, `stop` only leaves."""
+    """The other end of a call; None if it is still to be made. The process is the user's: it is
+    never ended, `stop` only leaves."""
 
     def __init__(
         self,
-        call: Call,
+        call: Call | None,
         last_id: int = 0,
         superseded: Callable[[Command], object] = lambda command: None,
     ) -> None:
         super().__init__(last_id, superseded)
-        self.about: About = call.welcome.about
-        self.role: Role = call.welcome.role
-        self.welcome = call.welcome
-        self._call = call
-        self._process = _process_of(call)
+        self._call: Call | None = None
+        self._name = ""
+        self._process: psutil.Process | None = None
         self._has_left = self._has_ended = False
+        if call is not None:
+            self._name = call.welcome.about.title
+            self._take(call)
+
+    @property
+    def welcome(self) -> Welcome:
+        assert self._call is not None
+        return self._call.welcome
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
+        assert self._call is not None
         self._talk(self._call.connection)
+
+    def _take(self, call: Call) -> None:
+        self._call, self._process = call, _process_of(call)
 
     def is_alive(self) -> bool:
         """Also if that is not known: the connection ends then."""
@@ -65,7 +76,7 @@ class AttachedEngine(EngineProcess):
         if self._connection is not None and not self._connection.closed:
             end_reads_and_writes(self._connection)
 
-    def exit(self) -> Departure:
+    def exit(self) -> Departure | Unreached:
         lives = None
         if self._has_ended:
             lives = False
@@ -76,11 +87,11 @@ class AttachedEngine(EngineProcess):
                 if time.monotonic() > deadline:
                     break
                 time.sleep(LOOK_S)
-        return Departure(self.about.title, lives, self._garbled)
+        return Departure(self._name, lives, self._garbled)
 
     def _hang_up(self) -> None:
         super()._hang_up()
-        through = self._call.through
+        through = self._call.through if self._call else None
         if through is not None:
             try:
                 through.wait(ENDING_S)  # its input has ended

@@ -19,7 +19,7 @@ from ..protocol import (
     Snapshot,
     decode_snapshot_or_error,
 )
-from .exits import Departure, Exit
+from .exits import Departure, Exit, Unreached
 from .outbox import Outbox
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class EngineProcess:
         """Ask the engine to end, or leave it if it is in a process of the user's."""
         raise NotImplementedError
 
-    def exit(self) -> Exit | Departure:
+    def exit(self) -> Exit | Departure | Unreached:
         """How the engine was lost. Call this before `close`."""
         raise NotImplementedError
 
@@ -128,12 +128,14 @@ class EngineProcess:
 
     def _hang_up(self) -> None:
         connection = self._connection
-        if connection is None or connection.closed:
+        if connection is not None and connection.closed:
             return
-        end_reads_and_writes(connection)
+        if connection is not None:
+            end_reads_and_writes(connection)
         if self._outbox is not None:
             self._outbox.close()
-        connection.close()
+        if connection is not None:
+            connection.close()
 
     def _write(self, data: bytes) -> None:
         self._open_connection().send_bytes(data)

@@ -22,6 +22,7 @@ from app.window.banners import BannerArea
 from app.window.dialogs import Dialogs, UnsavedAnswer
 from app.workbench import Workbench
 from engine.connecting.dialing import Call
+from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import About, Welcome
 from engine.project.document import replace
 from engine.protocol import (
@@ -49,9 +50,19 @@ class AnsweringLink(Link):
         self.sent: list[Command] = []
         self.signals: list[AnySignal] = []
         self.calls: list[Call] = []
+        self.starts: list[tuple[bool, bool]] = []
 
-    def start(self) -> None:
+    def start(self, instead: bool = False, anew: bool = False) -> None:
+        self.starts.append((instead, anew))
         self._set_state("starting")
+
+    def start_at(self, place: EnginePlace | None, call: Call | None = None) -> None:
+        self.close()
+        self.place = place
+        if call is not None:
+            self.calls.append(call)
+            self.attached = call.welcome
+        self.start()
 
     def attach(self, call: Call) -> None:
         self.calls.append(call)

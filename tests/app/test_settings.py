@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import QByteArray, QSettings
 
 from app.settings import AGREED_FILES, Settings
+from engine.connecting.engine_place import EnginePlace
 
 
 @pytest.fixture
@@ -63,3 +64,11 @@ def test_the_files_that_may_run_are_remembered_by_content(reopen):
         reopen().agree("/x.py", str(number))
     assert reopen().has_agreed("/net.py", "a2")
     assert not reopen().has_agreed("/net.py", "a1")
+
+
+def test_where_the_engine_runs_is_remembered_without_its_key(reopen):
+    assert reopen().engine_place is None
+    reopen().engine_place = EnginePlace("ssh box", "/opt/python", "secret")
+    assert reopen().engine_place == EnginePlace("ssh box", "/opt/python")
+    reopen().engine_place = None
+    assert reopen().engine_place is None

@@ -4,14 +4,13 @@ it."""
 from __future__ import annotations
 
 import datetime
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer
 
+from app.presenters.attaching.calling import Calling, Way
 from app.workbench import Workbench
 from engine.connecting.greeting import About, Unwelcome
 from engine.version import version
@@ -20,8 +19,6 @@ from widgets.start.attach_view import AttachView, Running
 if TYPE_CHECKING:
     from engine.connecting.dialing import Call
 
-Way = Callable[[], "Call"]
-"""Calls a process. Raises Unwelcome."""
 _BANNER = "attach"
 LOOK_MS = 1000
 """How often the window looks which processes listen, while it shows them."""
@@ -30,16 +27,15 @@ LOOK_MS = 1000
 class AttachPresenter(QObject):
     """`may_end()` asks the user, if ending the engine of this window loses anything."""
 
-    _called = Signal(object, object)  # (number of the attempt, Call or Unwelcome)
-
     def __init__(self, bench: Workbench, may_end: Callable[[str, str], bool], parent: QObject):
         super().__init__(parent)
         self._bench, self._may_end = bench, may_end
         self._view: AttachView | None = None
-        self._attempt = 0
         self._address = ""
         self._way: Way | None = None  # to the process that was called last
-        self._called.connect(self._on_called, Qt.ConnectionType.QueuedConnection)
+        self._calling = Calling(self)
+        self._calling.answered.connect(self._on_answered)
+        self._calling.failed.connect(self._on_failed)
         self._timer = QTimer(self, interval=LOOK_MS)
         self._timer.timeout.connect(self.look)
 
@@ -75,15 +71,11 @@ class AttachPresenter(QObject):
             self._begin_call(partial(call_at, address, version(), key))
 
     def _begin_call(self, way: Way) -> None:
-        """Call on a thread: the other side may take its time."""
-        self._attempt += 1
         self._way = way
         if self._view is not None:
             self._view.tell("")
             self._view.show_calling(self._address)
-        threading.Thread(
-            target=self._call, args=(self._attempt, way), name="attach", daemon=True
-        ).start()
+        self._calling.call(way)
 
     def reconnect(self) -> None:
         """Call the process again that was called last."""
@@ -96,30 +88,22 @@ class AttachPresenter(QObject):
         self._bench.link.attach(call)
         self._bench.window.show_workspace("train")
 
-    def _call(self, attempt: int, way: Way) -> None:
-        try:
-            answer: Call | Unwelcome = way()
-        except Unwelcome as error:
-            answer = error
-        with suppress(RuntimeError):  # the window was closed and deleted meanwhile
-            self._called.emit(attempt, answer)
-
-    def _on_called(self, attempt: int, answer: Call | Unwelcome) -> None:
+    def _on_failed(self, error: Unwelcome) -> None:
         if self._view is not None:
             self._view.show_calling("")
-        if attempt != self._attempt or self._way is None:
-            if not isinstance(answer, Unwelcome):
-                answer.connection.close()
-        elif isinstance(answer, Unwelcome):
-            self._tell(str(answer))
-        else:
-            for banner in ("engine", _BANNER):
-                self._bench.window.banners.dismiss(banner)
-            is_elsewhere = ":" in self._address or answer.through is not None
-            # The next run of the script has another number, but the same name.
-            remembered = self._address if is_elsewhere else answer.welcome.about.name
-            self._bench.settings.attach_address = remembered
-            self.use(answer, self._way)
+        self._tell(str(error))
+
+    def _on_answered(self, call: Call) -> None:
+        if self._view is not None:
+            self._view.show_calling("")
+        assert self._way is not None
+        for banner in ("engine", _BANNER):
+            self._bench.window.banners.dismiss(banner)
+        is_elsewhere = ":" in self._address or call.through is not None
+        # The next run of the script has another number, but the same name.
+        remembered = self._address if is_elsewhere else call.welcome.about.name
+        self._bench.settings.attach_address = remembered
+        self.use(call, self._way)
 
     def _tell(self, words: str) -> None:
         """Beside the list of processes, or where the connection was lost."""

@@ -316,15 +316,21 @@ class TrainPresenter(QObject):
             self._bench.say(in_words(snapshot.error))  # the run goes on
 
     def _on_engine_state(self, state: LinkState) -> None:
-        run = self._shown
-        if state != "ready" and run is not None and run.state in ("running", "paused"):
+        run, link = self._shown, self._bench.link
+        has_ended = state != "ready"
+        if link.place is not None and not isinstance(run, LoopSnapshot):
+            # The engine goes on without a connection.
+            has_ended = state == "ready" and not link.is_found_again
+        if has_ended and run is not None and run.state in ("running", "paused"):
             # The engine has ended, and the run with it, but not its checkpoint.
             is_script = isinstance(run, LoopSnapshot) and self._end.script is not None
             ended = replace(run, state="stopped" if is_script else "failed", remaining_s=None)
             self._bench.store.take(replace(ended, steps=StepColumns(), epoch_rows=()))
             if is_script:
                 self._end.tell_left(run.step)
-        attached = self._bench.link.script
+        if state == "ready" and link.is_found_again:
+            self._clear()  # it tells all steps again
+        attached = link.script
         if attached is not None and attached.about != self._script:
             # The loop of another run of a script has the same name. The curves of the process that
             # was lost stay until then, and go on if it is the same one again.
@@ -333,7 +339,7 @@ class TrainPresenter(QObject):
             self._clear()
         self.view.bar.show_held(self._bench.store.held)
         self.view.show_attached(attached.role if attached else "")
-        self.view.show_engine_state(state)
+        self.view.show_engine_state(state, link.place is not None)
         self._offer_resume()
         ready = self._bench.newest(ReadySnapshot)
         if ready is not None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,8 @@ import pytest
 
 from app.templates import load_template
 from engine.connecting.dialing import dial, dial_through
-from engine.connecting.greeting import Unwelcome
+from engine.connecting.greeting import About, Refusal, Unwelcome
+from engine.connecting.listener import Listener
 from engine.connecting.places import listening
 from engine.protocol import (
     CellSnapshot,
@@ -66,9 +68,11 @@ def test_variables_stay_when_the_window_goes(served) -> None:
     first.close()
     second = attach()
     assert [v.name for v in second.until(VariablesSnapshot).variables] == ["x"]
-    second.send(RunCellCommand(source="print(x + 1)"))
-    assert second.until(OutputSnapshot).text == "43\n"
-    second.close()
+    third = Window(dial("box", version(), instead=True))  # the second has lost its way, say
+    second.to_end()
+    third.send(RunCellCommand(source="print(x + 1)"))
+    assert third.until(OutputSnapshot).text == "43\n"
+    third.close()
 
 
 def test_a_run_goes_on_while_no_window_is_there_and_the_next_one_is_shown_all_of_it(served) -> None:
@@ -164,6 +168,17 @@ def test_a_relay_to_nobody(sockets: Path) -> None:
     ended = subprocess.run([*PROGRAM, "relay", "nobody"], capture_output=True, text=True)
     assert ended.returncode == 1
     assert "No process nobody listens" in ended.stderr
+
+
+def test_a_script_of_the_name_is_not_ended(sockets: Path) -> None:
+    """`--anew` is for engines; this process stands for a script."""
+    about = About(name="box", pid=os.getpid(), started_s=time.time())
+    listener = Listener(about, lambda _: Refusal("Not today."), lambda *_: None)
+    ended = subprocess.run(
+        [*PROGRAM, "relay", "--anew", "box"], input="", capture_output=True, text=True
+    )
+    listener.close()
+    assert ended.returncode == 0
 
 
 def test_it_does_not_listen_to_other_machines(sockets: Path) -> None:

@@ -124,7 +124,8 @@ def test_the_chip_tells_the_engines_state(window, qapp, state, role) -> None:
                 if picture.pixelColor(x, y).alpha() > 250}  # fmt: skip
         assert getattr(colors, role) in seen
     assert [action.text() for action in chip.menu().actions()] == [
-        window.actions_table[f"engine.{name}"].text() for name in ("interrupt", "restart", "detach")
+        window.actions_table[name].text()
+        for name in ("engine.interrupt", "engine.restart", "engine.detach", "file.settings")
     ]
 
 

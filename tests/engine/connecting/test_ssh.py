@@ -16,7 +16,7 @@ import pytest
 
 from engine.connecting import ssh
 from engine.connecting.greeting import Unwelcome
-from engine.connecting.ssh import call_at, is_remote, relay_command
+from engine.connecting.ssh import call_at, is_remote, relay_command, with_advice
 from engine.version import version
 from tests.engine.attaching import Script
 from tests.engine.process.test_attached_engine import TRAINING
@@ -25,9 +25,12 @@ SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/usr/local/sbin")
 
 
 def test_the_command_names_what_runs_there():
-    assert relay_command("ssh box 4711") == ["ssh", "-T", "box", "tensorlab relay 4711"]
+    alive = ["-o", "ServerAliveInterval=15"]
+    assert relay_command("ssh box 4711") == ["ssh", "-T", *alive, "box", "tensorlab relay 4711"]
     started = "tensorlab relay --start tensorlab-engine"
-    assert relay_command("ssh me@box") == ["ssh", "-T", "me@box", started]
+    assert relay_command("ssh me@box")[-2:] == ["me@box", started]
+    anew = "tensorlab relay --anew tensorlab-engine"
+    assert relay_command("ssh box", anew=True)[-1] == anew
     there = "'/a b/python' -m tensorlab relay 'my run.py; rm x'"
     assert relay_command("ssh box 'my run.py; rm x'", "/a b/python")[-1] == there
 
@@ -58,7 +61,7 @@ def test_a_script_is_called_through_a_stand_in(
 ):
     """The stand-in runs the command here, by a shell as ssh does."""
     stand_in = tmp_path / "ssh"
-    stand_in.write_text('#!/bin/sh\n[ "$1 $2" = "-T box" ] && exec sh -c "$3"\n')
+    stand_in.write_text('#!/bin/sh\n[ "$1 $4" = "-T box" ] && exec sh -c "$5"\n')
     stand_in.chmod(0o700)
     monkeypatch.setattr(ssh, "SSH", str(stand_in))
     monkeypatch.setattr(ssh, "is_remote", lambda address: True)
@@ -134,7 +137,12 @@ def test_a_script_is_called_through_ssh(
     )
     program.chmod(0o700)
     command = relay_command(f"ssh {getpass.getuser()}@127.0.0.1 train.py")
-    reached = [command[0], *server, *command[1:3], command[3].replace("tensorlab", str(program), 1)]
+    reached = [
+        command[0],
+        *server,
+        *command[1:-1],
+        command[-1].replace("tensorlab", str(program), 1),
+    ]
     call = ssh.dial_through(reached, version())
     assert call.welcome.about.pid == script.process.pid
     call.connection.close()
@@ -142,3 +150,24 @@ def test_a_script_is_called_through_ssh(
     call.through.wait()
     (tmp_path / "end").touch()
     assert script.end() == "ended\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("ssh: Could not resolve hostname box: Name or service not known", "Check the name"),
+        ("Host key verification failed.", "Run `ssh box` in a terminal once"),
+        ("me@box: Permission denied (publickey,password).", "`ssh-copy-id box`"),
+        ("ssh: connect to host box port 22: Connection refused", "Is an ssh server running"),
+        ("ssh: connect to host box port 22: Connection timed out", "Is the machine on"),
+        ("bash: line 1: tensorlab: command not found", "Give the path of the Python"),
+        ("sh: 1: tensorlab: not found", "Give the path of the Python"),
+        ("sh: 1: /opt/python: No such file or directory", "Is this the path of a Python"),
+        ("/opt/python: No module named tensorlab", "This Python has no Tensor Lab"),
+        ("tensorlab: error: argument COMMAND: invalid choice: 'relay'", "is an older one"),
+        ("{odd} words", "{odd} words"),
+    ],
+)
+def test_what_ssh_says_comes_with_what_to_try(said: str, advice: str):
+    words = with_advice(said, "ssh box")
+    assert words.startswith(said.rstrip(".")) and advice in words

@@ -62,12 +62,14 @@ def lost(engine: AttachedEngine) -> Departure:
     with pytest.raises(EngineLost):
         while True:
             assert engine.receive(WAIT_S) is not None
-    return engine.exit()
+    how = engine.exit()
+    assert isinstance(how, Departure)
+    return how
 
 
 def test_it_answers_by_numbers_that_count_on(engine: AttachedEngine, script: Script) -> None:
     assert (engine.pid, engine.is_alive()) == (script.process.pid, True)
-    assert (engine.about.name, engine.role) == ("train.py", "steer")
+    assert (engine.welcome.about.name, engine.welcome.role) == ("train.py", "steer")
     assert engine.welcome.models == ("net",)
     asked = engine.send(ReadVariablesCommand())
     assert asked == 8
@@ -126,7 +128,7 @@ def test_a_process_that_hangs_up_and_goes_on_is_told_so(
 ) -> None:
     monkeypatch.setattr(attached_module, "ENDING_S", 0.0)
     engine, other = peer
-    assert engine.role == "watch"
+    assert engine.welcome.role == "watch"
     other.close()
     assert lost(engine) == Departure(f"train.py (pid {os.getpid()})", lives=True)
     with pytest.raises(EngineLost):
