@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -108,3 +108,28 @@ class Script:
     def kill(self) -> None:
         self.process.kill()
         self.process.communicate()
+
+
+UNTIL_END = """
+import sys
+from pathlib import Path
+import torch
+import tensorlab as lab
+
+net = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+lab.watch(net, optimizer, wait=True)
+while not Path(sys.argv[1]).exists():
+    net(torch.ones(2)).sum().backward()
+    optimizer.step()
+print("ended")
+"""
+
+
+@contextmanager
+def training_until_end(folder: Path) -> Iterator[Script]:
+    """A script that listens, and trains until the file `end` is in the folder."""
+    running = Script(folder / "train.py", UNTIL_END, str(folder / "end"))
+    running.address()
+    yield running
+    running.kill()

@@ -12,18 +12,15 @@ from engine.connecting.dialing import dial
 from engine.protocol import HelloCommand, LoopSnapshot, ReadySnapshot
 from engine.version import version
 from tests.app.processes.test_link import WAIT_MS, Heard
-from tests.engine.attaching import Script
-from tests.engine.process.test_attached_engine import TRAINING
+from tests.engine.attaching import Script, training_until_end
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
 
 
 @pytest.fixture
 def script(tmp_path: Path) -> Iterator[Script]:
-    running = Script(tmp_path / "train.py", TRAINING, str(tmp_path / "end"))
-    running.address()
-    yield running
-    running.kill()
+    with training_until_end(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture

@@ -21,32 +21,15 @@ from engine.process import attached as attached_module
 from engine.process.attached import AttachedEngine
 from engine.protocol import DoneSnapshot, ReadVariablesCommand, ReadySnapshot, VariablesSnapshot
 from engine.version import version
-from tests.engine.attaching import Script
+from tests.engine.attaching import Script, training_until_end
 from tests.engine.processes import WAIT_S
-
-TRAINING = """
-import sys
-from pathlib import Path
-import torch
-import tensorlab as lab
-
-net = torch.nn.Linear(2, 2)
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-lab.watch(net, optimizer, wait=True)
-while not Path(sys.argv[1]).exists():
-    net(torch.ones(2)).sum().backward()
-    optimizer.step()
-print("ended")
-"""
 
 
 @pytest.fixture
 def script(tmp_path: Path, sockets: Path) -> Iterator[Script]:
     """A script that trains until the file `end` is there."""
-    running = Script(tmp_path / "train.py", TRAINING, str(tmp_path / "end"))
-    running.address()
-    yield running
-    running.kill()
+    with training_until_end(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture
