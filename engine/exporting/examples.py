@@ -32,17 +32,26 @@ class Example(NamedTuple):
     def of_size(self, size: int) -> Example:
         """The same call with another number of samples: the first ones, again and again."""
         rows = torch.arange(size) % self.size
+        changed = self._changed(lambda tensor: tensor[rows] if self.has_batch(tensor) else tensor)
+        return changed._replace(size=size)
 
+    def cast(self, dtype: torch.dtype) -> Example:
+        """The same call with the numbers with a fraction in a dtype."""
+        return self._changed(
+            lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor
+        )
+
+    def _changed(self, change: Callable[[Tensor], Tensor]) -> Example:
         def changed(value: Any) -> Any:
             if isinstance(value, Tensor):
-                return value[rows] if self.has_batch(value) else value
+                return change(value)
             if isinstance(value, dict):
                 return {key: changed(item) for key, item in value.items()}
             if isinstance(value, tuple | list):
                 return type(value)(changed(item) for item in value)
             return value
 
-        return Example(changed(self.args), changed(self.kwargs), size)
+        return Example(changed(self.args), changed(self.kwargs), self.size)
 
     def has_batch(self, tensor: Tensor) -> bool:
         """Whether dimension 0 of a tensor counts the samples."""

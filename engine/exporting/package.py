@@ -111,10 +111,16 @@ def make():
 
 
 def write_archive(
-    file: BinaryIO, title: str, code: Code, state: Mapping[str, Tensor], example: Example
+    file: BinaryIO,
+    title: str,
+    code: Code,
+    state: Mapping[str, Tensor],
+    example: Example,
+    dtype: str = "",
 ) -> None:
-    """Write the archive. All times in it are one, so that equal models give equal files; tensors
-    go into it as they are, one after the other, since they hardly get smaller."""
+    """Write the archive; with a `dtype`, the code's module is cast to it. All times in it are one,
+    so that equal models give equal files; tensors go into it as they are, one after the other,
+    since they hardly get smaller."""
     text: dict[str, bytes] = {**code.files}
     arguments = {"args": example.args, "kwargs": example.kwargs}
     tensors: dict[str, Callable[[BinaryIO], object]] = {
@@ -124,7 +130,7 @@ def write_archive(
     if code.make:
         tensors["weights.pt"] = lambda inner: torch.save(state, inner)
         load = (
-            "    model = make()\n"
+            f"    model = make(){f'.to(torch.{dtype})' if dtype else ''}\n"
             '    weights = torch.load(HERE / "weights.pt", weights_only=True)\n'
             "    model.load_state_dict(weights)\n"
             "    return model.eval()\n"

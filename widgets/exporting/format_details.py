@@ -12,6 +12,7 @@ from engine.protocol.exporting.formats import (
     CASTING,
     DTYPES,
     FORMATS,
+    KEEPING,
     OPSETS,
     SHARD_BYTES,
     Format,
@@ -62,6 +63,7 @@ class FormatDetails(QWidget):
             [("torch's own", 0), *((str(n), n) for n in OPSETS)],
         )  # fmt: skip
         self._dtype_word = make.label("dtype", "muted", of=self.dtype)
+        self.no_dtype = make.text("export_no_dtype", wrap=True, width="own")
         self._opset_word = make.label("opset", "muted", of=self.opset)
         self.refusal = make.text("export_refusal", "warning", wrap=True, width="own")
         facts = QGridLayout()
@@ -78,6 +80,7 @@ class FormatDetails(QWidget):
             facts.addWidget(word, number, 0, top)
             is_choice = value in (self.dtype, self.opset)
             facts.addWidget(value, number, 1, Qt.AlignmentFlag.AlignLeft if is_choice else top)
+        facts.addWidget(self.no_dtype, rows.index((self._dtype_word, self.dtype)), 1, top)
         loading = make.label("Load it", "muted", tip="The lines with which your code reads it.")
         make.column(
             self.title, self.words, facts, make.row(loading, make.STRETCH, self.copy),
@@ -102,8 +105,8 @@ class FormatDetails(QWidget):
         self.words.setText(row.words)
         self.readers.setText(row.readers)
         self.lines.setText(self._row().load_lines(name))
-        for widget in (self.dtype, self._dtype_word):
-            widget.setVisible(format in CASTING)
+        self.dtype.setVisible(format in CASTING)
+        make.tell(self.no_dtype, KEEPING.get(format, ""))
         for widget in (self.opset, self._opset_word):
             widget.setVisible(format == "onnx")
         refused = "" if plan is None else plan.refusals.get(format, "")

@@ -14,7 +14,7 @@ from ...exporting.verifying import Verifier
 from ...lab import Lab
 from ...project.subject import CanvasSubject
 from ...protocol import ExportCommand, ExportSnapshot, ExportStageSnapshot, Snapshot, WrittenFile
-from ...protocol.exporting.formats import CASTING, FORMATS, Format
+from ...protocol.exporting.formats import CASTING, FORMATS, KEEPING, Format
 from .programs import write_and_run
 from .results import Work
 from .sources import source_of
@@ -99,10 +99,16 @@ def _check_options(command: ExportCommand) -> None:
     refused = refusal_of(command.format, isinstance(command.subject, CanvasSubject))
     if refused is not None:
         raise refused
-    if command.dtype and command.format not in CASTING:
+    if command.dtype and command.format in KEEPING:
         raise LabError(
-            f"{FORMATS[command.format].title} keeps the dtypes of the model.",
+            f"{FORMATS[command.format].title} has no dtype to choose. Its numbers are"
+            f" {KEEPING[command.format]}.",
             hint=f"A dtype is for {', '.join(CASTING)}.",
+        )
+    if command.dtype == "bfloat16" and command.format == "onnx" and command.verify:
+        raise LabError(
+            "ONNX Runtime has no bfloat16 on a CPU, so the file could not be run and verified.",
+            hint="Choose float16, or torch.export (.pt2), which has it.",
         )
     if command.opset and command.format != "onnx":
         raise LabError("Only ONNX has an opset.", hint="Leave the opset away.")

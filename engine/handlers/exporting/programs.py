@@ -36,7 +36,7 @@ from ...protocol import ExportCommand
 from ...protocol.exporting.formats import Format
 from ...subjects.subject import CanvasModel
 from ...verifier.jobs import Converted, ConvertJob, Located, LocateJob, ProgramJob, ProgramRun
-from ...verifier.values import Case
+from ...verifier.values import Case, difference
 from ...verifier.values import write as write_values
 from .results import Result, Work
 from .sources import Source, code_of, example, example_inputs
@@ -56,13 +56,11 @@ def write_and_run(work: Work) -> Iterator[str]:
     call = example(lab, command, work.source)
     with lab.control.user_code():
         still = still_copy(work.source.module)  # a run may go on meanwhile
-        try:
-            cases = cases_of(still, call)
-        except Exception as error:
-            raise LabError(
-                f"The model does not run on its batch: {type(error).__name__}: {error}",
-                hint="Mend it, then export again.",
-            ) from error
+        cases = _cases(still, call)
+        if command.dtype:
+            call = call.cast(getattr(torch, command.dtype))
+            before, cases = cases, _cases(still.to(getattr(torch, command.dtype)), call)
+            result.notes.append(_told_cast(command.dtype, before, cases))
         result.keys = tuple(own_state(still))
     yield f"Writing {work.path.name}"
     with lab.control.user_code():
@@ -79,6 +77,36 @@ def write_and_run(work: Work) -> Iterator[str]:
         _compare(work, work.verifier, still, cases)
 
 
+def _cases(still: nn.Module, call: Example) -> list[Case]:
+    try:
+        return cases_of(still, call)
+    except Exception as error:
+        floats = (each.dtype for each in call.tensors if each.is_floating_point())
+        dtype = next(floats, torch.float32)
+        inside = "" if dtype == torch.float32 else f" in {str(dtype).removeprefix('torch.')}"
+        raise LabError(
+            f"The model does not run on its batch{inside}: {type(error).__name__}: {error}",
+            hint="Mend it, then export again." if not inside else "Export it without a dtype.",
+        ) from error
+
+
+def _told_cast(dtype: str, before: list[Case], after: list[Case]) -> str:
+    """How far the outputs are from those before the cast, but for random ones."""
+    apart = [
+        difference(x, y)
+        for one, other in zip(before, after, strict=False)
+        for x, y, drawn in zip(one.outputs, other.outputs, one.drawn, strict=False)
+        if not drawn
+    ]
+    if not apart:
+        return f"Its numbers are {dtype}."
+    largest = max(each.absolute for each in apart)
+    return (
+        f"Its numbers are {dtype}, and so are those that it takes: its outputs are at most"
+        f" {largest:.3g} away from those of the model."
+    )
+
+
 def _write(work: Work, still: nn.Module, call: Example) -> str:
     """Write the files; returns why the number of samples is fixed, "" if it is free."""
     command, source, path = work.command, work.source, work.path
@@ -89,7 +117,9 @@ def _write(work: Work, still: nn.Module, call: Example) -> str:
     if command.format == "zip":
         code, fixed = code_of(work.lab, command, source, still, call)
         with writing(path) as file:
-            package.write_archive(file, source.subject.title, code, own_state(still), call)
+            package.write_archive(
+                file, source.subject.title, code, own_state(still), call, command.dtype
+            )
         return fixed
     if command.format == "onnx":
         program = _onnx(work, still, call)

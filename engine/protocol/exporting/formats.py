@@ -15,8 +15,13 @@ Format = Literal[
 Dtype = Literal["", "float16", "bfloat16", "float64"]
 """What numbers with a fraction are cast to; "" leaves them as they are."""
 DTYPES: tuple[str, ...] = get_args(Dtype)[1:]
-CASTING: tuple[Format, ...] = ("pt", "safetensors", "dcp", "hf")
-"""The formats that have a dtype."""
+KEEPING: dict[Format, str] = {
+    "checkpoint": "as they are: the run goes on bit for bit",
+    "py": "none: the file has no weights",
+    "script": "as they are: training rounds on its own, by autocast",
+}
+"""The formats that have no dtype, and why."""
+CASTING: tuple[Format, ...] = tuple(key for key in get_args(Format) if key not in KEEPING)
 OPSETS = range(18, 24)
 """The versions of ONNX's operators that torch's exporter writes."""
 

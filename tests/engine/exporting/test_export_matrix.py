@@ -3,6 +3,7 @@ process, or refused with the reason of that format."""
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,19 @@ def test_it_is_verified_or_refused(name, format, ask, subjects, verifier, tmp_pa
         assert done.model_ms > 0 and done.export_ms > 0
     is_random = name == "vae" and format == "onnx"
     assert any("1 of 3 outputs are drawn at random" in note for note in done.notes) == is_random
+
+
+@pytest.mark.parametrize("name", ["lenet", "gpt"])
+def test_a_package_in_half_precision_makes_its_module_so(
+    name, ask, subjects, verifier, tmp_path
+) -> None:
+    path = tmp_path / "net.zip"
+    *_, done = ask(ExportCommand(format="zip", path=str(path), dtype="bfloat16", **subjects[name]))
+    assert done.verified and done.differs == ""
+    with zipfile.ZipFile(path) as archive, archive.open("weights.pt") as file:
+        state = torch.load(file, weights_only=True)
+    floats = {each.dtype for each in state.values() if each.is_floating_point()}
+    assert floats == {torch.bfloat16}
 
 
 def test_the_errors_are_those_of_onnx_runtime_beside_plain_torch(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import warnings
 
 import pytest
 import torch
@@ -265,9 +267,65 @@ def write_data(ask, tmp_path) -> str:
     return f"{file}:data"
 
 
+@pytest.mark.parametrize(
+    ("format", "dtype"),
+    [
+        ("pt2", "float16"),
+        ("pt2", "float64"),
+        ("torchscript-trace", "bfloat16"),
+        ("torchscript-script", "float16"),
+        ("zip", "bfloat16"),
+        ("onnx", "float16"),
+    ],
+)
+def test_a_program_in_another_dtype_is_that_of_the_cast_module(
+    export, lab, tmp_path, format, dtype
+) -> None:
+    done = export("net", format, dtype=dtype)
+    assert done.verified and done.batch_sizes == (1, 2, 4, 5)
+    net = copy.deepcopy(lab.console.namespace.variables["net"]).eval()
+    x = lab.console.namespace.variables["x"]
+    wanted = getattr(torch, dtype)
+    with torch.no_grad():
+        before = net(torch.cat([x, x[:1]]))
+        apart = (net.to(wanted)(torch.cat([x, x[:1]]).to(wanted)).double() - before.double()).abs()
+    assert done.notes == (
+        f"Its numbers are {dtype}, and so are those that it takes: its outputs are at most"
+        f" {apart.max():.3g} away from those of the model.",
+    )
+    assert lab.console.namespace.variables["net"].first.weight.dtype == torch.float32
+    if format not in ("onnx", "zip"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = load_model(
+                (tmp_path / "out").rename(tmp_path / f"whole{'.pt2' if format == 'pt2' else '.pt'}")
+            )
+        assert {each.dtype for each in program.parameters()} == {wanted}
+
+
+def test_a_model_that_does_not_run_in_a_dtype_says_so(export, ask) -> None:
+    ask(
+        RunCellCommand(
+            source="class Fixed(Net):\n"
+            "    def forward(self, x):\n"
+            "        return super().forward(x + torch.ones(3))\n"
+            "fixed = Fixed()"
+        )
+    )
+    assert export("fixed", "pt2").verified
+    with pytest.raises(
+        LabError, match="does not run on its batch in float16: RuntimeError"
+    ) as told:
+        export("fixed", "pt2", dtype="float16")
+    assert told.value.hint == "Export it without a dtype."
+
+
 def test_an_option_of_another_format_is_refused(export) -> None:
-    with pytest.raises(LabError, match="keeps the dtypes of the model"):
-        export("net", "pt2", dtype="float16")
+    with pytest.raises(LabError, match=r"no dtype to choose\. Its numbers are as they are:"):
+        export("net", "checkpoint", dtype="float16")
+    with pytest.raises(LabError, match="ONNX Runtime has no bfloat16 on a CPU") as refused:
+        export("net", "onnx", dtype="bfloat16")
+    assert "float16" in refused.value.hint
     with pytest.raises(LabError, match="Only ONNX has an opset"):
         export("net", "pt", opset=18)
 

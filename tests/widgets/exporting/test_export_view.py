@@ -52,7 +52,9 @@ def test_each_format_says_what_it_writes_who_reads_it_and_how_it_is_loaded(view,
     files = ", ".join(row.file_names(name))
     assert details.files.text().startswith(f"{files}: ")
     assert name.removesuffix(row.suffix) in details.lines.text() and "{" + "name" not in files
-    assert details.dtype.isVisible() == (format in ("pt", "safetensors", "dcp", "hf"))
+    has_none = format in ("checkpoint", "py", "script")
+    assert details.dtype.isVisible() == (not has_none)
+    assert details.no_dtype.isVisible() == bool(details.no_dtype.text()) == has_none
     assert details.opset.isVisible() == (format == "onnx")
     assert view.export.isEnabled() == (format != "script")
     assert details.refusal.text() == PLAN.refusals.get(format, "")
@@ -84,7 +86,7 @@ def test_options_go_with_the_formats_that_have_them(view, qtbot) -> None:
     for format in ("pt", "onnx", "py"):
         view.formats.choose(format)
         qtbot.mouseClick(view.export, Qt.MouseButton.LeftButton)
-    assert found == [("pt", "bfloat16", 0), ("onnx", "", 20), ("py", "", 0)]
+    assert found == [("pt", "bfloat16", 0), ("onnx", "bfloat16", 20), ("py", "", 0)]
 
 
 def test_the_list_is_used_by_keyboard_and_passes_over_its_headings(view, qtbot) -> None:
