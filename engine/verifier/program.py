@@ -47,7 +47,7 @@ def _answer(job: Job) -> Answer:
     match job:
         case WeightsJob():
             state = weights_readers.read(job.format, job.path)
-            return WeightsRead({name: entry(tensor) for name, tensor in state.items()})
+            return WeightsRead({name: entry(tensor) for name, tensor in state})
         case ProgramJob():
             return _run(job)
         case LocateJob():

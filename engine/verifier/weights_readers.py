@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import safetensors
@@ -11,12 +11,15 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+AT_ONCE_BYTES = 64 * 2**20
+"""So much of a distributed checkpoint is read into memory at a time, and one tensor at least."""
 INDEX = "model.safetensors.index.json"
 
 
-def read(format: str, path: str) -> dict[str, Tensor]:
-    """The state_dict in the file or folder, every key of it."""
-    return _READERS[format](path)
+def read(format: str, path: str) -> Iterator[tuple[str, Tensor]]:
+    """The state_dict in the file or folder, every key of it; memory need not hold all of it."""
+    found = _READERS[format](path)
+    yield from found.items() if isinstance(found, dict) else found
 
 
 def _pt(path: str) -> dict[str, Tensor]:
@@ -45,20 +48,29 @@ def _hugging_face(path: str) -> dict[str, Tensor]:
     return {k: v for name in sorted(files) for k, v in _safetensors(str(folder / name)).items()}
 
 
-def _distributed(path: str) -> dict[str, Tensor]:
+def _distributed(path: str) -> Iterator[tuple[str, Tensor]]:
+    """dcp.load fills tensors that are there: only some at a time."""
     from torch.distributed import checkpoint as dcp
 
-    reader = dcp.FileSystemReader(path)
-    told = reader.read_metadata().state_dict_metadata
-    state = {
-        key: torch.empty(value.size, dtype=value.properties.dtype)  # pyright: ignore
-        for key, value in told.items()
-    }
-    dcp.load(state, storage_reader=reader, no_dist=True)
-    return {key.removeprefix("model."): tensor for key, tensor in state.items()}
+    told = dcp.FileSystemReader(path).read_metadata().state_dict_metadata
+    waiting: dict[str, Tensor] = {}
+    for key, value in told.items():
+        waiting[key] = torch.empty(value.size, dtype=value.properties.dtype)  # pyright: ignore
+        if sum(tensor.nbytes for tensor in waiting.values()) >= AT_ONCE_BYTES:
+            yield from _filled(waiting, path)
+            waiting = {}
+    yield from _filled(waiting, path)
 
 
-_READERS: dict[str, Callable[[str], dict[str, Tensor]]] = {
+def _filled(state: dict[str, Tensor], path: str) -> Iterator[tuple[str, Tensor]]:
+    from torch.distributed import checkpoint as dcp
+
+    dcp.load(state, checkpoint_id=path, no_dist=True)
+    for key, tensor in state.items():
+        yield key.removeprefix("model."), tensor
+
+
+_READERS: dict[str, Callable[[str], dict[str, Tensor] | Iterator[tuple[str, Tensor]]]] = {
     "pt": _pt,
     "safetensors": _safetensors,
     "checkpoint": _checkpoint,

@@ -44,7 +44,7 @@ else:
 wrote, of_writing = time.perf_counter() - begun, peak[0] - before
 peak[0] = before
 begun = time.perf_counter()
-loaded = read(format, str(path))
+loaded = dict(read(format, str(path)))
 assert {name: entry(t) for name, t in loaded.items()}.keys() == state.keys()
 took = time.perf_counter() - begun
 ended.set()
