@@ -20,6 +20,7 @@ from app.presenters.advice import AdvicePresenter
 from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.attaching.calling import Way
 from app.presenters.attaching.place import PlacePresenter
+from app.presenters.attaching.there import FilesThere
 from app.presenters.attaching.traffic import TrafficPresenter
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
@@ -101,6 +102,10 @@ class Application(QObject):
         self.python_files = PythonFiles(bench, self)
         self.subject = SubjectPresenter(bench, self.python_files, self.window.subject_chooser, self)
         self.weights = WeightsPresenter(bench, self)
+        self.there = FilesThere(bench, self)
+        bench.files.there = self.there
+        weights.use_there(self.there)
+        self.there.began.connect(weights.begin_there)
         self.export = ExportPresenter(bench, self)
         console_history = recovery.parent / CONSOLE_HISTORY
         self.workspaces = Workspaces(
@@ -191,6 +196,7 @@ class Application(QObject):
             "file.new": bench.files.new,
             "file.open": bench.files.open,
             "file.open_folder": bench.files.open_folder,
+            "file.open_there": bench.files.open_there,
             "file.attach": lambda: to.at_start().ask_for_process(),
             "file.save": frame.save,
             "file.save_as": bench.files.save_as,

@@ -9,6 +9,7 @@ from PySide6.QtCore import QCryptographicHash, QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.history import History
+from app.other_files import NoOtherFiles, OtherFiles
 from app.settings import Settings
 from app.store import Store
 from app.weights import Weights, shown_name
@@ -58,6 +59,14 @@ class ProjectFiles(QObject):
         self._recovered = False
         self._kept_cells = store.project.cells
         self.path = ""
+        self.there: OtherFiles = NoOtherFiles()
+        """The files of the engine's machine, where that is another one."""
+
+    @property
+    def runs_folder(self) -> str:
+        """The folder of the project's runs, for the engine: beside the project's file; "" is its
+        data folder, also where the engine is on another machine."""
+        return "" if self.there.machine else files.runs_folder(self.path)
 
     @property
     def modified(self) -> bool:
@@ -99,7 +108,7 @@ class ProjectFiles(QObject):
             return False
         path = str(Path(path).absolute())
         if os.path.isdir(path):
-            self.artifact_chosen.emit(path)
+            self._show_artifact(path)
             return False
         try:
             data = files.read(path)
@@ -109,9 +118,9 @@ class ProjectFiles(QObject):
                 self._settings.remove_recent_file(path)
             kind = problem.kind if isinstance(problem, files.OtherFile) else ""
             if kind == "python":
-                self.python_chosen.emit(path)
+                self._show_python(path)
             elif kind in ARTIFACTS or (is_readable(path) and os.path.exists(path)):
-                self.artifact_chosen.emit(path)
+                self._show_artifact(path)
             else:
                 self.failed.emit(f"{shown_name(Path(path))} was not opened. {problem}")
             return False
@@ -123,12 +132,58 @@ class ProjectFiles(QObject):
 
     def open_folder(self) -> None:
         """Ask for a folder that has tensors, and show them."""
+        if self.there.machine:
+            path = self.there.ask("Open a folder", "folder")
+            if path:
+                self.artifact_chosen.emit(path)
+            return
         path = self._dialogs.open_folder(self._window, "Open a folder", self._folder())
         if path:
             self.open(path)
 
+    def open_there(self) -> None:
+        """Ask for a file of tensors or of a program of the engine's machine, and show it."""
+        path = self.there.ask("Open", "file") if self.there.machine else ""
+        if path:
+            self.artifact_chosen.emit(path)
+
+    def _show_artifact(self, path: str) -> None:
+        """Show tensors or a program; a file is copied to the engine's machine first, if that is
+        another one."""
+        there, name = self.there, shown_name(Path(path))
+        if not there.machine:
+            self.artifact_chosen.emit(path)
+            return
+        if os.path.isdir(path):
+            self.failed.emit(
+                f"{name} is a folder of this machine, the engine is on {there.machine}: copy it"
+                " there, and open it there."
+            )
+            return
+
+        def done(failure: str) -> None:
+            if failure:
+                self.failed.emit(f"{name} was not copied to {there.machine}. {failure}")
+            else:
+                self.artifact_chosen.emit(copy)
+
+        copy = f"{there.folder}/{name}"
+        there.bring(Path(path), copy, done)
+
+    def _show_python(self, path: str) -> None:
+        if self.there.machine:
+            self.failed.emit(
+                f"{shown_name(Path(path))} is a file of this machine, and the engine, which would"
+                f" run it, is on {self.there.machine}. Open Python as cells runs it there."
+            )
+        else:
+            self.python_chosen.emit(path)
+
     def ask_artifact_path(self, title: str) -> str:
-        """Ask for a file of tensors or of a program; "" if the user cancels."""
+        """Ask for a file of tensors or of a program, on the engine's machine; "" if the user
+        cancels."""
+        if self.there.machine:
+            return self.there.ask(title, "file")
         return self._dialogs.open_path(self._window, title, self._folder(), ARTIFACT_FILTER)
 
     def save(self) -> bool:
@@ -151,7 +206,10 @@ class ProjectFiles(QObject):
         return path + Path(name).suffix if path and not Path(path).suffix else path
 
     def ask_data_path(self, what: str) -> str:
-        """Ask for a "file" or a "folder" of data; "" if the user cancels."""
+        """Ask for a "file" or a "folder" of data, on the engine's machine; "" if the user
+        cancels."""
+        if self.there.machine:
+            return self.there.ask("Choose the data", "folder" if what == "folder" else "file")
         if what == "folder":
             return self._dialogs.open_folder(self._window, "Choose the data", self._folder())
         return self._dialogs.open_path(
@@ -187,6 +245,8 @@ class ProjectFiles(QObject):
 
     def _place_of(self, run: TrainingSnapshot) -> str:
         """The name of the folder of runs that a run is in."""
+        if self.there.machine:
+            return f"the data folder on {self.there.machine}"
         beside = Path(files.runs_folder(self.path))
         return shown_name(beside) if Path(run.folder).parent == beside else "your data folder"
 

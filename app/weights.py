@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 from PySide6.QtCore import QObject, Signal
 
+from app.other_files import NoOtherFiles, OtherFiles
 from app.processes.link import Link
 from app.store import Store
 from engine.project.files import weights_file
@@ -65,11 +66,21 @@ class Weights(QObject):
         self._seen: tuple[str, int] = ("", 0)  # the newest run and its step
         self._old_run = ""  # trains the model of the project before
         self._opening: list[int] = []  # commands that open weights; only the last one counts
-        self._writing: dict[int, tuple[int, Path]] = {}  # by command: version, file
+        self._writing: dict[int, tuple[int, Path]] = {}
+        """Version and file by command, by minus its number while the file is being copied."""
         self._must_open = False
+        self._there: OtherFiles = NoOtherFiles()
         link.snapshot.connect(self._on_snapshot)
         link.became_ready.connect(self._on_ready)
         link.ended.connect(self._on_ended)
+
+    def use_there(self, there: OtherFiles) -> None:
+        """Copy the file to and from the engine's machine, where that is another one."""
+        self._there = there
+
+    def begin_there(self) -> None:
+        """Files can be copied: the weights that wait are opened."""
+        self._on_ready()
 
     @property
     def modified(self) -> bool:
@@ -123,10 +134,13 @@ class Weights(QObject):
             self._remove(path)
             return
         project = self._store.project
+        if self._there.machine and not self._there.folder:
+            self._fail_to_save(path, f"nothing can be copied from {self._there.machine} yet")
+            return
         command = SaveWeightsCommand(
             model=project.model,
             training=project.training,
-            path=os.fsencode(path),
+            path=os.fsencode(self._copy_of(path) or path),
             revision=self._store.revision,
         )
         command_id = self._link.send(command)
@@ -167,9 +181,25 @@ class Weights(QObject):
 
     def _end_writing(self, answer: SavedWeightsSnapshot | ErrorSnapshot) -> None:
         version, path = self._writing.pop(answer.reply_to)
+        copy = self._copy_of(path)
+
+        def fetched(failure: str) -> None:
+            del self._writing[-answer.reply_to]
+            if failure:
+                self._fail_to_save(path, failure)
+            else:
+                self._end_copying(answer, version, path)
+
         if isinstance(answer, ErrorSnapshot):
             self._fail_to_save(path, answer.error.message)
+        elif copy:
+            self._writing[-answer.reply_to] = version, path  # goes on until the copy is here
+            self._there.fetch(copy, path, fetched)
         else:
+            self._end_copying(answer, version, path)
+
+    def _end_copying(self, answer: Snapshot, version: int, path: Path) -> None:
+        if isinstance(answer, SavedWeightsSnapshot):
             self._file = _File.of(path)
             if self.learnt and self._seen[0] == answer.run and self._seen[1] <= answer.step:
                 # The file is as new as any snapshot of the run, also of one that comes later.
@@ -186,20 +216,44 @@ class Weights(QObject):
 
     def _on_ended(self) -> None:
         """The weights have gone with the engine; the next one gets those of the file."""
-        writing, self._writing = self._writing, {}
-        for _version, path in writing.values():
-            self._fail_to_save(path, "the engine has ended")
+        copied = {number: each for number, each in self._writing.items() if number < 0}
+        writing, self._writing = self._writing, copied  # those are told by whoever copies
+        for number, (_version, path) in writing.items():
+            if number > 0:
+                self._fail_to_save(path, "the engine has ended")
         self._opening.clear()
         self._must_open = self._file is not None
         self._set(self._saved, self._saved)
 
+    def _copy_of(self, path: Path) -> str:
+        """Where the file is on the engine's machine; "" if that is this one."""
+        return f"{self._there.folder}/{shown_name(path)}" if self._there.machine else ""
+
     def _send_open(self) -> None:
+        path = self._file.path if self._file else None
+        if path is None or not self._there.machine:
+            self._open_file(path)
+        elif not self._there.folder:
+            self._must_open = True
+        else:
+            copy = self._copy_of(path)
+            self._there.bring(path, copy, lambda failure: self._open_copy(path, copy, failure))
+
+    def _open_copy(self, path: Path, copy: str, failure: str) -> None:
+        if self._file is None or self._file.path != path:
+            return  # another project is shown
+        if failure:
+            self.failed.emit(f"The weights beside the project were not loaded. {failure}")
+        else:
+            self._open_file(Path(copy))
+
+    def _open_file(self, path: Path | None) -> None:
         project = self._store.project
         command_id = self._link.send(
             OpenWeightsCommand(
                 model=project.model,
                 training=project.training,
-                path=os.fsencode(self._file.path) if self._file else b"",
+                path=os.fsencode(path) if path else b"",
                 revision=self._store.revision,
             )
         )

@@ -82,9 +82,13 @@ class BackwardPresenter(QObject):
     def _export(self, to_file: bool) -> None:
         path = ""
         if to_file:
-            path = self._bench.dialogs.save_path(
-                self._bench.window, "Save the pass as a script", "backward.py", "Python (*.py)"
-            )
+            title, name, there = "Save the pass as a script", "backward.py", self._bench.files.there
+            if there.machine:
+                path = there.ask(title, "save", name)
+            else:
+                path = self._bench.dialogs.save_path(
+                    self._bench.window, title, name, "Python (*.py)"
+                )
             if not path:
                 return
         self._questions.ask(ExportBackwardCommand(path=path), self._show_script, self._show_error)

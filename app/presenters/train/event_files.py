@@ -25,7 +25,11 @@ class EventFilesPresenter(QObject):
 
     def _write(self, folders: tuple[str, ...]) -> None:
         bench = self._bench
-        out = bench.dialogs.open_folder(bench.window, "Folder for TensorBoard's event files", "")
+        title = "Folder for TensorBoard's event files"
+        if bench.files.there.machine:
+            out = bench.files.there.ask(title, "folder")
+        else:
+            out = bench.dialogs.open_folder(bench.window, title, "")
         if not out:
             return
         command = WriteEventsCommand(folders=folders, path=out)

@@ -13,7 +13,6 @@ from app.presenters.train.run_copies import RunCopies
 from app.presenters.train.sweeps import SweepsPresenter
 from app.presenters.train.train import TrainPresenter
 from app.workbench import Workbench
-from engine.project import files
 from engine.project.document import replace
 from engine.protocol import (
     Command,
@@ -100,7 +99,7 @@ class RunsPresenter(QObject):
 
     @property
     def _own(self) -> str:
-        return files.runs_folder(self._bench.files.path)
+        return self._bench.files.runs_folder
 
     @property
     def _folder(self) -> str:
@@ -109,7 +108,11 @@ class RunsPresenter(QObject):
     def _ask_folder(self) -> None:
         """Let the user choose another folder of runs."""
         bench = self._bench
-        folder = bench.dialogs.open_folder(bench.window, "Runs of a folder", self._folder)
+        title = "Runs of a folder"
+        if bench.files.there.machine:
+            folder = bench.files.there.ask(title, "folder")
+        else:
+            folder = bench.dialogs.open_folder(bench.window, title, self._folder)
         if folder:
             self.show_folder(folder)
 

@@ -13,7 +13,7 @@ from app.processes.link import LinkState
 from app.selection.references import Module
 from app.workbench import Workbench
 from engine.connecting.greeting import About
-from engine.project import edits, files
+from engine.project import edits
 from engine.project.document import ADJUSTABLE, Model, Project, TrainingSetup, replace
 from engine.project.problems import located
 from engine.project.subject import CanvasSubject, Subject, title
@@ -124,7 +124,7 @@ class TrainPresenter(QObject):
                 fresh=self.view.bar.weights.fresh and not checkpoint,
                 to_step=to_step,
                 find_divergence=find_divergence,
-                runs=files.runs_folder(self._bench.files.path),
+                runs=self._bench.files.runs_folder,
                 subject=project.subject,
                 objective=project.objective,
             )
@@ -142,7 +142,7 @@ class TrainPresenter(QObject):
             SweepCommand(
                 model=project.model,
                 training=project.training,
-                runs=files.runs_folder(self._bench.files.path),
+                runs=self._bench.files.runs_folder,
                 subject=project.subject,
                 objective=project.objective,
                 sweep=wanted,
@@ -218,7 +218,7 @@ class TrainPresenter(QObject):
             model=project.model,
             training=project.training,
             subject=project.subject,
-            runs=files.runs_folder(self._bench.files.path),
+            runs=self._bench.files.runs_folder,
         )
         if not self._questions.ask(command, found, failed):
             self.view.show_problem(self._bench.link.unsent)

@@ -1,0 +1,79 @@
+"""What a folder of the engine's machine holds, and files in parts, both ways."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ..commands import Command
+from ..snapshots import Snapshot
+
+PART_BYTES = 192 * 1024
+"""Bytes of a file in one message."""
+
+
+class ListFolderCommand(Command, frozen=True, kw_only=True):
+    """List a folder -> FolderSnapshot. "" is the user's home."""
+
+    handler = "transfers:list_folder"
+    apart = True
+    path: str = ""
+
+
+class BeginTransfersCommand(Command, frozen=True, kw_only=True):
+    """Make a folder for files on their way from or to the window -> TransfersSnapshot. `before` is
+    such a folder that is wanted no more."""
+
+    handler = "transfers:begin_transfers"
+    apart = True
+    before: str = ""
+
+
+class ReadPartCommand(Command, frozen=True, kw_only=True):
+    """Read PART_BYTES of a file -> PartSnapshot."""
+
+    handler = "transfers:read_part"
+    apart = True
+    path: str
+    offset: int = 0
+
+
+class WritePartCommand(Command, frozen=True, kw_only=True):
+    """Write a part of a file; the part at offset 0 begins the file anew -> PartSnapshot."""
+
+    handler = "transfers:write_part"
+    apart = True
+    path: str
+    offset: int = 0
+    data: bytes = b""
+
+
+class FolderEntry(Struct, frozen=True):
+    name: str
+    is_folder: bool
+    size_bytes: int = 0
+
+
+class FolderSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A folder: folders first, by name. `left` is the number of entries that are not listed.
+    `parent` is "" at the top."""
+
+    path: str
+    parent: str
+    entries: tuple[FolderEntry, ...] = ()
+    left: int = 0
+
+
+class TransfersSnapshot(Snapshot, frozen=True, kw_only=True):
+    path: str
+
+
+class PartSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A part that was read, or written. `size_bytes` is the file's; of a folder `names` are what it
+    holds, and there is no part."""
+
+    path: str
+    offset: int = 0
+    data: bytes = b""
+    size_bytes: int = 0
+    is_folder: bool = False
+    names: tuple[str, ...] = ()

@@ -1,0 +1,4 @@
+"""Files of this machine for a window on another one: what a folder holds, files in parts.
+
+Not here: what the files mean (`artifacts`, `datasets`, `exporting`).
+"""

@@ -1,0 +1,245 @@
+"""Files where the engine is on another machine: whose files a dialog shows, and what is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from PySide6.QtWidgets import QLabel
+from safetensors.torch import load_file, save_file
+
+from app.presenters.attaching.there import FilesThere
+from app.presenters.export import ExportPresenter
+from app.templates import load_template
+from engine.connecting.engine_place import EnginePlace
+from engine.project import files
+from engine.project.document import replace
+from engine.protocol import (
+    Command,
+    DoneSnapshot,
+    ExportSnapshot,
+    ListFolderCommand,
+    OpenWeightsCommand,
+    PartSnapshot,
+    ReadPartCommand,
+)
+from engine.protocol.exporting.messages import WrittenFile
+from engine.protocol.transfers.messages import PART_BYTES
+from engine.session import Session
+from tests.app.presenters.attaching.test_place import WELCOME
+
+
+class Engine:
+    """Answers what the window sends, as an engine of another machine would."""
+
+    def __init__(self, link) -> None:
+        self._link, self._answered = link, 0
+        self._session = Session(link._receive, done=self._done)
+
+    def _done(self, command: Command) -> None:
+        self._link._receive(DoneSnapshot(reply_to=command.id))
+
+    def work(self) -> None:
+        while self._answered < len(self._link.sent):
+            self._answered += 1
+            self._session.handle(self._link.sent[self._answered - 1])
+
+    def close(self) -> None:
+        self._session.close()
+
+
+@pytest.fixture
+def engine(link):
+    made = Engine(link)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def there(bench, link, engine: Engine) -> FilesThere:
+    made = FilesThere(bench, bench.window)
+    bench.files.there = made
+    bench.weights.use_there(made)
+    made.began.connect(bench.weights.begin_there)
+    link.place, link.attached = EnginePlace("ssh me@box"), WELCOME
+    link.get_ready()
+    engine.work()
+    return made
+
+
+def choose(bench, engine: Engine, act: Callable) -> Callable[[object], str]:
+    """In place of the person before the dialog."""
+
+    def answer(dialog) -> str:
+        engine.work()
+        act(dialog)
+        return dialog.path
+
+    bench.dialogs.path_there = answer
+    return answer
+
+
+def test_the_machine_is_named_while_the_engine_is_there(there, bench, link):
+    assert there.machine == "me@box" and Path(there.folder).is_dir()
+    assert bench.actions["file.open_there"].isVisible()
+    link.attached = None
+    link.close()
+    assert there.machine == there.folder == ""
+    assert not bench.actions["file.open_there"].isVisible()
+
+
+@pytest.mark.parametrize("address", ["box", "/run/user/1/tensorlab/1.sock"])
+def test_an_engine_of_this_machine_sees_the_same_files(address: str):
+    assert not EnginePlace(address).is_other_machine
+
+
+def test_data_are_chosen_among_the_files_there(there, bench, engine, tmp_path):
+    (tmp_path / "digits.csv").touch()
+    seen = []
+
+    def act(dialog) -> None:
+        seen.append(dialog.windowTitle())
+        seen.append(dialog.view.findChild(QLabel, "whose_files").text())
+        dialog.view.folder_wanted.emit(str(tmp_path))
+        engine.work()
+        dialog.view.table.selectRow(0)
+        dialog.view.button.click()
+
+    choose(bench, engine, act)
+    assert bench.files.ask_data_path("file") == str(tmp_path / "digits.csv")
+    assert seen == ["Choose the data: me@box", "Files of me@box, where the engine runs."]
+    # It begins where the last one ended.
+    choose(bench, engine, lambda dialog: None)
+    assert bench.files.ask_data_path("folder") == ""
+    assert bench.link.sent[-1] == ListFolderCommand(
+        path=str(tmp_path), id=len(bench.link.sent), revision=bench.store.revision
+    )
+
+
+def test_runs_go_to_the_data_folder_there(there, bench, link):
+    bench.files.path = "/home/me/net.tlab"
+    assert bench.files.runs_folder == ""
+    link.attached = None
+    assert bench.files.runs_folder == files.runs_folder("/home/me/net.tlab")
+
+
+@pytest.mark.parametrize("size", [0, 10, 2 * PART_BYTES + 1])
+def test_files_are_copied_both_ways_bit_for_bit(there, engine, tmp_path, size: int):
+    data = torch.randint(256, (size,), dtype=torch.uint8).numpy().tobytes()
+    (tmp_path / "here").write_bytes(data)
+    ends: list[str] = []
+    there.bring(tmp_path / "here", str(tmp_path / "there"), ends.append)
+    engine.work()
+    there.fetch(str(tmp_path / "there"), tmp_path / "again", ends.append)
+    engine.work()
+    assert ends == ["", ""]
+    assert data == (tmp_path / "there").read_bytes() == (tmp_path / "again").read_bytes()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_folder_is_copied_with_all_that_it_holds(there, engine, tmp_path):
+    (tmp_path / "there" / "inner").mkdir(parents=True)
+    (tmp_path / "there" / "config.json").write_text("{}")
+    (tmp_path / "there" / "inner" / "a.bin").write_bytes(b"1")
+    ends: list[str] = []
+    there.fetch(str(tmp_path / "there"), tmp_path / "here", ends.append)
+    engine.work()
+    assert ends == [""]
+    assert (tmp_path / "here" / "config.json").read_text() == "{}"
+    assert (tmp_path / "here" / "inner" / "a.bin").read_bytes() == b"1"
+
+
+def test_a_copy_that_fails_leaves_the_file_as_it_was(there, engine, link, tmp_path):
+    (tmp_path / "here").write_text("old")
+    ends: list[str] = []
+    there.fetch(str(tmp_path / "no"), tmp_path / "here", ends.append)
+    engine.work()
+    assert ends == [f"{tmp_path / 'no'}: No such file or directory."]
+    there.fetch(str(tmp_path / "big"), tmp_path / "here", ends.append)
+    part = PartSnapshot(path=str(tmp_path / "big"), data=b"new", size_bytes=10)
+    link.answer(part)
+    assert isinstance(link.sent[-1], ReadPartCommand) and link.sent[-1].offset == 3
+    link.close()
+    assert ends[1:] == ["The connection was lost."]
+    assert (tmp_path / "here").read_text() == "old"
+
+
+def test_weights_beside_the_project_go_to_the_engine_and_back(
+    there, bench, engine, tmp_path, training_snapshot
+):
+    project = load_template("mlp")
+    path = tmp_path / "net.tlab"
+    files.save(project, str(path))
+    bench.files.open(str(path))
+    engine.work()
+    bench.store.take(training_snapshot(run="r", step=2))
+    bench.link._receive(training_snapshot(run="r", step=3))
+    assert bench.weights.modified
+    settled = []
+    bench.weights.settled.connect(lambda: settled.append(bench.weights.writing))
+    assert bench.files.save()
+    assert bench.weights.writing
+    engine.work()
+    assert settled == [False] and not bench.weights.modified
+    saved = load_file(tmp_path / "net.safetensors")
+    assert {tuple(tensor.shape) for tensor in saved.values()} >= {(10,)}
+
+    changed = {name: tensor + 1 for name, tensor in saved.items()}
+    save_file(changed, tmp_path / "net.safetensors")
+    bench.files.open(str(path))
+    engine.work()
+    opened = [each for each in bench.link.sent if isinstance(each, OpenWeightsCommand)][-1]
+    copy = Path(opened.path.decode())
+    assert copy.parent == Path(there.folder)
+    live = load_file(copy)
+    assert all(torch.equal(live[name], tensor) for name, tensor in changed.items())
+
+
+def test_an_export_lands_on_the_side_that_the_user_chooses(there, bench, engine, qtbot, tmp_path):
+    presenter = ExportPresenter(bench, bench.window)
+    dialog = presenter.dialog
+    qtbot.addWidget(dialog)
+    dialog.show_machine(there.machine)
+    assert [dialog.side.itemText(i) for i in range(2)] == ["this machine", "me@box"]
+    dialog.view.formats.choose("safetensors")
+    here = tmp_path / "mine.safetensors"
+    bench.dialogs.path = str(here)
+    presenter._ask_path("safetensors", "", 0)
+    there_path = Path(there.folder) / here.name
+    assert bench.link.sent[-1].path == str(there_path)
+    there_path.write_bytes(b"weights")
+    written = ExportSnapshot(
+        path=str(there_path), format="safetensors", size_bytes=7, sha256="", max_abs_error=0.0,
+        keys=(), files=(WrittenFile(here.name, 7),),
+    )  # fmt: skip
+    engine._answered = len(bench.link.sent)
+    bench.link.answer(written)
+    engine.work()
+    assert here.read_bytes() == b"weights" and bench.window.said[-1] == f"Exported {here}."
+    assert not there_path.exists() and Path(there.folder).is_dir()  # the copy there has gone
+
+    dialog.side.setCurrentIndex(1)
+    choose(bench, engine, lambda dialog: setattr(dialog, "path", "/there/net.safetensors"))
+    presenter._ask_path("safetensors", "", 0)
+    assert bench.link.sent[-1].path == "/there/net.safetensors"
+    bench.link.answer(replace(written, path="/there/net.safetensors"))
+    assert bench.window.said[-1] == "Exported /there/net.safetensors."
+
+
+def test_a_file_of_tensors_of_this_machine_is_copied_to_be_read(there, bench, engine, tmp_path):
+    save_file({"w": torch.ones(2)}, tmp_path / "w.safetensors")
+    chosen: list[str] = []
+    bench.files.artifact_chosen.connect(chosen.append)
+    failed: list[str] = []
+    bench.files.failed.connect(failed.append)
+    bench.files.open(str(tmp_path / "w.safetensors"))
+    engine.work()
+    assert chosen == [f"{there.folder}/w.safetensors"]
+    assert torch.equal(load_file(chosen[0])["w"], torch.ones(2))
+    bench.files.open(str(tmp_path))
+    (tmp_path / "net.py").write_text("import torch\n")
+    bench.files.open(str(tmp_path / "net.py"))
+    assert "is a folder of this machine" in failed[0]
+    assert "is a file of this machine" in failed[1]
