@@ -205,6 +205,9 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
         ("train.line", "Next &line", "Shift+F9", "arrow-down-bold-outline",
          "Run the code that is held to its next line."),
         ("train.stop", "St&op", "Shift+F5", "stop", "End the run. The weights stay as they are."),
+        ("train.annotate", "A&nnotate a step…", "Ctrl+Shift+N", "comment-text-outline",
+         "Write words at the step under the crosshair of a plot, else at the newest; there again,"
+         " change or delete them."),
         ("train.resume", "&Resume from checkpoint", "", "restart",
          "Continue from the last checkpoint of the run in this window."),
         SEPARATOR,

@@ -265,6 +265,7 @@ class Application(QObject):
             "train.back": lambda: to.at_train().back(),
             "train.line": lambda: to.held.go_on("line"),
             "train.stop": lambda: to.at_train().stop(),
+            "train.annotate": lambda: to.at_train().view.board.ask_note(),
             "train.resume": lambda: to.at_train().resume(),
             "engine.interrupt": bench.link.stop_job,
             "engine.restart": self.engine.restart,

@@ -79,7 +79,7 @@ class ProjectFiles(QObject):
 
     @property
     def _edited(self) -> bool:
-        return self._recovered or not self._history.stack.isClean()
+        return self._recovered or not self._history.is_saved
 
     @property
     def _cells_differ(self) -> bool:

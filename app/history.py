@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QUndoCommand, QUndoStack
@@ -28,6 +28,17 @@ class History(QObject):
         if project != self._store.project:
             self.stack.push(_Edit(self._store, self._store.project, project, text, field))
 
+    def change(self, text: str, do: Callable[[], object], undo: Callable[[], object]) -> None:
+        """Change what is not part of the project, as an undo step called `text`."""
+        self.stack.push(_Change(text, do, undo))
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the project is as it was when the stack was clean, whatever else was changed."""
+        clean, now = self.stack.cleanIndex(), self.stack.index()
+        steps = map(self.stack.command, range(min(clean, now), max(clean, now)))
+        return clean >= 0 and not any(isinstance(step, _Edit) for step in steps)
+
     def seal(self) -> None:
         """Make the next edit a step of its own."""
         index = self.stack.index()
@@ -39,6 +50,18 @@ class History(QObject):
         """Show another project, with an empty history."""
         self.stack.clear()
         self._store.set_project(project)
+
+
+class _Change(QUndoCommand):
+    def __init__(self, text: str, do: Callable[[], object], undo: Callable[[], object]) -> None:
+        super().__init__(text)
+        self._do, self._undo = do, undo
+
+    def redo(self) -> None:
+        self._do()
+
+    def undo(self) -> None:
+        self._undo()
 
 
 class _Edit(QUndoCommand):

@@ -290,6 +290,7 @@ class Workspaces(QObject):
         from app.presenters.train.holding import HoldingPresenter
         from app.presenters.train.objective import ObjectivePresenter
         from app.presenters.train.parameters import ParametersPresenter
+        from app.presenters.train.pictures.annotations import AnnotationsPresenter
         from app.presenters.train.pictures.landscape import LandscapePresenter
         from app.presenters.train.pictures.memory import MemoryPresenter
         from app.presenters.train.pictures.over_time import OverTimePresenter
@@ -312,6 +313,7 @@ class Workspaces(QObject):
         self.parameters = ParametersPresenter(self._bench, view, self)
         ElementPresenter(self._bench, view.parameters.element, self)
         PredictionsPresenter(self._bench, view, self)
+        AnnotationsPresenter(self._bench, view, self)
         LandscapePresenter(self._bench, view, self)
         MemoryPresenter(self._bench, view, self)
         RanksPresenter(self._bench, view, self)

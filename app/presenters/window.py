@@ -41,6 +41,7 @@ class WindowPresenter(QObject):
         autosave.failed.connect(window.say)
         bench.store.project_changed.connect(self._show_title)
         stack.cleanChanged.connect(self._show_title)
+        stack.indexChanged.connect(self._show_title)
         stack.indexChanged.connect(self._show_undo)
         self._mark_theme()
         window.recent_menu.aboutToShow.connect(self._fill_recent)

@@ -74,6 +74,11 @@ class Dialogs:
             return "save"
         return "discard" if button == QtWidgets.QMessageBox.StandardButton.Discard else "cancel"
 
+    def ask_line(self, parent: QWidget, title: str, label: str, text: str) -> str | None:
+        """A line of text, at first `text`; None if the user cancels."""
+        line, agreed = QtWidgets.QInputDialog.getText(parent, title, label, text=text)
+        return line if agreed else None
+
     def wait(self, parent: QWidget, text: str, done: SignalInstance) -> None:
         """Show `text` until the signal `done` comes, or the user does not want to wait."""
         loop = QEventLoop()

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ..errors import LabError
 from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns
-from . import folders, metrics
+from . import annotations, folders, metrics
 from .heartbeat import SILENT_S, Heartbeat, silent_s
 from .parameter_figures import Look, LookTables
 from .record import (
@@ -112,10 +112,20 @@ class RunWriter:
         with self._refusal_told():
             folders.make(self.folder)
             self._record(state="running", ended_s=0.0, error="")
+            self._copy_annotations()
             self._heart.begin()
         self.begun = self._going = True
         self._kept_until = self._began_at = step
         self._has_trained = False
+
+    def _copy_annotations(self) -> None:
+        """Those of the run before, up to the step at which this one goes on."""
+        if self._looked_before is not None:
+            path, step = self._looked_before
+            try:
+                annotations.copy(path.parent, self.folder, step)
+            except RunProblem as problem:
+                self.problem = str(problem)
 
     def move(self, folder: Path) -> None:
         """Move the folder, also while the run goes on. Raises LabError."""

@@ -159,3 +159,22 @@ def test_undo_leaves_name_cells_and_view_alone():
     store.set_project(replace(kept, model=store.project.model))
     history.stack.undo()
     assert store.project == kept
+
+
+def test_a_change_that_is_not_of_the_project_is_undone_and_leaves_it_saved():
+    store = Store()
+    history = History(store)
+    done: list[str] = []
+    history.change("Annotate", lambda: done.append("do"), lambda: done.append("undo"))
+    assert done == ["do"] and history.stack.undoText() == "Annotate"
+    assert history.is_saved and not history.stack.isClean()
+    history.edit(replace(store.project, name="a", training=TrainingSetup(seed=9)), "Set seed")
+    assert not history.is_saved
+    history.stack.undo()
+    assert history.is_saved
+    history.stack.undo()
+    assert done == ["do", "undo"] and history.is_saved
+    history.stack.redo()
+    history.stack.setClean()
+    history.stack.undo()
+    assert done == ["do", "undo", "do", "undo"] and history.is_saved

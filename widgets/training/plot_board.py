@@ -11,6 +11,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import (
+    Annotation,
     GpuMemory,
     KeptRunSnapshot,
     RunSnapshot,
@@ -77,12 +78,15 @@ def memory_text(memory: TrainingMemory) -> str:
 
 class PlotBoard(QWidget):
     """Shows the points of one run, and other runs over them. `figure_asked(name)`: the context menu
-    of the plot of this figure is about to open."""
+    of the plot of this figure is about to open. `note_asked(plot, step)`: the user
+    wants to write, change or delete words at a step of this plot."""
 
     figure_asked = Signal(str)
+    note_asked = Signal(str, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._annotations: tuple[Annotation, ...] = ()
         self._overlaid: tuple[tuple[str, KeptRunSnapshot], ...] = ()
         self._frame = QTimer(self, singleShot=True, interval=FRAME_MS)
         self._frame.timeout.connect(self._paint_frame)
@@ -95,6 +99,7 @@ class PlotBoard(QWidget):
         self._columns = 2
         for name, plot in self.plots.items():
             self._place(plot, f"plot_{name}")
+            plot.note_asked.connect(partial(self.note_asked.emit, name))
         self._show_known()
         self._arrange()
         for name in ("loss", "accuracy"):
@@ -113,6 +118,25 @@ class PlotBoard(QWidget):
         self.plots["loss"].set_caption(error.message if error is not None and spoilt else "")
         self._expected = self._expected_of(snapshot)
         self._show_known()
+
+    def show_annotations(self, annotations: Sequence[Annotation]) -> None:
+        """Show the user's words, each in its plot; elsewhere as a line."""
+        self._annotations = tuple(annotations)
+        for name, plot in (*self.plots.items(), *self.figures.items()):
+            self._annotate(name, plot)
+
+    def _annotate(self, name: str, plot: LivePlot) -> None:
+        plot.show_notes(
+            [(each.step, each.text if each.plot == name else "") for each in self._annotations]
+        )
+
+    def ask_note(self) -> None:
+        """Ask for words at the crosshair, in the plot under the pointer; else at the newest step of
+        the loss."""
+        under = [(n, p) for n, p in (*self.plots.items(), *self.figures.items()) if p.underMouse()]
+        name, plot = under[0] if under else ("loss", self.plots["loss"])
+        if (step := plot.step_to_note()) is not None:
+            self.note_asked.emit(name, step)
 
     def show_overlays(self, runs: Sequence[tuple[str, KeptRunSnapshot]]) -> None:
         """Draw other runs over the plots, each with its title. A figure that only they have gets a
@@ -232,9 +256,11 @@ class PlotBoard(QWidget):
                 return None
             plot = self.figures[name] = figure_plot(name)
             plot.menu_asked.connect(partial(self.figure_asked.emit, name))
+            plot.note_asked.connect(partial(self.note_asked.emit, name))
             self._place(plot, f"figure_{len(self.figures)}")
             self._arrange()
             self._overlay(name, plot)
+            self._annotate(name, plot)
         return self.figures[name]
 
     def _append_figures(self, snapshot: RunSnapshot) -> None:

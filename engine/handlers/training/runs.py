@@ -16,6 +16,8 @@ from ...events.rows import event_rows
 from ...lab import Lab
 from ...project.document import Project
 from ...protocol import (
+    AnnotateRunCommand,
+    AnnotationsSnapshot,
     CompareRunsCommand,
     CopiedRunsSnapshot,
     CopyRunsCommand,
@@ -25,13 +27,14 @@ from ...protocol import (
     MovedRunsSnapshot,
     MoveRunsCommand,
     NoteRunCommand,
+    ReadAnnotationsCommand,
     ReadRunCommand,
     RestoreRunsCommand,
     RunDifferenceSnapshot,
     RunRow,
     RunsSnapshot,
 )
-from ...runs import folders, metrics, reading
+from ...runs import annotations, folders, metrics, reading
 from ...runs.difference import differences
 from ...runs.record import MAX_NOTE_CHARS, RunProblem, load, save
 from ...runs.summary import is_out_of_reach, row_of, rows_in
@@ -62,8 +65,13 @@ def read_run(lab: Lab, command: ReadRunCommand) -> Iterator[KeptRunSnapshot]:
         figures = reading.figure_count(path, as_copy)
         limit = max(100, min(MAX_STEPS, MAX_NUMBERS // (len(metrics.STEP_COLUMNS) + figures)))
         steps, epochs = reading.read(path, limit, as_copy)
+        written = annotations.load(folder)
     yield KeptRunSnapshot(
-        folder=command.folder, steps=steps, epoch_rows=epochs, project=record.project
+        folder=command.folder,
+        steps=steps,
+        epoch_rows=epochs,
+        project=record.project,
+        annotations=written,
     )
 
 
@@ -101,6 +109,22 @@ def note_run(lab: Lab, command: NoteRunCommand) -> Iterator[RunsSnapshot]:
     with as_lab_errors():
         save(folder, msgspec.structs.replace(load(folder), note=command.note))
     yield _listed(str(folder.parent))
+
+
+def read_annotations(lab: Lab, command: ReadAnnotationsCommand) -> Iterator[AnnotationsSnapshot]:
+    """Raises LabError if they cannot be read."""
+    with as_lab_errors():
+        found = annotations.load(Path(command.folder))
+    yield AnnotationsSnapshot(folder=command.folder, annotations=found)
+
+
+def annotate_run(lab: Lab, command: AnnotateRunCommand) -> Iterator[AnnotationsSnapshot]:
+    """Raises LabError if they are too many or too long, or cannot be written."""
+    if problem := annotations.problem_of(command.annotations):
+        raise LabError(problem, hint="Shorten it, or delete others.")
+    with as_lab_errors():
+        annotations.save(Path(command.folder), command.annotations)
+    yield AnnotationsSnapshot(folder=command.folder, annotations=command.annotations)
 
 
 def delete_runs(lab: Lab, command: DeleteRunsCommand) -> Iterator[RunsSnapshot]:

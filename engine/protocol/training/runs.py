@@ -155,14 +155,49 @@ class RunsSnapshot(Snapshot, frozen=True, kw_only=True):
     problem: str = ""
 
 
+class Annotation(Struct, frozen=True, forbid_unknown_fields=True):
+    """Words of the user's at a step of a run; in the plot of that name, elsewhere as a line."""
+
+    step: int
+    text: str
+    plot: str = "loss"
+
+
+class ReadAnnotationsCommand(Command, frozen=True, kw_only=True):
+    """Read the annotations in a run's folder -> AnnotationsSnapshot."""
+
+    handler = "training.runs:read_annotations"
+    while_running = True
+    apart = True
+    folder: str
+
+
+class AnnotateRunCommand(Command, frozen=True, kw_only=True):
+    """Keep these annotations in a run's folder, in place of all others -> AnnotationsSnapshot."""
+
+    handler = "training.runs:annotate_run"
+    while_running = True
+    apart = True
+    folder: str
+    annotations: tuple[Annotation, ...]
+
+
+class AnnotationsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The annotations in a run's folder."""
+
+    folder: str
+    annotations: tuple[Annotation, ...] = ()
+
+
 class KeptRunSnapshot(Snapshot, frozen=True, kw_only=True):
     """A run as it lies in its folder: some of its steps, so that a plot looks the same, all epochs,
-    and the project that it trained."""
+    the project that it trained, and the user's annotations."""
 
     folder: str
     steps: StepColumns
     epoch_rows: tuple[EpochRow, ...] = ()
     project: Project
+    annotations: tuple[Annotation, ...] = ()
 
 
 class SettingRow(Struct, frozen=True):

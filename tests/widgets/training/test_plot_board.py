@@ -5,12 +5,23 @@ from __future__ import annotations
 from math import nan
 
 import pytest
+from PySide6.QtWidgets import QMenu
 
 from engine.project.document import Project, replace
-from engine.protocol import GpuMemory, KeptRunSnapshot, LoopSnapshot, StepColumns, TrainingSnapshot
+from engine.protocol import (
+    Annotation,
+    GpuMemory,
+    KeptRunSnapshot,
+    LoopSnapshot,
+    StepColumns,
+    TrainingSnapshot,
+)
 from tests.labels import said
 from tests.widgets.training.test_train_view import STEPS
-from widgets.training.plot_board import PlotBoard
+from widgets import theme
+from widgets.save_picture import image_of
+from widgets.training.plot_board import FIRST_COLOR, PlotBoard
+from widgets.training.plots.plots import LivePlot
 
 
 @pytest.fixture
@@ -116,3 +127,72 @@ def test_a_loop_of_a_cell_has_no_plot_of_samples(board: PlotBoard) -> None:
     assert "samples_per_second" in shown(board)
     (overlay,) = (overlay for overlay, _ in board.plots["samples_per_second"]._overlays)
     assert list(overlay.values) == [10.0, 20.0]
+
+
+def lines(plot: LivePlot) -> list[tuple]:
+    """(step, words, colour) of each line of the user's."""
+    items = plot._canvas.notes.items
+    labels = [getattr(item, "label", None) for item in items]
+    return [
+        (item.value(), label.toPlainText() if label else "", item.pen.color().name())
+        for item, label in zip(items, labels, strict=True)
+    ]
+
+
+def test_words_of_the_user_stand_in_their_plot_and_are_lines_elsewhere(board: PlotBoard) -> None:
+    board.show_training(run_of(STEPS))
+    board.show_annotations([Annotation(2, "here", "gradient_norm")])
+    accent = theme.current().accent
+    assert lines(board.plots["gradient_norm"]) == [(2, "here", accent)]
+    assert lines(board.plots["loss"]) == [(2, "", accent)]
+    board.show_training(run_of(replace(STEPS, step=(3, 4), figures={"R2": (0.5, 0.5)})))
+    assert lines(board.figures["R2"]) == [(2, "", accent)]
+    board.show_annotations(())
+    assert lines(board.plots["loss"]) == []
+
+
+def test_words_of_another_run_have_the_colour_of_its_curve(board: PlotBoard) -> None:
+    words = (Annotation(1, "theirs"), Annotation(2, "elsewhere", "accuracy"))
+    kept = KeptRunSnapshot(folder="f", steps=STEPS, project=Project(), annotations=words)
+    board.show_overlays([("other", kept)])
+    color = theme.current().series[FIRST_COLOR]
+    assert lines(board.plots["loss"]) == [(1, "theirs", color)]
+    assert lines(board.plots["accuracy"]) == [(2, "elsewhere", color)]
+    board.show_overlays([])
+    assert lines(board.plots["loss"]) == []
+
+
+def test_the_menu_and_the_key_ask_for_words_at_the_crosshair(board: PlotBoard) -> None:
+    board.ask_note()  # without points there is no step
+    asked: list[tuple[str, int]] = []
+    board.note_asked.connect(lambda *about: asked.append(about))
+    many = tuple(range(1, 201))
+    board.show_training(run_of(StepColumns(step=many, loss=(1.0,) * 200)))
+    board.refresh()
+    plot = board.plots["loss"]
+
+    def offered() -> str:
+        menu = QMenu()
+        plot.fill_menu(menu)
+        *_, last = menu.actions()
+        last.trigger()
+        return last.text()
+
+    assert offered() == "Annotate step 200…"
+    plot.point_at(50.2)
+    assert offered() == "Annotate step 50…"
+    board.show_annotations([Annotation(49, "here"), Annotation(52, "there", "accuracy")])
+    assert offered() == "Edit the annotation at step 49…"  # it is some pixels away
+    plot.point_at(100)
+    assert offered() == "Annotate step 100…"
+    board.ask_note()
+    assert asked == [("loss", step) for step in (200, 50, 49, 100, 100)]
+
+
+def test_a_picture_of_a_plot_has_the_words(board: PlotBoard) -> None:
+    board.show_training(run_of(STEPS))
+    plot = board.plots["loss"]
+    board.refresh()
+    without = image_of(plot.size(), plot.paint)
+    board.show_annotations([Annotation(2, "the words")])
+    assert image_of(plot.size(), plot.paint) != without

@@ -24,7 +24,9 @@ def overlay_of(
     line = lines[0] if plot == RATES else lines[-1]
     steps, values = found[line.key]
     about = title if len(series) == 1 else f"{title} {line.title}"
-    return Overlay(about, color, steps, [value * scale for value in values], not line.points)
+    scaled = [value * scale for value in values]
+    notes = tuple((each.step, each.text) for each in run.annotations if each.plot == plot)
+    return Overlay(about, color, steps, scaled, not line.points, notes)
 
 
 def figures_in(run: KeptRunSnapshot) -> list[str]:

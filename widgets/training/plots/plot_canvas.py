@@ -15,6 +15,7 @@ from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.training.plots.series import Series
 from widgets.training.plots.step_scale import place_of, placed, step_at
+from widgets.training.plots.upright_lines import UprightLine, UprightLines
 
 FAINT = 0.35
 """The share of its colour that the raw line keeps under the smoothed one."""
@@ -72,11 +73,12 @@ class PlotCanvas(pg.GraphicsView):
         self.crosshair = pg.InfiniteLine(angle=90, movable=False)
         self.crosshair.hide()
         self.box.addItem(self.crosshair, ignoreBounds=True)
-        self.marks: list[pg.InfiniteLine] = []
-        self._marked: tuple[tuple[float, str], ...] = ()
+        dots, line = Qt.PenStyle.DotLine, Qt.PenStyle.SolidLine
+        self.marks = UprightLines(self.box, lambda: theme.current().muted, dots)
+        self.notes = UprightLines(self.box, lambda: theme.current().accent, line)
         self.box.sigRangeChangedManually.connect(lambda *_: self.moved_by_hand.emit())
         self.box.sigXRangeChanged.connect(lambda *_: self.range_changed.emit())
-        self.box.sigResized.connect(lambda *_: self.range_changed.emit())
+        self.box.sigResized.connect(lambda *_: (self._place_words(), self.range_changed.emit()))
         scene = self.sceneObj
         assert scene is not None  # until the view is closed
         scene.sigMouseMoved.connect(self._hover)
@@ -124,8 +126,8 @@ class PlotCanvas(pg.GraphicsView):
         """Draw x on a logarithmic scale from now on. The caller redraws everything."""
         self._log_steps = on
         self.axes["bottom"].setLogMode(on, False)  # type: ignore[arg-type] - wrong in pyqtgraph
-        for line, (x, _) in zip(self.marks, self._marked, strict=True):
-            line.setPos(place_of(x, on))
+        self.marks.rescale(on)
+        self.notes.rescale(on)
 
     def x_range(self) -> tuple[float, float]:
         """The (first, last) visible x."""
@@ -194,29 +196,19 @@ class PlotCanvas(pg.GraphicsView):
         if x is not None:
             self.crosshair.setPos(place_of(x, self._log_steps))
 
-    def show_marks(self, marks: Sequence[tuple[float, str]]) -> None:
-        """Draw a vertical line with words at each x; words that are empty take no place."""
-        for line in self.marks:
-            self.box.removeItem(line)
-        self.marks, self._marked = [], tuple(marks)
-        for number, (x, text) in enumerate(marks):
-            # At the line's right, else at its left; below the words of its neighbours.
-            height = 0.98 - 0.08 * (number % 4)
-            options = {"position": height, "anchors": [(0, 0), (1, 0)]}
-            place = place_of(x, self._log_steps)
-            line = pg.InfiniteLine(place, angle=90, label=text or None, labelOpts=options)
-            line.setZValue(-2)
-            self.box.addItem(line, ignoreBounds=True)
-            self.marks.append(line)
-        self._style_marks()
+    def show_marks(self, marks: Sequence[UprightLine]) -> None:
+        """Draw what was changed in the run, in place of all marks before."""
+        self.marks.show(marks, self._log_steps)
+        self._place_words()
 
-    def _style_marks(self) -> None:
-        colors = theme.current()
-        for line in self.marks:
-            line.setPen(pg.mkPen(colors.muted, style=Qt.PenStyle.DotLine))
-            if (label := getattr(line, "label", None)) is not None:
-                label.setColor(colors.text)
-                label.fill = pg.mkBrush(colors.surface)
+    def show_notes(self, notes: Sequence[UprightLine]) -> None:
+        """Draw what the user has written, in place of all notes before."""
+        self.notes.show(notes, self._log_steps)
+        self._place_words()
+
+    def _place_words(self) -> None:
+        height_px = self.box.height()
+        self.notes.place_words(self.marks.place_words(0, height_px), height_px)
 
     def _scaled(self, y: Floats) -> Floats:
         if not self._log:
@@ -247,7 +239,8 @@ class PlotCanvas(pg.GraphicsView):
             axis.enableAutoSIPrefix(False)
         self.axes["left"].setWidth(AXIS_WIDTH)
         self.crosshair.setPen(pg.mkPen(colors.muted, style=Qt.PenStyle.DashLine))
-        self._style_marks()
+        self.marks.restyle()
+        self.notes.restyle()
         for line in self._series:
             color = series_color(line)
             self.curves[line.key].setPen(pg.mkPen(color, width=1))

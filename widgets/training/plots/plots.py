@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PySide6.QtCore import QPointF, Signal
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QPainter, QResizeEvent
+from PySide6.QtGui import QContextMenuEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QMenu,
-    QMessageBox,
     QSizePolicy,
     QWidget,
 )
@@ -24,10 +22,13 @@ from widgets.save_picture import add_picture_actions
 from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.training.plots.legend import Legend, WrappedWords
+from widgets.training.plots.notes import lines_of, noted_near
+from widgets.training.plots.numbers import PlotNumbers
 from widgets.training.plots.plot_canvas import PlotCanvas
 from widgets.training.plots.plot_head import PlotHead
-from widgets.training.plots.series import Overlay, Series, Track, bad_words, write_csv
+from widgets.training.plots.series import Overlay, Series, Track, bad_words, reach
 from widgets.training.plots.step_scale import LEAST, place_of, seen, step_at
+from widgets.training.plots.upright_lines import UprightLine
 
 WHEEL_STEP = 1.25
 """The zoom of one notch of the wheel."""
@@ -54,6 +55,8 @@ class LivePlot(QFrame):
     """The step under the pointer; None once it has left the curves."""
     menu_asked = Signal()
     """Its context menu is about to open."""
+    note_asked = Signal(int)
+    """The user wants to write, change or delete words at this step."""
 
     def __init__(
         self,
@@ -76,6 +79,7 @@ class LivePlot(QFrame):
         self._cursor: float | None = None
         self._dirty = True
         self._marks: tuple[tuple[int, str], ...] = ()
+        self._notes: tuple[tuple[int, str], ...] = ()
         self.setProperty("role", "card")
         self.setAccessibleName(f"Plot of {title}")
 
@@ -139,6 +143,7 @@ class LivePlot(QFrame):
         for overlay, track in made:
             track.extend(overlay.steps, overlay.values)
         self._overlays = tuple(made)
+        self._draw_notes()
         self._legend.start_again()
         self._touch()
 
@@ -155,8 +160,19 @@ class LivePlot(QFrame):
         """Mark steps with words: all marks of the run."""
         if tuple(marks) != self._marks:
             self._marks = tuple(marks)
-            self._canvas.show_marks(self._marks)
+            self._canvas.show_marks([UprightLine(step, text) for step, text in self._marks])
             self._touch()
+
+    def show_notes(self, notes: Sequence[tuple[int, str]]) -> None:
+        """Show the user's words at steps of the run: all of them, "" for those of other plots."""
+        if tuple(notes) != self._notes:
+            self._notes = tuple(notes)
+            self._draw_notes()
+
+    def _draw_notes(self) -> None:
+        overlaid = [overlay for overlay, _ in self._overlays]
+        self._canvas.show_notes(lines_of(self._notes, overlaid))
+        self._touch()
 
     # -- drawing ---------------------------------------------------------------------------------
 
@@ -242,16 +258,16 @@ class LivePlot(QFrame):
             track = self.tracks[line.key]
             smooth = self._smoothing and not line.points
             points = seen(track.smooth if smooth else track.raw, *view)
-            low, high = _reach(low, high, canvas.draw(line.key, *points))
+            low, high = reach(low, high, canvas.draw(line.key, *points))
             if smooth:
                 points = seen(track.raw, *view)
-                low, high = _reach(low, high, canvas.draw_faint(line.key, *points))
+                low, high = reach(low, high, canvas.draw_faint(line.key, *points))
             else:
                 canvas.hide_faint(line.key)
         for place, (overlay, track) in enumerate(self._overlays):
             smooth = self._smoothing and overlay.is_smoothed
             points = seen(track.smooth if smooth else track.raw, *view)
-            low, high = _reach(low, high, canvas.draw_overlay(place, overlay.color, *points))
+            low, high = reach(low, high, canvas.draw_overlay(place, overlay.color, *points))
         canvas.end_overlays(len(self._overlays))
         if (self._following or self._fits_height) and low <= high:
             is_flat = high - low <= FLAT * abs(high)
@@ -332,7 +348,7 @@ class LivePlot(QFrame):
     def _restyle(self) -> None:
         self._canvas.restyle()
         if self._overlays:
-            self._touch()
+            self._draw_notes()
         self._show_legend()
 
     # -- copies ----------------------------------------------------------------------------------
@@ -345,10 +361,10 @@ class LivePlot(QFrame):
             self.render(painter, QPointF(0, 0).toPoint())
 
     def csv(self) -> str:
-        """All points, one row a step (see `write_csv`)."""
-        file = io.StringIO()
-        write_csv(file, self.series, self.tracks)
-        return file.getvalue()
+        return self._numbers().csv()
+
+    def _numbers(self) -> PlotNumbers:
+        return PlotNumbers(self.title, self.series, self.tracks)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         self.menu_asked.emit()
@@ -359,24 +375,21 @@ class LivePlot(QFrame):
     def fill_menu(self, menu: QMenu) -> None:
         add_picture_actions(menu, self, self.paint)
         menu.addSeparator()
-        menu.addAction("Copy numbers", lambda: QGuiApplication.clipboard().setText(self.csv()))
-        menu.addAction("Save numbers as CSV…", self._ask_and_save_csv)
+        self._numbers().add_actions(menu, self)
+        if (step := self.step_to_note()) is not None:
+            menu.addSeparator()
+            words = "Edit the annotation at" if self._noted_near(step) else "Annotate"
+            add = partial(self.note_asked.emit, step)
+            menu.addAction(f"{words} step {step:,}…", add)
 
-    def _ask_and_save_csv(self) -> None:
-        name = f"{self.title.lower().replace(' ', '_')}.csv"
-        path, _ = QFileDialog.getSaveFileName(self, "Save numbers", name, "CSV (*.csv)")
-        if not path:
-            return
-        try:
-            with open(path, "w", encoding="utf-8", newline="") as file:
-                write_csv(file, self.series, self.tracks)
-        except OSError as error:
-            QMessageBox.warning(self, "The numbers were not saved", str(error))
+    def step_to_note(self) -> int | None:
+        """The step of the annotation nearest to the crosshair, else the step at it; without a
+        crosshair the newest. None without points."""
+        ends = [track.raw.x[-1] for track in self.tracks.values() if len(track.raw)]
+        step = max(ends, default=None) if self._cursor is None else self._cursor
+        return None if step is None else self._noted_near(int(step)) or int(step)
 
-
-def _reach(low: float, high: float, y: Floats) -> tuple[float, float]:
-    """Widen low..high to the finite numbers of y."""
-    finite = y[np.isfinite(y)]
-    if not finite.size:
-        return low, high
-    return min(low, float(finite.min())), max(high, float(finite.max()))
+    def _noted_near(self, step: int) -> int | None:
+        log = self._canvas.log_steps
+        ends = self._canvas.x_range()
+        return noted_near(self._notes, step, ends, self._canvas.pixels(), log)

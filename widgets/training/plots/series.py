@@ -36,13 +36,14 @@ class Series:
 @dataclass(frozen=True)
 class Overlay:
     """A curve of the run `title`; `color` is an index into `Theme.series`. `is_smoothed`: it is
-    smoothed where the plot is."""
+    smoothed where the plot is. `notes` are words of the user's at its steps."""
 
     title: str
     color: int
     steps: Sequence[float]
     values: Sequence[float]
     is_smoothed: bool
+    notes: tuple[tuple[int, str], ...] = ()
 
 
 class Track:
@@ -173,3 +174,11 @@ def bad_words(track: Track) -> str:
     if track.bad_count == 1:
         return f"was NaN or infinite at step {track.first_bad:,.0f}"
     return f"was NaN or infinite at {track.bad_count:,} steps, first at {track.first_bad:,.0f}"
+
+
+def reach(low: float, high: float, y: Floats) -> tuple[float, float]:
+    """Widen low..high to the finite numbers of y."""
+    finite = y[np.isfinite(y)]
+    if not finite.size:
+        return low, high
+    return min(low, float(finite.min())), max(high, float(finite.max()))

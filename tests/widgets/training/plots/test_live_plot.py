@@ -673,19 +673,37 @@ def test_falling_steps_are_refused_in_a_full_plot() -> None:
     assert (track.raw.x == kept).all()
 
 
+def test_words_of_marks_and_notes_stand_below_each_other(plot: LivePlot, qapp) -> None:
+    plot.append("loss", [1, 2, 3], [3.0, 2.0, 1.0])
+    plot.show_marks([(1, "first"), (2, ""), (2, "second")])
+    plot.show_notes([(2, "third")])
+    plot.refresh()
+    qapp.processEvents()
+
+    def tops() -> list[float]:
+        items = [*plot._canvas.marks.items, *plot._canvas.notes.items]
+        labels = [item.label for item in items if hasattr(item, "label")]
+        return [label.mapToScene(label.boundingRect()).boundingRect().top() for label in labels]
+
+    assert np.diff(tops()).tolist() == pytest.approx([17, 17], abs=1.5)
+    plot.resize(640, 420)  # also with another height
+    qapp.processEvents()
+    assert np.diff(tops()).tolist() == pytest.approx([17, 17], abs=1.5)
+
+
 def test_marks_are_lines_with_words_until_the_plot_is_cleared(plot: LivePlot) -> None:
     plot.append("loss", [1, 2, 3], [3.0, 2.0, 1.0])
     plot.show_marks([(2, "lr 0.1 → 0.01"), (3, "")])
     plot.refresh()
-    first, second = plot._canvas.marks
+    first, second = plot._canvas.marks.items
     assert (first.value(), second.value()) == (2, 3)
     assert first.label.toPlainText() == "lr 0.1 → 0.01"
     assert not hasattr(second, "label")
     assert first.scene() is not None
     plot.show_marks([(2, "lr 0.1 → 0.01"), (3, "")])
-    assert plot._canvas.marks == [first, second]  # the same: nothing is drawn again
+    assert plot._canvas.marks.items == [first, second]  # the same: nothing is drawn again
     plot.clear()
-    assert plot._canvas.marks == [] and first.scene() is None
+    assert plot._canvas.marks.items == [] and first.scene() is None
 
 
 def test_dragging_moves_along_the_steps_and_the_height_fits_what_is_seen(plot: LivePlot) -> None:

@@ -55,11 +55,11 @@ def test_the_crosshair_and_the_marks_stand_at_their_steps(plot) -> None:
     plot.show_marks([(10, "lr 0.1")])
     plot.refresh()
     canvas = plot._canvas
-    assert [mark.value() for mark in canvas.marks] == [1.0]
+    assert [mark.value() for mark in canvas.marks.items] == [1.0]
     canvas.sceneObj.sigMouseMoved.emit(canvas.box.mapViewToScene(QPointF(1.1, 2.0)))
     assert plot.legend_values()["loss"] == 2.0 and canvas.crosshair.value() == 1.0
     plot.set_log_steps(False)
-    assert [mark.value() for mark in canvas.marks] == [10]
+    assert [mark.value() for mark in canvas.marks.items] == [10]
     plot.refresh()
     canvas.sceneObj.sigMouseMoved.emit(canvas.box.mapViewToScene(QPointF(11.0, 2.0)))
     assert canvas.crosshair.value() == 10

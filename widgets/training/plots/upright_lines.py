@@ -1,0 +1,72 @@
+"""Vertical lines with words over the curves of a live plot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+
+from widgets import theme
+from widgets.training.plots.step_scale import place_of
+
+ROW_PX, MOST_ROWS = 17, 6
+"""The height of a row of words, and how many rows there are before they begin again at the top."""
+
+
+class UprightLine(NamedTuple):
+    """A line at a step; words that are empty take no place. `color` is that of another run."""
+
+    step: float
+    text: str
+    color: str = ""
+
+
+class UprightLines:
+    """The lines of one kind: `color` gives their colour in the theme of now, unless they have one
+    of their own."""
+
+    def __init__(self, box: pg.ViewBox, color: Callable[[], str], style: Qt.PenStyle) -> None:
+        self._box, self._color, self._style = box, color, style
+        self._shown: tuple[UprightLine, ...] = ()
+        self.items: list[pg.InfiniteLine] = []
+
+    def show(self, lines: Sequence[UprightLine], log: bool) -> None:
+        """Draw these lines in place of all others; with `log` on a logarithmic scale of steps."""
+        for item in self.items:
+            self._box.removeItem(item)
+        self.items, self._shown = [], tuple(lines)
+        for line in lines:
+            options = {"anchors": [(0, 0), (1, 0)]}  # at the line's right, else at its left
+            place = place_of(line.step, log)
+            item = pg.InfiniteLine(place, angle=90, label=line.text or None, labelOpts=options)
+            item.setZValue(-2)
+            self._box.addItem(item, ignoreBounds=True)
+            self.items.append(item)
+        self.restyle()
+
+    def place_words(self, above: int, height_px: float) -> int:
+        """Put the words of each line below those of the lines before it, while there is room, and
+        below `above` others. Returns how many are there then."""
+        rows = max(1, min(MOST_ROWS, int(height_px // ROW_PX)))
+        for item in self.items:
+            if (label := getattr(item, "label", None)) is not None:
+                label.setPosition(1 - (above % rows * ROW_PX + 2) / max(height_px, ROW_PX))
+                above += 1
+        return above
+
+    def rescale(self, log: bool) -> None:
+        for item, line in zip(self.items, self._shown, strict=True):
+            item.setPos(place_of(line.step, log))
+
+    def restyle(self) -> None:
+        """Set the colours of the theme."""
+        colors = theme.current()
+        for item, line in zip(self.items, self._shown, strict=True):
+            style = Qt.PenStyle.DashLine if line.color else self._style
+            style = style if line.text else Qt.PenStyle.DotLine
+            item.setPen(pg.mkPen(line.color or self._color(), style=style))
+            if (label := getattr(item, "label", None)) is not None:
+                label.setColor(line.color or colors.text)
+                label.fill = pg.mkBrush(colors.surface)
