@@ -118,6 +118,7 @@ class Application(QObject):
             self,
         )
         bench.files.artifact_chosen.connect(lambda path: self.workspaces.files.open(path))
+        self.window.pair_dropped.connect(lambda a, b: self.workspaces.files.open(a, b))
         self.workspaces.weights_wanted.connect(self.weights.load)
         self.workspaces.model_wanted.connect(self._open_model)
         self.show_in = ShowIn(bench, ways(self.workspaces), self)

@@ -23,7 +23,7 @@ from app.window.pages import Page
 from app.window.rail import Rail
 from engine.project import catalogue
 from engine.project.files import SUFFIX
-from engine.project.other_files import READ_SUFFIXES
+from engine.project.other_files import READ_SUFFIXES, is_readable
 from widgets import make, theme
 from widgets.icons import icon
 from widgets.subject.chooser import SubjectChooser
@@ -48,12 +48,14 @@ _ENGINE_TIPS = {
 class MainWindow(QMainWindow):
     """A workspace's page is made at its first visit: `page_makers` makes it and calls `add_page`.
 
-    Signals: `workspace_changed(name)`; `file_dropped(path)`; `block_wanted(kind)`, from the command
-    palette; `closing()`, after `may_close` has returned True.
+    Signals: `workspace_changed(name)`; `file_dropped(path)`; `pair_dropped(path, other)`: two files
+    of tensors; `block_wanted(kind)`, from the command palette; `closing()`, after `may_close` has
+    returned True.
     """
 
     workspace_changed = Signal(str)
     file_dropped = Signal(str)
+    pair_dropped = Signal(str, str)
     block_wanted = Signal(str)
     closing = Signal()
 
@@ -194,14 +196,18 @@ class MainWindow(QMainWindow):
             event.ignore()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if _dropped_file(event):
+        if _dropped_files(event):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        path = _dropped_file(event)
-        if path:
-            event.acceptProposedAction()
-            self.file_dropped.emit(path)
+        paths = _dropped_files(event)
+        if not paths:
+            return
+        event.acceptProposedAction()
+        if len(paths) == 2 and all(is_readable(path) or os.path.isdir(path) for path in paths):
+            self.pair_dropped.emit(*paths)
+        else:
+            self.file_dropped.emit(paths[0])
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Let the menu bar give its corner the room that it needs now: it looks only when it is
@@ -286,7 +292,7 @@ def block_entries(chosen: Callable[[str], object], prefix: str = "") -> list[Ent
     ]
 
 
-def _dropped_file(event: QDropEvent) -> str:
-    """The first file of a drop that the program opens; empty if there is none."""
+def _dropped_files(event: QDropEvent) -> list[str]:
+    """The files of a drop that the program opens."""
     paths = (url.toLocalFile() for url in event.mimeData().urls())
-    return next((path for path in paths if path.endswith(DROPPED) or os.path.isdir(path)), "")
+    return [path for path in paths if path.lower().endswith(DROPPED) or os.path.isdir(path)]

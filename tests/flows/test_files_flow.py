@@ -124,6 +124,20 @@ def test_two_files_are_compared(program, bench, answers, tmp_path) -> None:
     assert "There is no file" in view.difference._words.text()
 
 
+def test_two_files_that_are_dropped_are_compared(program, bench, tmp_path) -> None:
+    torch.save({"a": torch.ones(2)}, tmp_path / "one.pt")
+    torch.save({"a": torch.zeros(2), "b": torch.zeros(1)}, tmp_path / "two.pt")
+    program.window.pair_dropped.emit(str(tmp_path / "one.pt"), str(tmp_path / "two.pt"))
+    bench.link.drain()
+    view = program.workspaces.files.view
+    assert program.window.workspace == "files" and view._title.text() == "one.pt"
+    assert view.tabs.currentWidget() is view.difference
+    assert view.difference._words.text() == "a is this file, b is two.pt. 2 of 2 keys differ."
+    opened(program, tmp_path / "two.pt")
+    assert view._title.text() == "two.pt" and view.tabs.currentWidget() is view.values
+    assert "Compare this file" in view.difference._words.text()
+
+
 def test_a_program_is_drawn_and_can_become_the_subject(
     program, bench, answers, tmp_path, qtbot
 ) -> None:

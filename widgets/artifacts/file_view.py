@@ -22,7 +22,8 @@ from widgets.values.values_view import ValuesView
 EMPTY = (
     "No file is open. Open one, or drop it here: weights and checkpoints (.pt, .safetensors),"
     " programs (.pt2, TorchScript, .onnx), arrays (.npy, .npz), or a folder of Hugging Face, of"
-    " torch.distributed.checkpoint or of a run. Nothing of a file is run."
+    " torch.distributed.checkpoint or of a run. Two that are dropped together are compared. Nothing"
+    " of a file is run."
 )
 LONGEST_NAME = 24
 NO_VALUES = "Choose a tensor among the keys: its numbers, statistics and histogram are shown here."

@@ -61,7 +61,7 @@ class FilesPresenter(QObject):
         super().__init__(parent)
         self._bench, self.view = bench, view
         self._questions = Questions(bench, self)
-        self._path = ""
+        self._path = self._other = ""
         self._entries: list[ArtifactEntry] = []
         self._modules: list[ProgramModule] = []
         self._nodes: list[ProgramNode] = []
@@ -85,10 +85,11 @@ class FilesPresenter(QObject):
         self._show_subject(bench.project)
         view.show_nothing()
 
-    def open(self, path: str) -> None:
-        """Read the index of a file, and show it when it is there."""
+    def open(self, path: str, other: str = "") -> None:
+        """Read the index of a file, and show it when it is there; then compare it with the other
+        one."""
         self._bench.window.banners.dismiss(_BANNER)
-        self._path = path
+        self._path, self._other = path, other
         self._entries, self._modules, self._nodes = [], [], []
         name = path.rpartition("/")[2]
         if self._questions.ask(
@@ -114,7 +115,7 @@ class FilesPresenter(QObject):
         """Read what the engine before was asked for, or what could not be asked."""
         if self._must_ask and self._path:
             self._must_ask = False
-            self.open(self._path)
+            self.open(self._path, self._other)
 
     def _take(self, part: Snapshot) -> None:
         if not isinstance(part, ArtifactSnapshot):
@@ -130,6 +131,9 @@ class FilesPresenter(QObject):
             self._bench.settings.add_recent_file(part.path)
             self.view.show_file(part, self._entries, program)
             self.opened.emit()
+            if self._other:
+                self.view.tabs.setCurrentWidget(self.view.difference)
+                self.compare_with(self._other)
 
     def _fail(self, name: str, error: ErrorReport) -> None:
         self._bench.say("")

@@ -170,11 +170,15 @@ def test_leaving_asks_first(window, may_leave) -> None:
         (("a.txt", "b.tlab", "c.py"), ["/b.tlab"]),
         (("c.py",), ["/c.py"]),
         (("a.zip", "w.pth"), ["/w.pth"]),
+        (("a.PT", "b.onnx"), ["/a.PT", "/b.onnx"]),
+        (("a.pt", "b.pt", "c.pt"), ["/a.pt"]),
+        (("a.pt", "b.py"), ["/a.pt"]),
     ],
 )
 def test_a_project_or_python_file_dropped_on_the_window_is_told(window, names, dropped) -> None:
     told = []
     window.file_dropped.connect(told.append)
+    window.pair_dropped.connect(lambda *paths: told.extend(paths))
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(f"/{name}") for name in names])
     shared = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
