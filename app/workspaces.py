@@ -23,7 +23,7 @@ from app.workbench import Workbench
 from engine.project.document import Workspace
 from engine.project.examples import graph_examples
 from engine.project.subject import CanvasSubject
-from engine.protocol import Finding, HeldSnapshot, LoopSnapshot, Snapshot
+from engine.protocol import Finding, HeldSnapshot, LoopSnapshot, Snapshot, TrainingSnapshot
 
 if TYPE_CHECKING:
     from app.presenters.artifacts.files import FilesPresenter
@@ -346,7 +346,10 @@ class Workspaces(QObject):
         self.tensors.select(name)
 
     def _show_loop(self, snapshot: Snapshot) -> None:
-        """A cell runs a loop: make Train's page, which shows it, and say so elsewhere."""
+        """A cell runs a loop: make Train's page, which shows it, and say so elsewhere. An engine on
+        another machine tells a run whole, once: the page must be there."""
+        if isinstance(snapshot, TrainingSnapshot) and self._bench.link.elsewhere is not None:
+            self.train  # noqa: B018 - makes it
         if isinstance(snapshot, LoopSnapshot) and snapshot.reply_to != self._loop:
             self._loop = snapshot.reply_to
             if self.train and self._window.workspace != "train":

@@ -92,6 +92,12 @@ class FolderView(QFrame):
         )
         self._show_enabled()
 
+    def has(self, path: str) -> bool:
+        """Whether the folder that is shown has such a file or folder."""
+        folder, name = posixpath.split(path)
+        rows = range(self.table.rowCount())
+        return folder == self._folder.rstrip("/") and name in map(self._name_of, rows)
+
     def tell(self, error: str) -> None:
         """Say why a folder cannot be shown."""
         make.set_role(self._note, "error")

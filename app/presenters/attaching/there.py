@@ -59,6 +59,9 @@ class FilesThere(QObject):
         self._list(dialog, self._seen)
         path = self._bench.dialogs.path_there(dialog)
         self._questions.drop()
+        if wanted == "save" and dialog.view.has(path):
+            question = f"{path} is on {self.machine} already. Replace it?"
+            path = path if self._bench.confirm(question, "Replace") else ""
         dialog.deleteLater()
         return path
 

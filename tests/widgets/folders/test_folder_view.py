@@ -61,6 +61,8 @@ def test_a_file_to_write_has_the_name_that_is_typed(view: FolderView, heard):
     view.table.selectRow(2)
     view.button.click()
     assert heard == [("chosen", "/data/model.pt"), ("chosen", "/data/labels.csv")]
+    assert view.has("/data/labels.csv") and view.has("/data/runs")
+    assert not view.has("/data/model.pt") and not view.has("/other/labels.csv")
 
 
 def test_what_cannot_be_shown_is_said(view: FolderView):

@@ -243,3 +243,19 @@ def test_a_file_of_tensors_of_this_machine_is_copied_to_be_read(there, bench, en
     bench.files.open(str(tmp_path / "net.py"))
     assert "is a folder of this machine" in failed[0]
     assert "is a file of this machine" in failed[1]
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_a_file_there_is_replaced_only_if_the_user_says_so(there, bench, engine, tmp_path, agrees):
+    (tmp_path / "net.pt").touch()
+    bench.dialogs.agrees = agrees
+
+    def act(dialog) -> None:
+        dialog.view.folder_wanted.emit(str(tmp_path))
+        engine.work()
+        dialog.view.button.click()
+
+    choose(bench, engine, act)
+    path = str(tmp_path / "net.pt")
+    assert there.ask("Export", "save", "net.pt") == (path if agrees else "")
+    assert bench.dialogs.asked == [f"{path} is on me@box already. Replace it?"]
