@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .project.document import HoldWhen
+
 GoesOn = Literal["", "on", "step", "line"]
 """Not at all, to its end, to the next optimizer step, or to the next line."""
 
@@ -21,6 +23,7 @@ class Control:
     the id of a command that is to end alone.
     `interrupted`: an interrupt came while the lab's own code ran inside the user's. `goes_on`: how
     far the code that is held is to run. `steps_backward`: it is to be held in its backward().
+    `hold_when`: what holds its loops.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -32,6 +35,7 @@ class Control:
     interrupted: bool = False
     goes_on: GoesOn = ""
     steps_backward: bool = False
+    hold_when: HoldWhen = field(default_factory=HoldWhen)
     interrupt: Callable[[], None] = lambda: None  # raises KeyboardInterrupt in the user's code
 
     def clear_before(self, command_id: int) -> None:
@@ -39,6 +43,12 @@ class Control:
         if self.mark < command_id:
             self.stop.clear()
             self.pause.clear()
+
+    def let_go(self) -> None:
+        """Nobody is there to look at code that is held: it goes on, and nothing holds it again."""
+        self.steps_backward, self.hold_when = False, HoldWhen()
+        self.pause.clear()
+        self.goes_on = "on"
 
     @contextmanager
     def user_code(self) -> Iterator[None]:

@@ -28,6 +28,7 @@ from .protocol import (
     Command,
     DoneSnapshot,
     ErrorSnapshot,
+    HoldWhenSignal,
     InterruptSignal,
     QuitSignal,
     Snapshot,
@@ -241,6 +242,9 @@ class Mailbox:
             return
         if isinstance(message, StepBackwardSignal):
             control.steps_backward = message.on
+            return
+        if isinstance(message, HoldWhenSignal):
+            control.hold_when = message.when
             return
         if isinstance(message, StopSignal) and message.command:
             control.stopped = message.command

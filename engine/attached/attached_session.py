@@ -33,6 +33,7 @@ from ..protocol import (
     Command,
     FarewellSnapshot,
     HeldSnapshot,
+    HoldWhenSignal,
     InterruptSignal,
     PauseSignal,
     RunHeldCommand,
@@ -145,10 +146,7 @@ class AttachedSession:
             self._windows.remove(peer)
             self._is_over = not self._windows.peers
         if not self.has_steering():
-            control = self._lab.control
-            control.steps_backward = False
-            control.pause.clear()
-            control.goes_on = "on"
+            self._lab.control.let_go()
         if self._is_over:
             self._leave()
 
@@ -190,6 +188,8 @@ class AttachedSession:
                 control.pause.set()
             case StepBackwardSignal():
                 control.steps_backward = signal.on
+            case HoldWhenSignal():
+                control.hold_when = signal.when
             case StopSignal() | InterruptSignal():
                 self._interrupt()
         with self._came:
@@ -221,8 +221,7 @@ class AttachedSession:
         self._loop.before_step(optimizer, has_closure)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool, step: int) -> None:
-        """Show the step, hold the code if that is wanted, and answer what waits. `step` counts
-        those of the process."""
+        """Show step `step` of the process, hold the code if wanted, and answer what waits."""
         self._updates.after_step(optimizer, has_closure)
         if self._has_begun:  # else the window came in the middle of it
             self._loop.step = step - 1
@@ -275,6 +274,7 @@ class AttachedSession:
             or self._postponed
             or self._updates.is_asked
             or loop.watch is not None
+            or loop.looks
         ):
             return False
         loop.begin_step()

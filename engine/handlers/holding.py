@@ -34,7 +34,7 @@ from ..project.subject import ConsoleSubject
 from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
 from ..recording.light.light_recorder import LightRecorder
 from ..recording.light.light_recording import LightRecording
-from ..recording.user_files import UsersFrames, forget, is_user_file
+from ..recording.user_files import UsersFrames, forget, is_user_file, variables_of
 from ..subjects.python_file import Around
 from .backward_edits import debugger_maker
 
@@ -55,7 +55,7 @@ class Holder:
             lab.control,
             lab.emit,
             namespace.lab.take_figures,
-            namespace.name_of,
+            self._name_of,
             None if lab.attend is None else self._hold_at_step,
             watching_of(lab),
         )
@@ -78,10 +78,28 @@ class Holder:
         control = self._lab.control
         return self.has_held or control.steps_backward or control.pause.is_set()
 
-    def _hold_at_step(self) -> None:
+    def _name_of(self, thing: object) -> str:
+        """The name of a variable, or of a parameter in a module that is one."""
+        name = self._namespace.name_of(thing)
+        if name or not isinstance(thing, nn.Parameter):
+            return name
+        frame = self._frames.innermost()
+        variables = self._namespace.variables if frame is None else variables_of(frame)
+        return next(
+            (
+                f"{name}.{path}"
+                for name, module in list(variables.items())
+                if isinstance(module, nn.Module)
+                for path, parameter in module.named_parameters()
+                if parameter is thing
+            ),
+            "",
+        )
+
+    def _hold_at_step(self, at: HeldAt) -> None:
         frame = self._frames.innermost()
         if frame is not None:
-            self.hold(frame, "step")
+            self.hold(frame, at)
 
     @contextmanager
     def _looking_at(self, frame: FrameType, at: HeldAt) -> Iterator[HeldCode]:
@@ -101,7 +119,7 @@ class Holder:
                 lab.backward.apart(),
             ):
                 self._output.flush()
-                if at != "step":
+                if at not in ("step", "update"):
                     self.loop.catch_up()
                 lab.emit(held.snapshot(at, self._title))
                 lab.emit(list_variables(held.namespace, control))

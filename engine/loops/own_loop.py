@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ..control import Control
-from ..protocol import ErrorReport, LoopSnapshot, TrainingState
+from ..protocol import ErrorReport, HeldAt, Hold, LoopSnapshot, TrainingState
 from ..training.figures.gpu import GpuUse
 from ..training.figures.memory import cuda_bytes, rss_bytes
 from ..training.figures.metrics import Measured, Metrics
@@ -28,11 +28,12 @@ from ..training.figures.pace import (
 from ..training.figures.watch import Watch
 from ..training.objectives.objective import Outcome
 from .hooks import Steps, gradient_norms, quiet
+from .limits import LoopLimits
 
 MAX_NAMED = 4
 """Optimizers, and groups of one optimizer, that get figures of their own."""
 
-Hold = Callable[[], None]
+Holds = Callable[[HeldAt], None]
 """Holds the user's code until it is to go on."""
 
 
@@ -43,12 +44,13 @@ class OwnLoop(Steps):
     gradients before the step. The loss is the last scalar on which `backward` was called. A step
     with a closure has the loss and the gradients of the closure's last call. `figures()` gives what
     the user has logged since the last row, `watch` those of watched modules. With several
-    optimizers or groups, each has named figures too; `name_of` names an optimizer, "" if it has no
-    name.
+    optimizers or groups, each has named figures too; `name_of` names an optimizer or a
+    parameter, "" if it has no name.
 
     `send` gets snapshots while the code runs, at most 30 a second, and none before the first step;
     making them takes at most SENT_SHARE of the time.
-    `hold`, if given, holds the code after a step while `control.pause` is set.
+    `hold`, if given, holds the code after a step while `control.pause` is set, and before an update
+    as `control.hold_when` says.
     """
 
     def __init__(
@@ -57,8 +59,8 @@ class OwnLoop(Steps):
         control: Control,
         send: Callable[[LoopSnapshot], None],
         figures: Callable[[], dict[str, Tensor | float]] = dict,
-        name_of: Callable[[Optimizer], str] = lambda optimizer: "",
-        hold: Hold | None = None,
+        name_of: Callable[[object], str] = lambda thing: "",
+        hold: Holds | None = None,
         watch: Watch | None = None,
     ) -> None:
         self.title = title
@@ -81,6 +83,8 @@ class OwnLoop(Steps):
         self._ended_s = nan
         self._due_s = 0.0
         self._is_broken = False
+        self._limits = LoopLimits(control.hold_when, name_of)
+        self._why: Hold | None = None
 
     def last(self, error: BaseException | None, report: ErrorReport | None) -> LoopSnapshot | None:
         """The snapshot at the end of the cell, which `error` ended; None if it took no step."""
@@ -108,6 +112,13 @@ class OwnLoop(Steps):
         """Whether the next step is to be measured, were it to begin now."""
         return not self._is_broken and self._budget.takes(self.step)
 
+    @property
+    def looks(self) -> bool:
+        """Whether watchpoints look at each step."""
+        if self._limits.when is not self._control.hold_when:
+            self._limits = LoopLimits(self._control.hold_when, self._name_of)
+        return self._limits.are_set and self._hold is not None and not self._is_broken
+
     def begin_step(self) -> None:
         """A step begins; the one before it was not shown to this loop."""
         self._ended_s = perf_counter()
@@ -119,9 +130,12 @@ class OwnLoop(Steps):
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         self._is_measured = self.is_due
-        if self._is_measured and not has_closure:
+        looks = self.looks
+        if (self._is_measured or looks) and not has_closure:
             with self._sheltered():
                 self._norms = gradient_norms(optimizer)
+            if looks:
+                self._look(optimizer)
 
     def after_log(self) -> None:
         """Figures were logged in a loop in which no optimizer of torch's steps: they are a step."""
@@ -133,6 +147,15 @@ class OwnLoop(Steps):
             with self._sheltered():
                 self._norms = gradient_norms(optimizer)
         self._end_step(optimizer)
+
+    def _look(self, optimizer: Optimizer) -> None:
+        """Hold the code before this update, if a watchpoint says so."""
+        with self._sheltered(is_measuring=False):
+            self._why = self._limits.look(self.step + 1, self._loss, self._norms, optimizer)
+        if not self._is_measured:
+            self._norms = []
+        if self._why is not None:
+            self._be_held("update")
 
     def _end_step(self, optimizer: Optimizer | None) -> None:
         self.step += 1
@@ -147,16 +170,19 @@ class OwnLoop(Steps):
             self._ended_s = perf_counter()
         elif self.watch is not None:
             self.watch.begin(True)
-        if self._hold is not None and self._control.pause.is_set():
-            self._be_held(self._hold)
+        if self._control.pause.is_set():
+            self._be_held("step")
 
-    def _be_held(self, hold: Hold) -> None:
-        control = self._control
+    def _be_held(self, at: HeldAt) -> None:
+        hold, control = self._hold, self._control
+        if hold is None:
+            return
         with control.own_code():
             with self._sheltered(is_measuring=False):
                 self._send("paused")
             with self._unbroken():
-                hold()
+                hold(at)
+            self._why = None
             if not control.interrupted:
                 with self._sheltered(is_measuring=False):
                     self._send("running")
@@ -234,6 +260,7 @@ class OwnLoop(Steps):
             device=str(self._device),
             gpu=self._gpu.memory(),
             error=error,
+            hold=self._why,
         )
 
     @contextmanager

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from ..project.document import Model, TrainingSetup
+from ..project.document import HoldWhen, Model, TrainingSetup
 from ..project.subject import Subject
 
 ExampleTab = Literal["", "steps", "trace", "derivatives", "mistakes"]
@@ -190,6 +190,13 @@ class StepBackwardSignal(Struct, frozen=True, tag=True):
     on: bool
 
 
+class HoldWhenSignal(Struct, frozen=True, tag=True):
+    """From now on, hold loops of the user's own code when this is seen in a step: `not_finite`,
+    `loss_spike` and `gradient_norm`."""
+
+    when: HoldWhen
+
+
 class StopSignal(Struct, frozen=True, tag=True):
     """End the current job at its next step boundary; its results so far stay. With `command`, an
     id, end only that one: a run that is paused meanwhile stays."""
@@ -206,4 +213,6 @@ class QuitSignal(Struct, frozen=True, tag=True):
     """Stop the current job and end the engine."""
 
 
-AnySignal = PauseSignal | StepBackwardSignal | StopSignal | InterruptSignal | QuitSignal
+AnySignal = (
+    PauseSignal | StepBackwardSignal | HoldWhenSignal | StopSignal | InterruptSignal | QuitSignal
+)

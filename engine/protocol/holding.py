@@ -7,13 +7,13 @@ from typing import Literal
 from .commands import Command
 from .snapshots import Snapshot
 
-HeldAt = Literal["", "step", "line", "backward"]
+HeldAt = Literal["", "step", "update", "line", "backward"]
 
 
 class HeldSnapshot(Snapshot, frozen=True, kw_only=True):
     """The cell or file `title` is held in `line` of `file`, in the function `function` ("" outside
-    of one): after an optimizer step, before a line, or inside a backward(). With `at` "", it goes
-    on.
+    of one): after an optimizer step or before its update, before a line, or inside a backward().
+    With `at` "", it goes on.
 
     `source` is the whole source, or in a very long one the lines around it, after empty ones.
     """
@@ -28,7 +28,12 @@ class HeldSnapshot(Snapshot, frozen=True, kw_only=True):
     @property
     def where(self) -> str:
         """In words: "Held at line 7 of train, in cell 3"."""
-        at = {"step": "after the step of", "backward": "in the backward() of"}.get(self.at, "at")
+        places = {
+            "step": "after the step of",
+            "update": "before the update of",
+            "backward": "in the backward() of",
+        }
+        at = places.get(self.at, "at")
         of = f" of {self.function}" if self.function else ""
         return f"Held {at} line {self.line:,}{of}, in {self.file}"
 

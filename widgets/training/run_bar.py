@@ -378,7 +378,7 @@ class RunBar(QFrame):
             result = cut_off_text(snapshot)
         else:
             result = result_text(snapshot, self._last, self._best)
-        if self._held is not None and self._held.at != "step":
+        if self._held is not None and self._held.at not in ("step", "update"):
             there = "Autograd steps it" if self._held.at == "backward" else "Tensors shows it"
             result = f"{self._held.where}. {there}; Continue lets it go on."
         text = self._problem or result

@@ -121,6 +121,11 @@ def _loop_text(loop: LoopSnapshot) -> str:
             return f"Failed after {_reached(loop)}. {loop.error.type}: {loop.error.message}{hint}"
         case "failed":
             return cut_off_text(loop)
+        case "paused" if loop.hold is not None:
+            return (
+                f"Held before the update of step {loop.hold.step:,}. Step runs to the end of this"
+                " step; Continue runs the rest."
+            )
         case "paused":
             return (
                 f"Held after step {loop.step:,}. Step runs to the next optimizer step; Continue"

@@ -219,9 +219,11 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
 
 class LoopSnapshot(RunSnapshot, frozen=True, kw_only=True):
     """Progress of the loop of a cell: `step` counts the steps of all optimizers. `title` names the
-    cell or its file. A loop that is "paused" is held after its step."""
+    cell or its file. A loop that is "paused" is held after its step, or with `hold` before the
+    update of the next one."""
 
     title: str
+    hold: Hold | None = None
 
 
 class CheckpointSnapshot(Snapshot, frozen=True, kw_only=True):

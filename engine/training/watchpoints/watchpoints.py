@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from statistics import median
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +12,7 @@ from ...project.document import HoldWhen
 from ...protocol import Hold, WatchKind
 from ..steps.training_step import TrainingStep
 from .dead_units import DeadUnits
-
-LOSSES = 20
-"""A loss is compared with the median of as many before it, once there are half as many."""
+from .loss_spike import LossSpikes
 
 
 class Watchpoints:
@@ -28,7 +24,7 @@ class Watchpoints:
     def __init__(self, limits: HoldWhen, model: nn.Module) -> None:
         self._limits, self._model = limits, model
         self._fired: set[tuple[str, str]] = set()
-        self._losses: deque[float] = deque(maxlen=LOSSES)
+        self._spikes = LossSpikes(limits.loss_spike)
         self._before: list[Tensor] = []
         self._long_ago: dict[str, Tensor] = {}
         self._named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
@@ -95,16 +91,13 @@ class Watchpoints:
     # -- each limit ------------------------------------------------------------------------------
 
     def _spike(self, step: TrainingStep) -> Hold | None:
-        loss, limit = float(step.loss.detach()), self._limits.loss_spike
-        usual = median(self._losses) if len(self._losses) >= LOSSES // 2 else 0.0
-        self._losses.append(loss)
-        if not self._fires("loss_spike", "", usual > 0 and loss > limit * usual):
+        text = self._spikes.look(float(step.loss.detach()))
+        if not text:
             return None
         return Hold(
             "loss_spike",
             step.number,
-            f"The loss is {loss:.4g}, {loss / usual:.3g} times the median {usual:.4g} of the"
-            f" {min(len(self._losses) - 1, LOSSES)} before it. It is held before its backward.",
+            f"{text} It is held before its backward.",
             "Look at this batch for bad samples; or clip the gradients, or lower the rate.",
         )
 

@@ -10,6 +10,7 @@ import pytest
 
 from app.application import Application
 from engine.connecting.dialing import dial
+from engine.project.document import replace
 from engine.protocol import BackwardSnapshot, LoopSnapshot, VariablesSnapshot
 from engine.version import version
 from tests.engine.attaching import Script, training_until_end
@@ -115,3 +116,33 @@ def test_a_window_that_is_closed_while_it_holds_the_script_lets_it_go_on(
     real_program.window.close()
     (tmp_path / "end").touch()
     assert script.end() == "ended\n"
+
+
+def test_a_watchpoint_of_train_holds_the_script_and_says_why(
+    real_program, script, attach, qtbot, tmp_path
+) -> None:
+    program = real_program
+    attach()
+    view = program.window.page("train")
+
+    def set_limit(gradient_norm: float) -> None:
+        setup = program.bench.project.training
+        hold = replace(setup.hold, gradient_norm=gradient_norm)
+        view.form.setup_edited.emit(replace(setup, hold=hold), "Set a limit")
+
+    set_limit(1e-30)
+    qtbot.waitUntil(lambda: loop(program) == "paused", timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: program.bench.store.held is not None, timeout=WAIT_MS)
+    held = step(program) + 1
+    assert view.hold.isVisible()
+    # Each step adds a gradient of ones to 4 weights and 2 biases: nothing sets it to zero.
+    assert said(view, "hold_text") == (
+        f"Held in step {held:,}. The 2-norm of all gradients is {6**0.5 * held:.4g}, above 1e-30;"
+        f" `net.weight` has the largest part of it, {2.0 * held:.4g}. It is held before the update."
+    )
+    assert said(view, "train_result").startswith(f"Held before the update of step {held:,}. ")
+    set_limit(0.0)
+    view.bar.train.click()
+    qtbot.waitUntil(lambda: loop(program) == "running", timeout=WAIT_MS)
+    assert not view.hold.isVisible()
+    ends_well(program, script, tmp_path, qtbot)

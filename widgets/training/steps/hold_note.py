@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QWidget
 
-from engine.protocol import Hold, RunSnapshot, TrainingSnapshot
+from engine.protocol import Hold, LoopSnapshot, RunSnapshot, TrainingSnapshot
 from widgets import make, theme
 
 
@@ -46,7 +46,7 @@ class HoldNote(QFrame):
 
     def show_run(self, run: RunSnapshot) -> None:
         """Show why the run is held; or, of one that failed, offer to find where."""
-        hold = run.hold if isinstance(run, TrainingSnapshot) else None
+        hold = run.hold if isinstance(run, TrainingSnapshot | LoopSnapshot) else None
         finds = isinstance(run, TrainingSnapshot) and run.can_find_divergence
         self._hold = hold
         self.setVisible(hold is not None or finds)
