@@ -169,7 +169,10 @@ class TrainView(QWidget):
         note = GOING_NOTE
         if isinstance(snapshot, LoopSnapshot):
             loop = snapshot.title[:1].lower() + snapshot.title[1:]
-            note = f"The {loop} has its own data, loss and optimizer: nothing here applies to it."
+            note = (
+                f"The {loop} has its own data, loss and optimizer. Of all here only “Hold when…”"
+                " applies to it: not finite, loss spike and gradient norm."
+            )
         self.form.show_note(note if going else "")
 
     def show_overlays(self, runs: Sequence[tuple[str, KeptRunSnapshot]]) -> None:

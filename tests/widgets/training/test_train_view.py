@@ -941,7 +941,8 @@ def test_a_loop_leaves_the_choice_of_weights_and_the_form_as_they_are(view: Trai
     assert view.bar.weights.fresh
     view.show_training(loop())
     assert said(view, "setup_note") == (
-        "The loop in cell 3 has its own data, loss and optimizer: nothing here applies to it."
+        "The loop in cell 3 has its own data, loss and optimizer. Of all here only “Hold when…”"
+        " applies to it: not finite, loss spike and gradient norm."
     )
     view.show_training(loop("finished"))
     assert view.bar.weights.fresh
