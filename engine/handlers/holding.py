@@ -28,6 +28,7 @@ from ..errors import LabError, error_report
 from ..lab import Lab
 from ..loops.backward_calls import backward_calls
 from ..loops.hooks import Steps, steps_shown
+from ..loops.loop_looks import LoopLooks, Tables
 from ..loops.own_loop import OwnLoop
 from ..loops.watching import Watching
 from ..project.subject import ConsoleSubject
@@ -237,7 +238,7 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
     holder = Holder(lab, namespace, title, output)
     watching: list[Steps] = [lab.subjects.updates]
     if not lab.is_training:  # Train shows one loop at a time
-        watching.append(holder.loop)
+        watching += [loop_looks(lab, namespace, holder.loop), holder.loop]
     with ExitStack() as stack:
         if lab.attend is not None:
             stack.enter_context(backward_calls(holder.step_backward))
@@ -260,6 +261,15 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
             lab.inside = holder.inside
             stack.callback(setattr, lab, "inside", None)
         yield holder
+
+
+def loop_looks(lab: Lab, namespace: Namespace, loop: OwnLoop) -> LoopLooks:
+    """Looks at the parameters of a loop. Those of the loop before are shown until its first."""
+
+    def begun(tables: Tables) -> None:
+        lab.subjects.loop_looks = tables
+
+    return LoopLooks(lab.control, namespace.variables, loop.leave_out, begun)
 
 
 def steps_held(lab: Lab, output: Output) -> Callable[[], AbstractContextManager[None]]:

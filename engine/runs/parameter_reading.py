@@ -12,11 +12,14 @@ from .metrics import marks
 from .parameter_figures import Histogram, Kind, ParameterRow, has_tables, spread, steps_of
 from .reading import opened
 
+Source = Path | sqlite3.Connection
+"""The file of a run, or the tables of a loop."""
 
-def read_rows(path: Path, limit: int, as_copy: bool = False) -> list[ParameterRow]:
+
+def read_rows(source: Source, limit: int, as_copy: bool = False) -> list[ParameterRow]:
     """The rows of at most `limit` steps, by step and then in the model's order; none before the
     first look. Raises RunProblem."""
-    with _looked(path, as_copy) as connection:
+    with _looked(source, as_copy) as connection:
         if connection is None:
             return []
         chosen = spread(steps_of(connection, "parameters"), limit)
@@ -30,21 +33,25 @@ def read_rows(path: Path, limit: int, as_copy: bool = False) -> list[ParameterRo
         ]
 
 
-def names(path: Path, as_copy: bool = False) -> list[str]:
-    """The parameters that were looked at, in the model's order. Raises RunProblem."""
-    with _looked(path, as_copy) as connection:
+def names(source: Source, as_copy: bool = False) -> list[str]:
+    """The parameters of the newest looks, which may be at those of several optimizers in turn, in
+    the model's order. Raises RunProblem."""
+    with _looked(source, as_copy) as connection:
         if connection is None:
             return []
-        newest = "SELECT max(step) FROM parameters"
-        query = f"SELECT name FROM parameters WHERE step = ({newest}) ORDER BY place"
-        return [name for (name,) in connection.execute(query)]
+        newest = "SELECT DISTINCT step FROM parameters ORDER BY step DESC LIMIT 16"
+        query = (
+            f"SELECT name, min(place) AS first FROM parameters WHERE step IN ({newest})"
+            " GROUP BY name ORDER BY min(step), first"
+        )
+        return [name for name, _ in connection.execute(query)]
 
 
 def read_histograms(
-    path: Path, name: str, kind: Kind, limit: int, as_copy: bool = False
+    source: Source, name: str, kind: Kind, limit: int, as_copy: bool = False
 ) -> list[Histogram]:
     """The histograms of one parameter at `limit` steps at the most, in order. Raises RunProblem."""
-    with _looked(path, as_copy) as connection:
+    with _looked(source, as_copy) as connection:
         if connection is None:
             return []
         of_one = "FROM histograms WHERE name = ? AND kind = ?"
@@ -58,10 +65,13 @@ def read_histograms(
 
 
 @contextmanager
-def _looked(path: Path, as_copy: bool) -> Iterator[sqlite3.Connection | None]:
+def _looked(source: Source, as_copy: bool) -> Iterator[sqlite3.Connection | None]:
     """The file; None if there is no look in it."""
-    if not path.is_file():
+    if isinstance(source, sqlite3.Connection):
+        yield source
+        return
+    if not source.is_file():
         yield None  # nothing of the run is written yet
         return
-    with opened(path, as_copy) as (connection, _):
+    with opened(source, as_copy) as (connection, _):
         yield connection if has_tables(connection) else None

@@ -17,6 +17,7 @@ from ..console.output import Output
 from ..console.resolve import UnknownName, resolve
 from ..control import Control
 from ..errors import LabError
+from ..loops.loop_looks import Tables
 from ..loops.updates import Updates
 from ..loops.watching import Watching
 from ..project.subject import MODEL, ConsoleSubject, FileSubject, holds_model, title
@@ -44,6 +45,8 @@ class SubjectState:
     files: dict[Path, PythonFile] = field(default_factory=dict)
     watching: Watching = field(default_factory=Watching)
     updates: Updates = field(default_factory=Updates)
+    loop_looks: Tables | None = None
+    """The looks at the parameters of the newest loop of a cell or file."""
     shown: Callable[[], nn.Module] | None = None
     """Gives the module of the subject that the workspaces work on; None for the canvas."""
     before: CodeModel | None = None

@@ -19,20 +19,24 @@ from ...protocol import (
 )
 from ...runs import folders, parameter_reading
 from ...runs.parameter_figures import ParameterRow
+from ...runs.parameter_reading import Source
 from ...runs.record import load
 from ...runs.summary import is_out_of_reach
 from .runs import as_lab_errors
 
+LOOP = "the newest loop"
+"""Stands for the folder of a loop, which has none."""
 MAX_STEPS = 400
 MAX_HISTOGRAMS = 256
 
 
 def read_module_norms(lab: Lab, command: ReadModuleNormsCommand) -> Iterator[ModuleNormsSnapshot]:
     """Raises LabError if the run cannot be read."""
-    if not command.folder:
+    found = _figures(lab, command)
+    if found is None:
         yield ModuleNormsSnapshot(folder="")
         return
-    path, as_copy = _figures(command.folder)
+    path, as_copy = found
     with as_lab_errors():
         rows = parameter_reading.read_rows(path, MAX_STEPS, as_copy)
     places = {step: i for i, step in enumerate(dict.fromkeys(row.step for row in rows))}
@@ -46,7 +50,7 @@ def read_module_norms(lab: Lab, command: ReadModuleNormsCommand) -> Iterator[Mod
         groups.setdefault(name, []).append(row)
     wanted = [name for name in groups if name in command.names] or list(groups)
     yield ModuleNormsSnapshot(
-        folder=command.folder,
+        folder=command.folder or LOOP,
         steps=tuple(places),
         names=tuple(map(sendable, list(groups)[:MAX_NAMES])),
         deepest=deepest,
@@ -69,16 +73,17 @@ def _line(name: str, rows: Sequence[ParameterRow], places: dict[int, int]) -> No
 
 def read_histograms(lab: Lab, command: ReadHistogramsCommand) -> Iterator[HistogramsSnapshot]:
     """Raises LabError if the run cannot be read."""
-    if not command.folder:
+    source = _figures(lab, command)
+    if source is None:
         yield HistogramsSnapshot(folder="")
         return
-    path, as_copy = _figures(command.folder)
+    path, as_copy = source
     with as_lab_errors():
         names = parameter_reading.names(path, as_copy)
         name = command.name if command.name in names else next(iter(names), "")
         found = parameter_reading.read_histograms(path, name, command.kind, MAX_HISTOGRAMS, as_copy)
     yield HistogramsSnapshot(
-        folder=command.folder,
+        folder=command.folder or LOOP,
         name=name,
         kind=command.kind,
         names=tuple(names[:MAX_NAMES]),
@@ -90,7 +95,16 @@ def read_histograms(lab: Lab, command: ReadHistogramsCommand) -> Iterator[Histog
     )
 
 
-def _figures(folder: str) -> tuple[Path, bool]:
-    """The file of a run's figures, and whether only a copy of it can be read. Raises LabError."""
+def _figures(
+    lab: Lab, command: ReadModuleNormsCommand | ReadHistogramsCommand
+) -> tuple[Source, bool] | None:
+    """The tables of the newest loop, or the file of a run's figures, and whether only a copy of it
+    can be read; None if there is neither. Raises LabError."""
+    if command.of_loop:
+        tables = lab.subjects.loop_looks
+        return None if tables is None else (tables, False)
+    if not command.folder:
+        return None
     with as_lab_errors():
-        return Path(folder) / folders.METRICS, is_out_of_reach(load(Path(folder)))
+        folder = Path(command.folder)
+        return folder / folders.METRICS, is_out_of_reach(load(folder))

@@ -19,7 +19,7 @@ BINS = 64
 
 class ReadModuleNormsCommand(Command, frozen=True, kw_only=True):
     """Read the norms of a run's modules from its folder -> ModuleNormsSnapshot; an empty one for
-    the folder "", that of no run.
+    the folder "", that of no run. With `of_loop` those of the newest loop of a cell or file.
 
     A module is named by the first `depth` parts of its path, 0 being the whole model; with
     `by_parameter` each parameter has a line. `names` says which lines are wanted, else the first
@@ -33,6 +33,7 @@ class ReadModuleNormsCommand(Command, frozen=True, kw_only=True):
     depth: int = EACH_MODULE
     by_parameter: bool = False
     names: tuple[str, ...] = ()
+    of_loop: bool = False
 
 
 class NormLine(Struct, frozen=True):
@@ -58,7 +59,7 @@ class ModuleNormsSnapshot(Snapshot, frozen=True, kw_only=True):
 class ReadHistogramsCommand(Command, frozen=True, kw_only=True):
     """Read the histograms of one parameter of a run, or of its gradient, from the run's folder ->
     HistogramsSnapshot; an empty one for the folder "". An unknown `name` stands for the first
-    parameter."""
+    parameter. With `of_loop` those of the newest loop of a cell or file."""
 
     handler = "training.looks:read_histograms"
     newest_only = True
@@ -66,6 +67,7 @@ class ReadHistogramsCommand(Command, frozen=True, kw_only=True):
     folder: str
     name: str = ""
     kind: Literal["weights", "gradients"] = "weights"
+    of_loop: bool = False
 
 
 class HistogramsSnapshot(Snapshot, frozen=True, kw_only=True):

@@ -29,10 +29,11 @@ MAX_COPIED_BYTES = 1 << 28
 
 class Looks:
     """Says which steps of a run get a look, and keeps the looks until `drain`. `named` are the
-    parameters that learn; those that are sharded, or have no shape yet, are left out. A look
-    changes nothing of the run."""
+    parameters that learn; those that are sharded, or have no shape yet, are left out. The first
+    looks take `free_s` together. A look changes nothing of the run."""
 
-    def __init__(self, named: Mapping[str, nn.Parameter]) -> None:
+    def __init__(self, named: Mapping[str, nn.Parameter], free_s: float = FREE_S) -> None:
+        self._free_s = free_s
         chosen = [(n, p) for n, p in named.items() if not is_lazy(p) and type(p.data) is Tensor]
         self._named = dict(chosen[:MAX_PARAMETERS])
         self._due_s, self._began_s, self._spent_s = 0.0, perf_counter(), 0.0
@@ -51,7 +52,7 @@ class Looks:
             self._taken.append(look.taken())
         now = perf_counter()
         self._spent_s += look.spent_s
-        dear_s = look.spent_s / SHARE if self._spent_s > FREE_S else 0.0
+        dear_s = look.spent_s / SHARE if self._spent_s > self._free_s else 0.0
         self._due_s = now + max(dear_s, SPARSER * (now - self._began_s))
 
     def drain(self) -> tuple[Look, ...]:

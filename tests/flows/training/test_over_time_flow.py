@@ -48,3 +48,30 @@ def test_both_pages_show_the_run_and_follow_the_selection(mlp) -> None:
     assert view.modules.chart.lines[0].x[0] == 1
     mlp.bench.link.stop_job()
     mlp.bench.link.drain()
+
+
+def test_a_loop_of_a_cell_is_looked_at_and_then_the_next_run(mlp) -> None:
+    view = mlp.window.page("train")
+    mlp.workspaces.at_tensors().submit(
+        "net = nn.Linear(3, 1)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for _ in range(4):\n"
+        "    net(torch.ones(2, 3)).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    mlp.bench.link.drain()
+    mlp.window.show_workspace("train")
+    view.tabs.setCurrentWidget(view.modules)
+    view.modules.asked.emit()
+    mlp.bench.link.drain()
+    (line,) = view.modules.chart.lines
+    assert {1, 2, 4} <= set(line.x)
+    view.tabs.setCurrentWidget(view.histograms)
+    view.histograms.asked.emit()
+    mlp.bench.link.drain()
+    assert view.histograms.name == "weight" and view.histograms.map.values.size
+    train(mlp)
+    view.tabs.setCurrentWidget(view.modules)
+    view.modules.asked.emit()
+    mlp.bench.link.drain()
+    assert len(view.modules.chart.lines) > 1

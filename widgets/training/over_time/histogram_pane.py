@@ -31,6 +31,9 @@ EMPTY = (
     "No run yet.\n\nEvery run of Train is looked at from time to time, in at most 0.5 % of its"
     " time, whether this page is open or not. The histograms of each parameter and of its gradient"
     " appear here over the steps; a run that is opened again has them too."
+    " A loop in a cell or file has them while it is the newest. Not looked at are scripts that are"
+    " attached to, whose time is their own, and models that FSDP2 shards: no process has a whole"
+    " parameter."
 )
 SOON = "The run has started: its first histograms come in a moment."
 _KINDS = (

@@ -23,8 +23,10 @@ WHOLE = "(model)"
 EMPTY = (
     "No run yet.\n\nEvery run of Train is looked at from time to time, in at most 0.5 % of its"
     " time, whether this page is open or not. The gradient norm of each module and how far a step"
-    " moves it appear here; a run that is opened again has them too. Loops of your own code are not"
-    " looked at: a mark in Model watches their modules."
+    " moves it appear here; a run that is opened again has them too."
+    " A loop in a cell or file has them while it is the newest. Not looked at are scripts that are"
+    " attached to, whose time is their own, and models that FSDP2 shards: no process has a whole"
+    " parameter."
 )
 SOON = "The run has started: its first figures come in a moment."
 _FIGURES: tuple[tuple[str, Figure, str], ...] = (

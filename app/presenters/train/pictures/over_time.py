@@ -11,9 +11,12 @@ from app.selection.references import Module, Parameter
 from app.workbench import Workbench
 from engine.protocol import (
     HistogramsSnapshot,
+    LoopSnapshot,
     ModuleNormsSnapshot,
     ReadHistogramsCommand,
     ReadModuleNormsCommand,
+    RunSnapshot,
+    Snapshot,
     TrainingSnapshot,
 )
 from widgets.training.train_view import TrainView
@@ -26,6 +29,8 @@ class OverTimePresenter(QObject):
         super().__init__(parent)
         self._bench = bench
         self._modules, self._histograms = view.modules, view.histograms
+        self._is_loop = bench.newest(LoopSnapshot) is not None
+        bench.store.snapshot.connect(self._on_snapshot)
         self._lines = LiveReading(bench, self._modules, self._norms_command, self._take_norms, self)
         self._maps = LiveReading(
             bench, self._histograms, self._histograms_command, self._take_histograms, self
@@ -42,9 +47,16 @@ class OverTimePresenter(QObject):
 
     @property
     def _folder(self) -> str:
-        """The folder of the newest run; "" before its first step."""
+        """The folder of the newest run; "" before its first step, and of a loop."""
+        if self._is_loop:
+            return ""
         run = self._bench.newest(TrainingSnapshot)
         return "" if run is None else run.folder
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        """Both pages are about the run or the loop whose plots are shown."""
+        if isinstance(snapshot, RunSnapshot):
+            self._is_loop = isinstance(snapshot, LoopSnapshot)
 
     def _norms_command(self) -> ReadModuleNormsCommand:
         pane = self._modules
@@ -53,6 +65,7 @@ class OverTimePresenter(QObject):
             depth=pane.depth,
             by_parameter=pane.by_parameter,
             names=pane.wanted,
+            of_loop=self._is_loop,
         )
 
     def _take_norms(self, found: ModuleNormsSnapshot) -> bool:
@@ -62,7 +75,9 @@ class OverTimePresenter(QObject):
 
     def _histograms_command(self) -> ReadHistogramsCommand:
         pane = self._histograms
-        return ReadHistogramsCommand(folder=self._folder, name=pane.name, kind=pane.kind)
+        return ReadHistogramsCommand(
+            folder=self._folder, name=pane.name, kind=pane.kind, of_loop=self._is_loop
+        )
 
     def _take_histograms(self, found: HistogramsSnapshot) -> bool:
         self._histograms.show_histograms(found)

@@ -1,0 +1,136 @@
+"""Looks at the parameters of loops in cells, against what the same loop reads from torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+import torch
+
+from engine.handlers.training.looks import read_histograms, read_module_norms
+from engine.protocol import (
+    HistogramsSnapshot,
+    ModuleNormsSnapshot,
+    ReadHistogramsCommand,
+    ReadModuleNormsCommand,
+)
+from tests.engine.loops.test_own_loops import BEGIN, Desk
+
+LOOP = """
+norms, kept = {}, {}
+for step in range(1, 21):
+    optimizer.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    before = [p.detach().clone() for p in net.parameters()]
+    gradients = [p.grad.norm().item() for p in net.parameters()]
+    optimizer.step()
+    moved = [(p.detach() - b).norm().item() for p, b in zip(net.parameters(), before)]
+    kept[step] = net[0].weight.detach().clone()
+    norms[step] = list(zip(gradients, [b.norm().item() for b in before], moved))
+drawn = torch.rand(3)
+"""
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    desk = Desk()
+    yield desk
+    desk.session.close()
+
+
+def lines(desk: Desk, **changes) -> ModuleNormsSnapshot:
+    command = ReadModuleNormsCommand(folder="", of_loop=True, by_parameter=True, **changes)
+    (found,) = read_module_norms(desk.session.lab, command)
+    return found
+
+
+def histograms(
+    desk: Desk, name: str, kind: Literal["weights", "gradients"] = "weights"
+) -> HistogramsSnapshot:
+    command = ReadHistogramsCommand(folder="", of_loop=True, name=name, kind=kind)
+    (found,) = read_histograms(desk.session.lab, command)
+    return found
+
+
+def test_norms_and_histograms_are_those_that_torch_gives(desk: Desk) -> None:
+    assert lines(desk) == ModuleNormsSnapshot(folder="")
+    desk.run(BEGIN)
+    desk.run(LOOP)
+    found, norms = lines(desk), desk.variables["norms"]
+    assert {1, 2, 4, 8, 16} <= set(found.steps)
+    assert found.names == ("0.weight", "0.bias", "3.weight", "3.bias")
+    for place, line in enumerate(found.lines):
+        for at, step in enumerate(found.steps):
+            of_step = (line.gradient[at], line.weight[at], line.update[at])
+            assert of_step == pytest.approx(norms[step][place], rel=1e-5)
+    of_weight = histograms(desk, "3.weight", "gradients")
+    assert of_weight.names == found.names and of_weight.steps == found.steps
+    weight, kept = histograms(desk, "0.weight"), desk.variables["kept"]
+    ends = [(float(kept[step].min()), float(kept[step].max())) for step in weight.steps]
+    assert list(zip(weight.lows, weight.highs, strict=True)) == ends
+    counts = torch.frombuffer(bytearray(weight.counts), dtype=torch.int32).reshape(-1, 64)
+    for step, of_step in zip(weight.steps, counts, strict=True):
+        assert torch.equal(of_step.float(), torch.histc(kept[step], 64))
+
+
+def test_the_loop_computes_the_same_bits_as_without(desk: Desk) -> None:
+    desk.run(BEGIN)
+    desk.run(LOOP)
+    alone: dict[str, object] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional}
+    exec(BEGIN, alone)
+    exec(LOOP, alone)
+    assert torch.equal(desk.variables["drawn"], alone["drawn"])  # pyright: ignore[reportArgumentType]
+    assert desk.variables["norms"] == alone["norms"]
+
+
+def test_a_step_with_a_closure_has_the_gradients_of_its_last_call(desk: Desk) -> None:
+    desk.run(BEGIN)
+    desk.run("""
+optimizer = torch.optim.LBFGS(net.parameters(), max_iter=3)
+def closure():
+    optimizer.zero_grad()
+    loss = F.mse_loss(net(x), y)
+    loss.backward()
+    return loss
+optimizer.step(closure)
+last = [p.grad.norm().item() for p in net.parameters()]
+""")
+    found = [line.gradient[0] for line in lines(desk).lines]
+    assert found == pytest.approx(desk.variables["last"], rel=1e-5)
+
+
+def test_parameters_have_the_names_of_the_modules_that_hold_them(desk: Desk) -> None:
+    """Of two modules with the variable's name; a parameter of no variable has a number."""
+    desk.run("""
+a, b = nn.Linear(2, 2), nn.Linear(2, 1, bias=False)
+first = torch.optim.SGD([*a.parameters(), *b.parameters(), nn.Parameter(torch.ones(3))], lr=0.1)
+second = torch.optim.SGD(b.parameters(), lr=0.1)
+for _ in range(3):
+    b(a(torch.ones(4, 2))).sum().backward()
+    first.step()
+    second.step()
+""")
+    assert lines(desk).names == ("a.weight", "a.bias", "b.weight", "parameter 4", "weight")
+    assert histograms(desk, "").names == lines(desk).names
+
+
+def test_the_next_loop_begins_anew_and_code_without_one_keeps_it(desk: Desk) -> None:
+    desk.run(BEGIN)
+    desk.run(LOOP)
+    desk.run("x = x * 2")
+    assert lines(desk).steps[0] == 1 and len(lines(desk).names) == 4
+    desk.run("""
+other = nn.Linear(1, 1)
+other(torch.ones(1, 1)).backward()
+torch.optim.SGD(other.parameters(), lr=0.1).step()
+""")
+    assert lines(desk).names == ("weight", "bias") and lines(desk).steps == (1,)
+
+
+def test_an_error_of_a_look_does_not_reach_the_loop(desk: Desk, monkeypatch, caplog) -> None:
+    desk.run(BEGIN)
+    monkeypatch.setattr("engine.training.looks.looks.histogram", lambda values: 1 / 0)
+    desk.run(LOOP)
+    assert desk.end.ok and len(desk.variables["norms"]) == 20
+    assert caplog.text.count("cannot be looked at") == 1
