@@ -7,15 +7,19 @@ and the tests that run the program in a process of its own are for.
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import ModuleType
 from typing import TextIO
 from unittest import mock
 
@@ -117,3 +121,71 @@ def _run_program(arguments: list[str], output: Path, errors: Path) -> None:
         code = cli.main(arguments)
     sys.stdout.flush()
     sys.exit(code)
+
+
+class PythonScript:
+    """`python FILE ARGUMENTS` in a forked process, with what of subprocess.Popen the tests call."""
+
+    def __init__(self, path: Path, arguments: tuple[str, ...]) -> None:
+        fifos = [path.with_suffix(f".{name}") for name in ("out", "err")]
+        for fifo in fifos:
+            os.mkfifo(fifo)
+        self._process: BaseProcess = _Context().Process(
+            target=_run_script, args=(path, arguments, *fifos)
+        )
+        self._process.start()
+        self.stdout, self.stderr = (fifo.open() for fifo in fifos)
+        self._said = ThreadPoolExecutor(1)
+        self._out = self._said.submit(self.stdout.read)  # so that the script never waits for us
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        err = "" if self.stderr.closed else self.stderr.read()
+        out = self._out.result(timeout)
+        self._process.join(timeout)
+        for each in (self.stdout, self.stderr):
+            each.close()
+        self._said.shutdown()
+        return out, err
+
+
+def _run_script(path: Path, arguments: tuple[str, ...], *fifos: Path) -> None:
+    """As the interpreter does it, with its main module, and its end."""
+    for standard, fifo in enumerate(fifos, 1):
+        descriptor = os.open(fifo, os.O_WRONLY)
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    module = ModuleType("__main__")
+    module.__file__, sys.argv = str(path), [str(path), *arguments]
+    sys.modules["__main__"] = module
+    sys.path[:0] = [str(path.parent), str(_ROOT)]
+    code: object = 0
+    try:
+        exec(compile(path.read_text(), str(path), "exec"), vars(module))
+    except SystemExit as end:
+        code = 0 if end.code is None else end.code
+    except BaseException as error:
+        code, sys.last_value = 1, error
+        sys.excepthook(type(error), error, error.__traceback__)
+    threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(code if isinstance(code, int) else 1)

@@ -22,6 +22,7 @@ from engine.protocol import (
     encode_command,
 )
 from engine.version import version
+from tests import forking
 from tests.engine.processes import WAIT_S
 
 S = TypeVar("S", bound=Snapshot)
@@ -68,18 +69,18 @@ class Window:
 
 
 class Script:
-    """A Python script in a process of its own."""
+    """A Python script in a process of its own: forked from the server of `tests/forking.py`, which
+    must be there, or with `program` started by it."""
 
     def __init__(
-        self,
-        path: Path,
-        source: str,
-        *arguments: str,
-        program: Sequence[str] = (sys.executable,),
+        self, path: Path, source: str, *arguments: str, program: Sequence[str] = ()
     ) -> None:
         path.write_text(source)
+        if forking.POSSIBLE and not program:
+            self.process = forking.PythonScript(path, arguments)
+            return
         self.process = subprocess.Popen(
-            [*program, str(path), *arguments],
+            [*(program or (sys.executable,)), str(path), *arguments],
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("forked_processes")
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Iterator[Script]:
+def script(tmp_path: Path, process_server: None) -> Iterator[Script]:
     with training_until_end(tmp_path) as running:
         yield running
 

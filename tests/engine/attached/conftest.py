@@ -9,7 +9,7 @@ from tests.engine.attaching import Script
 
 
 @pytest.fixture
-def script(tmp_path: Path, sockets: Path) -> Iterator[Callable[..., Script]]:
+def script(tmp_path: Path, sockets: Path, process_server: None) -> Iterator[Callable[..., Script]]:
     """`script(source, *arguments)` starts a script; it is killed at the end of the test."""
     started: list[Script] = []
 

@@ -18,8 +18,7 @@ from engine.connecting import ssh
 from engine.connecting.greeting import Unwelcome
 from engine.connecting.ssh import call_at, is_remote, relay_command, with_advice
 from engine.version import version
-from tests.engine.attaching import Script
-from tests.engine.process.test_attached_engine import TRAINING
+from tests.engine.attaching import Script, training_until_end
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/usr/local/sbin")
 
@@ -49,11 +48,9 @@ def test_other_addresses_are_of_this_machine(sockets: Path):
 
 
 @pytest.fixture
-def script(tmp_path: Path, sockets: Path) -> Iterator[Script]:
-    running = Script(tmp_path / "train.py", TRAINING, str(tmp_path / "end"))
-    running.address()
-    yield running
-    running.kill()
+def script(tmp_path: Path, sockets: Path, process_server: None) -> Iterator[Script]:
+    with training_until_end(tmp_path) as running:
+        yield running
 
 
 def test_a_script_is_called_through_a_stand_in(

@@ -26,7 +26,7 @@ from tests.engine.processes import WAIT_S
 
 
 @pytest.fixture
-def script(tmp_path: Path, sockets: Path) -> Iterator[Script]:
+def script(tmp_path: Path, sockets: Path, process_server: None) -> Iterator[Script]:
     """A script that trains until the file `end` is there."""
     with training_until_end(tmp_path) as running:
         yield running

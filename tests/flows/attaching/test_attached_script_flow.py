@@ -20,7 +20,7 @@ WAIT_MS = 60_000
 
 
 @pytest.fixture
-def script(tmp_path: Path, sockets: Path) -> Iterator[Script]:
+def script(tmp_path: Path, sockets: Path, process_server: None) -> Iterator[Script]:
     with training_until_end(tmp_path) as running:
         yield running
 
