@@ -20,7 +20,7 @@ from engine.autograd.graph.engine_run import execution_order
 from tests.engine.autograd.backward.test_stepper import kept, same_bits
 from tests.engine.autograd.backward_cases import NoGradient, NotMaterialised, Scaled
 
-EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "60"))
 
 # The limit for one test is for the usual number of examples.
 pytestmark = pytest.mark.timeout(max(180, EXAMPLES // 2))
