@@ -29,10 +29,10 @@ from .figures.gpu import GpuUse
 from .figures.marks import Marks
 from .figures.memory import cuda_bytes, rss_bytes
 from .figures.metrics import Measured, Metrics
-from .figures.pace import Sampling, now_on
+from .figures.pace import Budget, now_on
 from .figures.watch import Watch
 from .looks.looks import Looks
-from .objectives.objective import CatalogueObjective, Objective, Outcome
+from .objectives.objective import CatalogueObjective, Objective
 from .optimization.averaging import AveragedWeights
 from .optimization.optimization import Optimization
 from .steps.training_step import TrainingStep, check_order
@@ -87,7 +87,7 @@ class TrainingLoop:
         self.gpu = GpuUse(self.device)
         self.marks = Marks()
         self.best: BestEpoch | None = None
-        self._sampling = Sampling()
+        self._budget = Budget.of_run()
         looks = ranks is None or (ranks.rank == 0 and not ranks.is_sharded)
         self.looks = Looks(self._optimization.groups.named if looks else {})
         self.step = self.epoch = self.batch = 0
@@ -190,7 +190,7 @@ class TrainingLoop:
             self.ranks.agree()
         if not self.model.training:  # a command between two steps may have changed it
             self.model.train()
-        measured = self._sampling.takes(self.step)
+        measured = self._budget.takes(self.step)
         start = now_on(self.device) if measured else None
         rates = self._optimization.all_rates() if measured else (0.0, {})
         if self.watch is not None:
@@ -227,7 +227,9 @@ class TrainingLoop:
             self.averaged.after_step(self.epoch)
         self.step += 1
         self.batch += len(batches)
-        self._record(step.outcome, step.gradients if measured else [], rates, timing)
+        if measured:
+            self._budget.spend(step.measuring_s)
+        self._record(step, rates, timing)
         compiled = self._optimization.forward.compiled
         if compiled is not None and self.step == 1:
             self.marks.add(self.step, compiled.words())
@@ -310,14 +312,12 @@ class TrainingLoop:
                 hint="Compute the loss with `model`; or choose the module that the step uses.",
             )
 
-    def _record(
-        self, outcome: Outcome, gradients: list[Tensor], rates: tuple, timing: tuple | None
-    ) -> None:
-        measured = None
+    def _record(self, step: TrainingStep, rates: tuple, timing: tuple | None) -> None:
+        outcome, measured = step.outcome, None
         if timing is not None:
             watched = {} if self.watch is None else self.watch.take()
             on_device = {k: v.to(outcome.loss.device) for k, v in watched.items()}
-            measured = Measured(rates[0], timing, gradients, rates[1], on_device)
+            measured = Measured(rates[0], timing, step.norms, rates[1], on_device)
         self.metrics.add(self.step, outcome, measured)
 
     def flush(self) -> None:

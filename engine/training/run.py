@@ -34,8 +34,8 @@ from .loop import TrainingLoop
 from .run_files import RunFiles, writer_in_data_folder
 from .way import Change, Way
 
-KEEP_INTERVAL_S = 0.5
-KEEP_SHARE = 0.01
+KEEP_INTERVAL_S = 1.0
+KEEP_SHARE = 0.005
 """Keeping states in memory takes at most this share of the time."""
 
 
@@ -158,7 +158,8 @@ class TrainingRun:
                     if self.loop.is_in_step:
                         yield self.hold is not None
                         continue
-                    self._follow_way()
+                    if self._way is not None:
+                        self._follow_way()
                     if self._postponed is not None:
                         self._adjust_now()
                     now = perf_counter()
@@ -169,7 +170,7 @@ class TrainingRun:
                         self._snapshot_due_s = now + SNAPSHOT_INTERVAL_S
                         self._flush()
                         self.files.writer.work()
-                    if self.files.save_is_due(at_end_of_epoch=self.loop.batch == 0):
+                    if self.files.save_is_due(now, at_end_of_epoch=self.loop.batch == 0):
                         self.save()
                     if self.failure is None:
                         yield due or self.hold is not None

@@ -16,7 +16,7 @@ from .checkpoints.checkpoint_files import Checkpoint
 from .distributed.ranks import Ranks
 
 CHECKPOINT_INTERVAL_S = 2.0
-CHECKPOINT_SHARE = 0.01
+CHECKPOINT_SHARE = 0.005
 """Writing checkpoints takes at most this share of the time."""
 
 
@@ -30,11 +30,11 @@ class RunFiles:
         self.checkpoint_step = self._begun_at = begun_at
         self._due_s = perf_counter() + CHECKPOINT_INTERVAL_S
 
-    def save_is_due(self, at_end_of_epoch: bool) -> bool:
-        """Whether a checkpoint should be written now: half an interval earlier at the end of an
-        epoch, where a checkpoint is worth more."""
+    def save_is_due(self, now_s: float, at_end_of_epoch: bool) -> bool:
+        """Whether a checkpoint should be written at a time of `perf_counter`: half an interval
+        earlier at the end of an epoch, where a checkpoint is worth more."""
         early_s = CHECKPOINT_INTERVAL_S / 2 if at_end_of_epoch else 0.0
-        return perf_counter() >= self._due_s - early_s
+        return now_s >= self._due_s - early_s
 
     def save(self, checkpoint: Checkpoint, ranks: Ranks | None = None) -> None:
         """Write a checkpoint, with several ranks together. Raises LabError if it cannot be

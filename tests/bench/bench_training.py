@@ -33,12 +33,14 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from engine.project.document import TrainingSetup
 from engine.protocol import encode_snapshot
-from engine.training import run
+from engine.training import run, run_files
 from engine.training.figures import pace
 from engine.training.figures.pace import ALWAYS_MEASURED_STEPS
+from engine.training.looks import looks
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.code_objective import CodeObjective, compile_step
 from engine.training.run import TrainingRun
+from engine.training.steps import training_step
 from tests.bench.blocks import paced_by_cpu_time, ratio
 from tests.bench.loops.loop_models import GPT
 
@@ -172,7 +174,7 @@ def main() -> None:
         os.environ["TENSORLAB_DATA_DIR"] = folder
         for name, task in tasks().items():
             if name in sys.argv[1:] or not sys.argv[1:]:
-                with paced_by_cpu_time(run, pace):
+                with paced_by_cpu_time(run, run_files, looks, pace, training_step):
                     print(json.dumps(measure(name, task)), flush=True)
 
 

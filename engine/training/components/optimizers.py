@@ -7,11 +7,18 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
+from torch.autograd import profiler
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from ...errors import LabError
 from ...project import catalogue
 from ...project.document import ParamValue
 from .arguments import checked
+
+_SAME_BITS = (torch.optim.Adam, torch.optim.AdamW)
+_SMALL_BYTES = 1 << 20
+"""A processor keeps so much at hand; of more, going through all tensors for each operation lasts
+longer than going through all operations for each tensor."""
 
 
 class Group(NamedTuple):
@@ -59,3 +66,31 @@ def make_grouped(
         return getattr(torch.optim, kind.removeprefix("optim."))(each, **arguments)
     except ValueError as error:  # torch itself checks combinations of values
         raise LabError(f"{kind}: {error}", hint="Change the optimizer's parameters.") from error
+
+
+def update_together(optimizer: torch.optim.Optimizer) -> None:
+    """Let an optimizer of few and small parameters on the CPU take them together, operation by
+    operation (`foreach`). The bits are the same, and there are fewer calls from Python."""
+    groups = optimizer.param_groups
+    parameters = [parameter for group in groups for parameter in group["params"]]
+    is_small = sum(parameter.nbytes for parameter in parameters) <= _SMALL_BYTES
+    usual = all(p.dtype == torch.float32 and p.device.type == "cpu" for p in parameters)
+    if type(optimizer) in _SAME_BITS and is_small and usual:
+        for group in groups:
+            group["foreach"] = True
+
+
+def step(optimizer: torch.optim.Optimizer) -> None:
+    """`optimizer.step()`. Where neither hooks nor torch's profiler nor a scheduler want to know of
+    it, they are not told: that takes a fifth of a small model's step."""
+    hooks = (
+        _global_optimizer_pre_hooks,
+        _global_optimizer_post_hooks,
+        optimizer._optimizer_step_pre_hooks,
+        optimizer._optimizer_step_post_hooks,
+    )
+    plain = getattr(type(optimizer).step, "__wrapped__", None)
+    if plain is None or any(hooks) or "step" in vars(optimizer) or profiler._is_profiler_enabled:
+        optimizer.step()
+    else:
+        plain(optimizer)

@@ -177,11 +177,12 @@ class Metrics:
         """Add a step. Without `measured` it counts for its epoch but gets no row."""
         self._samples += outcome.samples
         self._steps += 1
-        outcome = outcome._replace(loss=outcome.loss.detach())
-        if outcome.scores is not None:
-            prediction, labels = outcome.scores
-            outcome = outcome._replace(scores=(prediction.detach(), labels))
+        loss, samples, scores, figures = outcome
+        if scores is not None:
+            prediction, labels = scores
+            scores = prediction.detach(), labels
             self._unreduced_bytes += prediction.nbytes
+        outcome = Outcome(loss.detach(), samples, scores, figures)
         self._unreduced.append(UnreducedStep(step, outcome, measured))
         if measured is not None:
             self._unreduced_bytes += sum(gradient.nbytes for gradient in measured.gradients)

@@ -9,10 +9,11 @@ import torch
 
 SNAPSHOT_INTERVAL_S = 1 / 30
 ALWAYS_MEASURED_STEPS = 1000
-MEASURE_INTERVAL_S = 2e-3
-"""Each of the first steps gets a row of figures; later steps get at most one row per interval, so
-that measuring costs little even if steps are short. Epoch means are over all steps."""
+MEASURE_INTERVAL_S = 4e-3
+"""Each of the first steps of a run gets a row of figures; later steps get at most one row per
+interval, so that measuring costs little even if steps are short. Epoch means are over all steps."""
 FREE_STEPS = 50
+"""So many of the user's own loop."""
 MEASURED_SHARE = 0.01
 SENT_SHARE = 0.005
 LONGEST_WAIT_S = 0.1
@@ -20,39 +21,33 @@ LONGEST_WAIT_S = 0.1
 SPEED_WINDOW_S = 3.0
 
 
-class Sampling:
-    """Says for each step, as it begins, whether it gets a row of figures."""
+class Budget:
+    """Says for each step, as it begins, whether it gets a row: each of the first `free_steps` does.
+    Later, measuring takes at most MEASURED_SHARE of the time, and there is at most one row per
+    `interval_s`."""
 
-    def __init__(self) -> None:
-        self._measured_s = 0.0
+    def __init__(self, free_steps: int = FREE_STEPS, interval_s: float = 0.0) -> None:
+        self._free_steps, self._interval_s = free_steps, interval_s
+        self._spent_s = self._next_s = 0.0
+
+    @classmethod
+    def of_run(cls) -> Budget:
+        """That of a run of Train."""
+        return cls(ALWAYS_MEASURED_STEPS, MEASURE_INTERVAL_S)
 
     def takes(self, step: int) -> bool:
         """`step` is the number of steps done before."""
         now = perf_counter()
-        if step >= ALWAYS_MEASURED_STEPS and now - self._measured_s < MEASURE_INTERVAL_S:
-            return False
-        self._measured_s = now
-        return True
-
-
-class Budget:
-    """Says for each step of the user's own loop whether it gets a row: each of the first steps
-    does; later, measuring takes at most MEASURED_SHARE of the time."""
-
-    def __init__(self) -> None:
-        self._spent_s = self._next_s = 0.0
-
-    def takes(self, step: int) -> bool:
-        """`step` is the number of steps done before."""
-        takes = step < FREE_STEPS or perf_counter() >= self._next_s
+        takes = step < self._free_steps or now >= self._next_s
         if takes:
-            self._spent_s = 0.0
+            self._spent_s, self._next_s = 0.0, now + self._interval_s
         return takes
 
     def spend(self, seconds: float) -> None:
         """Measuring this step has just taken so long."""
         self._spent_s += seconds
-        self._next_s = perf_counter() + min(self._spent_s / MEASURED_SHARE, LONGEST_WAIT_S)
+        wait_s = min(self._spent_s / MEASURED_SHARE, LONGEST_WAIT_S)
+        self._next_s = max(self._next_s, perf_counter() + wait_s)
 
 
 class Speed:

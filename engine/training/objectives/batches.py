@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
 
 from ...errors import LabError
 from ...project.document import Loading
@@ -75,9 +75,11 @@ class _TensorBatches:
     ) -> None:
         self.dataset = TensorDataset(*tensors)
         self._size, self._drops = batch_size, drop_last
-        rows = _Rows(len(self.dataset))
-        # Its one batch is the order of the rows. (A sampler refuses a batch of none.)
-        self._orders = DataLoader(rows, max(len(rows), 1), shuffle, collate_fn=torch.tensor)
+        if shuffle and not len(self.dataset):
+            raise LabError("The data has no samples.", hint=KINDS)
+        order = _Order(len(self.dataset), shuffle)
+        # What it draws besides is drawn, too.
+        self._orders = DataLoader(_Rows(), None, sampler=order)  # pyright: ignore[reportArgumentType]
 
     def __len__(self) -> int:
         whole = len(self.dataset) // self._size
@@ -93,19 +95,24 @@ class _TensorBatches:
                 yield [tensor.index_select(0, rows) for tensor in self.dataset.tensors]
 
 
-class _Rows(Dataset[int]):
-    """The numbers of the rows."""
+class _Order(Sampler[Tensor]):
+    """The numbers of all rows, as one tensor, in the order of a RandomSampler's if `shuffled`."""
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    def __init__(self, rows: int, shuffled: bool) -> None:
+        self._rows, self._shuffled = rows, shuffled
 
-    def __len__(self) -> int:
-        return self._count
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._shuffled:
+            yield torch.arange(self._rows)
+            return
+        seed = int(torch.empty((), dtype=torch.int64).random_())
+        yield torch.randperm(self._rows, generator=torch.Generator().manual_seed(seed))
 
-    def __getitem__(self, row: int) -> int:
-        return row
 
-    def __getitems__(self, rows: list[int]) -> list[int]:
+class _Rows(Dataset[Tensor]):
+    """The rows' numbers themselves."""
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
         return rows
 
 

@@ -90,9 +90,11 @@ class CodeObjective:
             result = self._step(batch)
             self.metrics.take(result)
             outcome = outcome_of(result, samples_in(batch))
+        if not logged:
+            return outcome
         device = outcome.loss.device
         named = {name: _number(name, value, device) for name, value in logged.items()}
-        return outcome._replace(figures={**named, **outcome.figures}) if named else outcome
+        return outcome._replace(figures={**named, **outcome.figures})
 
 
 def outcome_of(result: object, samples: int) -> Outcome:
@@ -115,17 +117,19 @@ def outcome_of(result: object, samples: int) -> Outcome:
             "The step's loss has no graph, so no gradient can be computed.",
             hint="Do not detach it, and compute it with gradients on.",
         )
+    device = loss.device
     numbers = {
-        str(name): _number(name, value, loss.device)
+        str(name): _number(name, value, device)
         for name, value in figures.items()
         if not is_metric(value)
     }
-    return Outcome(loss.reshape(()) if loss.ndim else loss, samples, figures=numbers)
+    return Outcome(loss.reshape(()) if loss.ndim else loss, samples, None, numbers)
 
 
 def _number(name: object, value: object, device: torch.device) -> Tensor:
     if isinstance(value, Tensor) and value.numel() == 1:
-        value = value.detach()
+        if value.requires_grad:
+            value = value.detach()
         return value if value.ndim == 0 and value.device == device else value.reshape(()).to(device)
     if isinstance(value, int | float):
         return torch.tensor(float(value), device=device)

@@ -11,6 +11,7 @@ from torch import Tensor
 from ...errors import LabError
 from ...project.document import Precision
 from ..checkpoints.checkpoint_fields import FieldProblem, Number
+from ..components.optimizers import step
 
 
 class Autocast(AbstractContextManager[None]):
@@ -59,7 +60,7 @@ class Autocast(AbstractContextManager[None]):
     def step(self) -> None:
         """The optimizer's step."""
         if self._scaler is None:
-            self.optimizer.step()
+            step(self.optimizer)
         else:
             self._scaler.step(self.optimizer)
             self._scaler.update()

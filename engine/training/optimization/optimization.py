@@ -14,7 +14,7 @@ from ...errors import LabError
 from ...project.document import ADJUSTABLE, TrainingSetup, replace
 from ...protocol import GROUP_RATE
 from ..checkpoints.checkpoint_fields import Checkpoint, FieldProblem
-from ..components.optimizers import make_grouped
+from ..components.optimizers import make_grouped, update_together
 from ..execution.forward import Forward
 from .autocast import Autocast
 from .groups import Groups
@@ -37,7 +37,7 @@ class Optimization:
         device: torch.device,
         steps: int | None,
     ) -> None:
-        self.setup = setup
+        self.setup, self._device = setup, device
         self.groups = Groups(model)
         self.parameters = list(self.groups.named.values())
         self._is_sharded = any(hasattr(p, "to_local") for p in self.parameters)
@@ -156,7 +156,10 @@ class Optimization:
 
     def _made(self, setup: TrainingSetup) -> torch.optim.Optimizer:
         """An unused optimizer of a set-up."""
-        return make_grouped(setup.optimizer, setup.optimizer_params, self.groups.of(setup))
+        made = make_grouped(setup.optimizer, setup.optimizer_params, self.groups.of(setup))
+        if self._device.type == "cpu" and not self._is_sharded:
+            update_together(made)
+        return made
 
     def _check_state(self, state: Mapping[int, Mapping[str, Any]], setup: TrainingSetup) -> None:
         """Raise FieldProblem unless the state, in the order of the live groups, is one that the

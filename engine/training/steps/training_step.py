@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import lru_cache
 from math import isfinite
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -42,11 +43,11 @@ def check_order(setup: TrainingSetup) -> None:
 class TrainingStep:
     """The step number `number` (from 1), on `batches`: its gradients are the sum over them.
 
-    `phases` runs it. With `measured`, `gradients` has tensors whose norm is that of the gradients
-    that the update uses, before clipping. With `detailed`, the length of the update is measured.
-    A loss that is not finite raises Diverged before it reaches a weight, unless `lets_diverge`.
-    `ranks` are those that train together: they share gradients in the
-    backward pass, and figures before the update.
+    `phases` runs it. With `measured`, `norms` has the norm of the gradients that the update uses,
+    before clipping, if there are any, and `measuring_s` how long that took. With `detailed`, the
+    length of the update is measured. A loss that is not finite raises Diverged before it reaches a
+    weight, unless `lets_diverge`. `ranks` are those that train together: they share gradients in
+    the backward pass, and figures before the update.
     """
 
     def __init__(
@@ -68,7 +69,8 @@ class TrainingStep:
         self._measured, self._detailed, self._lets_diverge = measured, detailed, lets_diverge
         self.done: list[Phase] = []
         self.outcomes: list[Outcome] = []
-        self.gradients: list[Tensor] = []
+        self.norms: list[Tensor] = []
+        self.measuring_s = 0.0
         self._batch: Any = None
         self._prediction: Any = None
         self._update_norm: float | None = None
@@ -101,7 +103,7 @@ class TrainingStep:
             _RUN[phase](self)
             self.done.append(phase)
         if self._measured and "step" not in self.setup.order:
-            self.gradients = self._kept_apart(self.optimization.gradients())
+            self._measure(self.optimization.gradients)
 
     # -- the phases ------------------------------------------------------------------------------
 
@@ -137,7 +139,7 @@ class TrainingStep:
             self.outcomes = [self._ranks.share(self.number, self.outcomes)]
         norm = self._ranks.norm if self._ranks is not None and self._ranks.is_sharded else None
         self._look_at_gradients()
-        self.gradients = self._kept_apart(self.optimization.clip(self._measured, norm))
+        self._measure(lambda: self.optimization.clip(self._measured, norm))
         self._update()
 
     def _ask(self) -> None:
@@ -151,11 +153,11 @@ class TrainingStep:
                     self._forward()
                     self._loss()
                     self._backward()
-            if not first:
+            if first:
+                self.optimization.clip(measured=False)
+            else:
                 self._look_at_gradients()
-            gradients = self.optimization.clip(self._measured)
-            if not first:
-                self.gradients = gradients
+                self._measure(lambda: self.optimization.clip(self._measured))
             return joined(self.outcomes[first:]).loss
 
         self._update(closure)
@@ -182,12 +184,13 @@ class TrainingStep:
         now = [p.detach() for p in parameters]
         self._update_norm = float(_norm(list(torch._foreach_sub(now, before))))
 
-    def _kept_apart(self, gradients: list[Tensor]) -> list[Tensor]:
-        """Tensors of the same norm, which the next backward does not change: without zero_grad it
-        adds to the gradients in place."""
-        if gradients and "zero_grad" not in self.setup.order:
-            return [_norm(gradients)]
-        return gradients
+    def _measure(self, gradients: Callable[[], list[Tensor]]) -> None:
+        """Keep the norm of the gradients, if there are any. They are not kept: the next step's take
+        their memory."""
+        started = perf_counter()
+        found = gradients()
+        self.norms = [_norm(found)] if found and self._measured else []
+        self.measuring_s = perf_counter() - started
 
     # -- checks ----------------------------------------------------------------------------------
 
@@ -222,7 +225,7 @@ class TrainingStep:
         """The 2-norm of all gradients: those that the update has used, before clipping, else those
         that the parameters have; None without any."""
         if "step" in self.done:
-            return float(_norm(self.gradients)) if self.gradients else None
+            return float(self.norms[0]) if self.norms else None
         gradients = self.optimization.gradients()
         if not gradients:
             return None

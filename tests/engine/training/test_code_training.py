@@ -280,6 +280,7 @@ def test_tensors_come_as_a_plain_loader_stacks_them() -> None:
             r"different numbers of samples: \(3,\) and \(4,\)",
             "Dim 0 counts",
         ),
+        (torch.zeros(0, 3), "The data has no samples", "Data is"),
         ((torch.ones(()), torch.ones(1)), r"numbers of samples: \(\) and \(1,\)", "Dim 0 counts"),
         (iter([1]), "can be read once only", "Give the function"),
         ((n for n in range(3)), "can be read once only", "Give the function"),

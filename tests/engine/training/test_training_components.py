@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from engine.errors import LabError
 from engine.project import catalogue
 from engine.training.components.devices import find_device
 from engine.training.components.losses import make_loss
-from engine.training.components.optimizers import make_optimizer
+from engine.training.components.optimizers import make_optimizer, step, update_together
 
 
 def predictions() -> tuple[torch.Tensor, torch.Tensor]:
@@ -68,6 +75,76 @@ def test_an_optimizer_without_parameters_has_torchs_defaults(kind: str) -> None:
     expected = getattr(torch.optim, kind.removeprefix("optim."))(parameters)
     assert type(optimizer) is type(expected)
     assert optimizer.defaults == expected.defaults
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
+@pytest.mark.parametrize(
+    "options", [{}, {"weight_decay": 0.03, "amsgrad": True}, {"maximize": True, "eps": 1e-3}]
+)
+def test_parameters_that_are_updated_together_get_the_same_bits(kind: Any, options: dict) -> None:
+    def trained(together: bool) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        shapes = [(33, 20), (33,), (3, 2, 5), ()]
+        parameters = [nn.Parameter(torch.randn(shape)) for shape in shapes]
+        groups = [{"params": parameters[:2]}, {"params": parameters[2:], "lr": 0.02}]
+        optimizer = kind(groups, lr=0.01, **options)
+        if together:
+            update_together(optimizer)
+            assert all(group["foreach"] for group in optimizer.param_groups)
+        for number in range(20):
+            for place, parameter in enumerate(parameters):
+                gets_one = (number + place) % 4 > 0
+                parameter.grad = torch.randn_like(parameter) if gets_one else None
+            step(optimizer)
+        state = [value for slots in optimizer.state.values() for value in slots.values()]
+        return [parameter.detach() for parameter in parameters] + state
+
+    for ours, plain in zip(trained(True), trained(False), strict=True):
+        assert torch.equal(ours, plain)
+
+
+def test_large_parameters_and_other_optimizers_are_updated_as_torch_does() -> None:
+    small, half = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3, dtype=torch.float16))
+    large = nn.Parameter(torch.ones(2**18 + 1))
+    for optimizer in (
+        torch.optim.Adam([small, large]),
+        torch.optim.Adam([small, half]),
+        torch.optim.NAdam([small]),  # its bits would differ
+    ):
+        update_together(optimizer)
+        assert not any(group["foreach"] for group in optimizer.param_groups)
+
+
+def test_who_wants_to_know_of_a_step_is_told() -> None:
+    def optimizer() -> torch.optim.Optimizer:
+        parameter = nn.Parameter(torch.ones(2))
+        parameter.grad = torch.ones(2)
+        return torch.optim.SGD([parameter], lr=0.5)
+
+    told: list[str] = []
+    own = optimizer()
+    own.register_step_pre_hook(lambda *_: told.append("before"))
+    own.register_step_post_hook(lambda *_: told.append("after"))
+    step(own)
+    assert told == ["before", "after"]
+    for register in (register_optimizer_step_pre_hook, register_optimizer_step_post_hook):
+        handle = register(lambda *_: told.append("any"))
+        step(optimizer())
+        handle.remove()
+    assert told[2:] == ["any", "any"]
+    with torch.autograd.profiler.profile() as profile:
+        step(optimizer())
+    names = [event.name for event in profile.function_events or ()]
+    assert "Optimizer.step#SGD.step" in names
+    scheduled = optimizer()
+    scheduler = torch.optim.lr_scheduler.StepLR(scheduled, 1)
+    step(scheduled)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # torch warns of a scheduler before the optimizer
+        scheduler.step()
+    plain = optimizer()
+    step(plain)
+    assert plain.param_groups[0]["params"][0].tolist() == [0.5, 0.5]
 
 
 def test_an_optimizer_gets_its_parameters() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from itertools import islice
 from math import exp, inf, isnan
 
 import msgspec
@@ -16,6 +17,7 @@ from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.training.figures.metrics import Diverged, EpochTotals
+from engine.training.figures.pace import ALWAYS_MEASURED_STEPS, MEASURE_INTERVAL_S, Budget
 from engine.training.loop import TrainingLoop
 from engine.training.objectives import objective as training_objective
 from engine.training.objectives.objective import CatalogueObjective, Outcome, joined
@@ -276,6 +278,38 @@ def test_a_set_up_that_cannot_be_trained_is_refused_in_words(
 ) -> None:
     with pytest.raises(LabError, match=words):
         TrainingLoop(make_mlp(), replace(moons, **change))
+
+
+def test_measuring_a_run_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("engine.training.figures.pace.perf_counter", lambda: now)
+    budget = Budget.of_run()
+    assert budget.takes(ALWAYS_MEASURED_STEPS - 1)
+    budget.spend(0.0)
+    assert not budget.takes(ALWAYS_MEASURED_STEPS)
+    now += MEASURE_INTERVAL_S + 1e-6  # it cost nothing: then one row per interval
+    assert budget.takes(ALWAYS_MEASURED_STEPS)
+    budget.spend(0.0005)
+    now += 0.049  # 0.5 ms of 50
+    assert not budget.takes(ALWAYS_MEASURED_STEPS + 1)
+    now += 0.002
+    assert budget.takes(ALWAYS_MEASURED_STEPS + 1)
+
+
+def test_a_measured_step_keeps_the_norm_of_its_gradients_and_not_them(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
+) -> None:
+    model = make_mlp()
+    loop = TrainingLoop(model, moons)
+    for _ in islice(loop.steps(), 1):
+        pass
+    assert loop.current is not None
+    (norm,) = loop.current.norms
+    plain = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+    assert norm.ndim == 0 and float(norm) == pytest.approx(float(plain), rel=1e-6)
+    loop.flush()
+    assert loop.metrics.history[0].gradient_norm == float(norm)
+    loop.close()
 
 
 def test_after_the_first_thousand_steps_fast_ones_get_no_row_but_count(

@@ -44,7 +44,8 @@ def alone(loop: TrainingLoop) -> Together:
 
 def assert_same(found: object, expected: object) -> None:
     if isinstance(expected, Tensor):
-        assert isinstance(found, Tensor) and torch.equal(found, expected)
+        assert isinstance(found, Tensor)
+        torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
     elif isinstance(expected, dict):
         assert isinstance(found, dict) and found.keys() == expected.keys()
         for key, value in expected.items():
