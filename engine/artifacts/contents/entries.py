@@ -8,8 +8,8 @@ from typing import Any
 from ...errors import LabError
 from ...tensors.readable import dtype_name
 from .artifact import Entry, plain
+from .descriptions import Global, Made, StorageOf, TensorOf
 from .file_bytes import FileBytes, check_stride, checked_shape
-from .pickles import Global, Made, StorageOf, TensorOf
 
 MAX_DEPTH = 40
 MAX_CHARACTERS = 15_000_000
@@ -65,6 +65,7 @@ def tensor_entry(
     role = "parameter" if tensor.is_parameter else ""
     name = dtype_name(dtype)
     if tensor.storage is None:
+        size_bytes = 0 if tensor.inner else size_bytes  # its parts are entries of their own
         return Entry(key, "tensor", shape, name, size_bytes, role=role, note=tensor.note)
     bytes_ = locate(tensor.storage)
     stored = bytes_.size_bytes // dtype.itemsize

@@ -4,17 +4,17 @@ a pickle names is imported or called; what is more than weights is refused by it
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
 from functools import lru_cache
 from io import BytesIO
-from types import NoneType
 from typing import Any
 
 import torch
 from torch._weights_only_unpickler import _get_allowed_globals
 
 from ...errors import LabError
+from .constructors import CALLS, JAGGED, pairs
+from .descriptions import Global, Made, NotAPickle, StorageOf
 
 MAX_PICKLE_BYTES = 64 * 2**20
 MAX_OPERATIONS = 3_000_000
@@ -23,51 +23,6 @@ MAX_REFUSED = 5
 _GETATTR = "builtins.getattr"
 MEMORY_FORMAT = "torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING"
 """An enum. Some releases of Python 3.11 pickle a member of it as a call of getattr."""
-
-
-@dataclass(frozen=True)
-class Global:
-    """A class, function or constant that a pickle names. `value` is torch's dtype, or the dtype of
-    a class of storages."""
-
-    name: str
-    value: Any = None
-
-
-@dataclass(eq=False)
-class Made:
-    """An object of a class that has no other description here."""
-
-    name: str
-    state: Any = None
-
-
-@dataclass(frozen=True)
-class StorageOf:
-    """A storage in the file: its key, and how many elements of which dtype it has."""
-
-    key: str
-    dtype: torch.dtype
-    count: int
-
-
-@dataclass(frozen=True)
-class TensorOf:
-    """A tensor of a storage. Without a storage it has no numbers that can be read: `note` says
-    why; `inner` are the tensors that it is made of."""
-
-    storage: StorageOf | None
-    dtype: torch.dtype
-    shape: Any
-    start: Any = 0
-    stride: Any = None
-    is_parameter: bool = False
-    note: str = ""
-    inner: Mapping[str, TensorOf] = field(default_factory=dict)
-
-
-class NotAPickle(Exception):
-    """The bytes are no pickle, or damaged."""
 
 
 class MoreThanWeights(Exception):
@@ -106,10 +61,23 @@ def read_first(file: Any, classes: Callable[[str], bool] = lambda name: False) -
     except Exception as error:  # damaged bytes fail in many ways
         if reader.refused:
             raise MoreThanWeights(list(reader.refused)) from None
-        raise NotAPickle(str(error)) from error
+        raise NotAPickle(_words(error)) from error
     if reader.refused:
         raise MoreThanWeights(list(reader.refused))
     return value
+
+
+def _words(error: Exception) -> str:
+    """Why damaged bytes are no pickle; Python's own words would tell how it reads them."""
+    if isinstance(error, NotAPickle):
+        return str(error)
+    if isinstance(error, EOFError | IndexError) or "truncated" in str(error):
+        return "it is cut off, or takes a value that it has not made"
+    if isinstance(error, UnicodeDecodeError):
+        return "it has a name that cannot be decoded as text"
+    if isinstance(error, KeyError):
+        return "an operation that there is none of, or a value that it has not kept"
+    return "its operations do not fit together"
 
 
 @lru_cache(maxsize=1)
@@ -149,6 +117,8 @@ class _Reader(pickle._Unpickler):
         full = f"{module}.{name}"
         if self._classes(full) or (full == _GETATTR and self._classes(MEMORY_FORMAT)):
             return Global(full)
+        if full in JAGGED:
+            return Global(full)
         allowed = _torch_allows().get(full)
         if allowed is None:
             self.refused.setdefault(ascii(full)[1:-1][:200])
@@ -185,7 +155,7 @@ class _Reader(pickle._Unpickler):
             return self._member(*args)
         if function.name == "torch._tensor._rebuild_from_type_v2":
             return self._called(args[0], args[2])
-        make = _CALLS.get(function.name)
+        make = CALLS.get(function.name)
         if make is not None:
             return make(*args)
         if self._classes(function.name):
@@ -232,10 +202,10 @@ class _Reader(pickle._Unpickler):
             return
         if not isinstance(into, dict):
             raise NotAPickle("items for what is not a dict")
-        into.update(_pairs(items))
+        into.update(pairs(items))
 
     def dict_of(self) -> None:
-        self.append(_pairs(self.pop_mark()))
+        self.append(pairs(self.pop_mark()))
 
     def append_all(self) -> None:
         self._extend(self.pop_mark())
@@ -273,110 +243,6 @@ class _Reader(pickle._Unpickler):
     def extension(self) -> None:
         raise NotAPickle("a class by its number")
 
-
-def _tensor(storage: Any, start: Any, size: Any, stride: Any, *_: Any) -> TensorOf:
-    if not isinstance(storage, StorageOf):
-        raise NotAPickle("a tensor of no storage")
-    return TensorOf(storage, storage.dtype, size, start, stride)
-
-
-def _typed_tensor(
-    storage: Any, start: Any, size: Any, stride: Any, _grad: Any, _hooks: Any, dtype: Any, *_: Any
-) -> TensorOf:
-    return replace(_tensor(storage, start, size, stride), dtype=_dtype(dtype))
-
-
-def _parameter(data: Any = None, *_: Any) -> Any:
-    return replace(data, is_parameter=True) if isinstance(data, TensorOf) else Made("Parameter")
-
-
-def _quantized(storage: Any, start: Any, size: Any, stride: Any, *_: Any) -> TensorOf:
-    whole = _tensor(storage, start, size, stride)
-    return replace(whole, storage=None, note="it is quantized")
-
-
-def _sparse(layout: Any, data: Any) -> TensorOf:
-    name = str(layout.name if isinstance(layout, Global) else layout).removeprefix("torch.")
-    names = {
-        "sparse_coo": ("indices", "values"),
-        "sparse_csr": ("crow_indices", "col_indices", "values"),
-        "sparse_csc": ("ccol_indices", "row_indices", "values"),
-        "sparse_bsr": ("crow_indices", "col_indices", "values"),
-        "sparse_bsc": ("ccol_indices", "row_indices", "values"),
-    }[name]
-    inner = {n: t for n, t in zip(names, data, strict=False) if isinstance(t, TensorOf)}
-    note = f"layout {name}: its numbers are those of its parts"
-    return TensorOf(None, inner["values"].dtype, data[len(names)], note=note, inner=inner)
-
-
-def _meta(dtype: Any, size: Any, *_: Any) -> TensorOf:
-    return TensorOf(None, _dtype(dtype), size, note="it is on the meta device")
-
-
-def _nested(buffer: Any, *_: Any) -> TensorOf:
-    return replace(buffer, note="nested: these are the numbers of all its parts, flat")
-
-
-def _subclass(_class: Any, dtype: Any, size: Any, *_: Any) -> TensorOf:
-    return TensorOf(None, _dtype(dtype), size, note="it is of a subclass of Tensor")
-
-
-def _dtype(value: Any) -> torch.dtype:
-    if not isinstance(value, Global) or not isinstance(value.value, torch.dtype):
-        raise NotAPickle("a dtype is expected")
-    return value.value
-
-
-def _dict(items: Any = (), *_: Any) -> dict:
-    return items if isinstance(items, dict) else _pairs([each for pair in items for each in pair])
-
-
-def _pairs(items: list[Any]) -> dict:
-    """Keys and values by turns as a dict. The hash of nested tuples could exhaust the stack."""
-    keys = [key if isinstance(key, _KEYS) else Made("a key") for key in items[::2]]
-    return dict(zip(keys, items[1::2], strict=True))
-
-
-def _encoded(text: Any, *_: Any) -> bytes:
-    return text.encode("latin1")
-
-
-def _sized(data: Any = b"", *_: Any) -> Any:
-    if isinstance(data, int):  # bytearray(n) is a request for n bytes
-        raise NotAPickle("an array of bytes by its length")
-    return data
-
-
-def _complex(real: float, imaginary: float = 0.0) -> complex:
-    return complex(float(real), float(imaginary))
-
-
-_KEYS = (str, bytes, int, float, NoneType, Made)
-_UTILS = "torch._utils._rebuild_"
-_CALLS: dict[str, Callable[..., Any]] = {
-    f"{_UTILS}tensor": _tensor,
-    f"{_UTILS}tensor_v2": _tensor,
-    f"{_UTILS}tensor_v3": _typed_tensor,
-    f"{_UTILS}parameter": _parameter,
-    f"{_UTILS}parameter_with_state": _parameter,
-    f"{_UTILS}qtensor": _quantized,
-    f"{_UTILS}sparse_tensor": _sparse,
-    f"{_UTILS}meta_tensor_no_storage": _meta,
-    f"{_UTILS}nested_tensor": _nested,
-    f"{_UTILS}wrapper_subclass": _subclass,
-    f"{_UTILS}device_tensor_from_cpu_tensor": lambda data, *_: data,
-    "torch.nn.parameter.Parameter": _parameter,
-    "collections.OrderedDict": _dict,
-    "collections.Counter": _dict,
-    "torch.Size": lambda sizes=(): tuple(sizes),
-    "torch.device": lambda *names: Global(":".join(map(str, names))),
-    "torch.serialization._get_layout": lambda name: Global(str(name)),
-    "_codecs.encode": _encoded,
-    "builtins.bytearray": _sized,
-    "builtins.set": lambda items=(): list(items),
-    "builtins.complex": _complex,
-}
-"""What torch's own safe loader calls, by name, and what is made of the arguments here."""
 
 _OPERATIONS: dict[int, Callable[[Any], None]] = {
     **pickle._Unpickler.dispatch,

@@ -50,8 +50,10 @@ def open_program(path: Path, archive: Archive) -> Artifact:
         graph, values = _graph(module)
         entries = tuple(replace(each, value=values.get(each.key, "")) for each in entries)
         metadata = _metadata(whole)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+    except KeyError as error:
         raise _damaged(path, f"{model} lacks something at {plain(str(error), 100)}") from error
+    except (TypeError, AttributeError, IndexError, ValueError) as error:
+        raise _damaged(path, f"{model} does not have the form that torch writes") from error
     if len(models) > 1:
         metadata["programs"] = ", ".join(sorted(Path(each).stem for each in models)[:50])
     if any("aotinductor" in each for each in records):
@@ -162,7 +164,7 @@ def _nodes(
     stand in a box with it, and what they give is among its inputs. `names` are values of the
     program by the names that they have in a graph of a `box`."""
     if depth > _MAX_NESTED:
-        raise ValueError(f"graphs nested more than {_MAX_NESTED} deep")
+        raise LabError(f"The program has graphs nested more than {_MAX_NESTED} deep.")
     own = dict(names or {})
 
     def told(name: str) -> str:

@@ -10,29 +10,19 @@ from collections import ChainMap
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import torch
 from msgspec.structs import replace as changed
 
 from ...errors import LabError
 from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue
-from ...tensors.readable import dtype_name
 from ..contents.artifact import MAX_METADATA, Artifact, Entry, plain, with_own_keys
-from ..contents.file_bytes import FileBytes, checked_shape
 from .nested_graphs import inside, own_box
+from .onnx_tensors import DTYPES, OTHERS, pair_of, sparse_of, tensor_of
 from .protobuf import Field, fields, float32, integers
-from .typed_numbers import TypedNumbers, numbers_of
 
 # Numbers of fields in onnx.proto3.
 _MODEL = {1: "ir_version", 2: "producer_name", 3: "producer_version", 4: "domain",
           5: "model_version", 6: "doc_string"}  # fmt: skip
 _MODEL_GRAPH, _OPSET, _MODEL_METADATA, _FUNCTION = 7, 8, 14, 25
-_DTYPES = {
-    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
-    9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64",
-    15: "complex128", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
-    19: "float8_e5m2", 20: "float8_e5m2fnuz", 24: "float8_e8m0fnu",
-}  # fmt: skip
-_OTHERS = {8: "string", 21: "uint4", 22: "int4", 23: "float4_e2m1", 25: "uint2", 26: "int2"}
 _MAX_ATTRIBUTES = 60
 _MAX_NESTED = 20
 
@@ -81,7 +71,7 @@ def _model(path: Path, whole: memoryview) -> Artifact:
         elif each.number == _OPSET:
             opsets.append(_opset(each))
         elif each.number == _MODEL_METADATA and len(metadata) < MAX_METADATA:
-            key, value = _pair(each)
+            key, value = pair_of(each)
             metadata[plain(key, 200)] = plain(value)
         elif each.number == _FUNCTION:
             functions += 1
@@ -134,9 +124,13 @@ def _read(
         elif each.number == 2 and not box:
             graph.name = each.text
         elif each.number == 5:
-            entry = _tensor(graph.path, each, graph.parts)
+            entry = tensor_of(graph.path, each, graph.parts)
             own[entry.key] = inside(box, entry.key)
             graph.entries.append(replace(entry, key=own[entry.key]))
+        elif each.number == 15:
+            for entry in sparse_of(graph.path, each, graph.parts):
+                own[entry.key] = inside(box, entry.key)
+                graph.entries.append(replace(entry, key=own[entry.key]))
         elif each.number == 11:
             inputs.append(_value(each))
         elif each.number == 12:
@@ -181,7 +175,7 @@ def _add_node(graph: _Graph, message: Field, names: ChainMap[str, str], box: str
             case 7:
                 domain = plain(each.text, 200)
             case 9:
-                key, value = _pair(each)
+                key, value = pair_of(each)
                 told[key] = value
     op = f"{domain}::{op}" if domain and domain != "ai.onnx" else op
     module = box or _module(told, name, graph.modules)
@@ -249,78 +243,6 @@ def _attribute(message: Field) -> tuple[str, str, list[tuple[str, Field]]]:
     return name, plain(", ".join(texts[:100]), 500), [(name, each) for each in graphs]
 
 
-def _tensor(path: Path, message: Field, parts: dict[str, Path]) -> Entry:
-    name, kind, dims, location = "", 0, [], 0
-    raw: Field | None = None
-    typed: list[Field] = []
-    external: dict[str, str] = {}
-    for each in fields(message.data, message.offset):
-        match each.number:
-            case 1:
-                dims += integers(each)
-            case 2:
-                kind = each.integer
-            case 8:
-                name = each.text
-            case 9:
-                raw = each
-            case 13:
-                key, value = _pair(each)
-                external[key] = value
-            case 14:
-                location = each.integer
-            case 4 | 5 | 7 | 10 | 11:
-                typed.append(each)
-    key = plain(name, 500)
-    shape = checked_shape(key, dims)
-    if kind not in _DTYPES:
-        other = _OTHERS.get(kind, f"type {kind}")
-        return Entry(key, "tensor", shape, other, note=f"torch has no dtype for {other}")
-    dtype: torch.dtype = getattr(torch, _DTYPES[kind])
-    count = 1
-    for size in shape:
-        count *= size
-    size_bytes = count * dtype.itemsize
-    told = dtype_name(dtype)
-    if location == 1:
-        place = _external(path, key, external, size_bytes, dtype, parts)
-        return Entry(key, "tensor", shape, told, size_bytes, place, place.offset, place.file.name)
-    if raw is not None:
-        if len(raw.data) != size_bytes:
-            raise ValueError(f"the bytes of {key} are not those of its shape")
-        place = FileBytes(path, raw.offset, size_bytes, dtype)
-        return Entry(key, "tensor", shape, told, size_bytes, place, raw.offset)
-    numbers = TypedNumbers(dtype, numbers_of(typed))
-    if len(numbers.values) != count * (2 if dtype.is_complex else 1):
-        raise ValueError(f"the numbers of {key} are not those of its shape")
-    return Entry(key, "tensor", shape, told, size_bytes, numbers, message.offset)
-
-
-def _external(
-    path: Path, key: str, told: dict[str, str], size: int, dtype: torch.dtype,
-    parts: dict[str, Path],
-) -> FileBytes:  # fmt: skip
-    """The bytes of a tensor in a file beside the model."""
-    name = told.get("location", "")
-    if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
-        raise LabError(
-            f"{path.name} was refused: the numbers of {key} should be in {plain(name, 80)},"
-            " outside of its own folder.",
-            hint="Files with the numbers of a model lie beside it.",
-        )
-    file = path.parent / name
-    if not file.is_file():
-        raise LabError(
-            f"{path.name} needs {plain(name, 80)}, which has its numbers and is not there.",
-            hint="Copy both files into one folder.",
-        )
-    offset, length = int(told.get("offset", "0")), int(told.get("length", str(size)))
-    if offset < 0 or length != size or offset + size > file.stat().st_size:
-        raise ValueError(f"the numbers of {key} do not lie in {plain(name, 80)}")
-    parts[name] = file
-    return FileBytes(file, offset, size, dtype)
-
-
 def _value(message: Field) -> ProgramValue:
     name, shape, dtype = "", None, ""
     for each in fields(message.data, message.offset):
@@ -341,7 +263,7 @@ def _tensor_type(message: Field) -> tuple[tuple[int | str, ...] | None, str]:
     for each in fields(message.data, message.offset):
         if each.number == 1:
             kind = each.integer
-            dtype = _DTYPES.get(kind) or _OTHERS.get(kind, f"type {kind}")
+            dtype = DTYPES.get(kind) or OTHERS.get(kind, f"type {kind}")
         elif each.number == 2:
             shape = []
             for dim in fields(each.data, each.offset):
@@ -368,16 +290,6 @@ def _opset(message: Field) -> str:
         elif each.number == 2:
             version = each.integer
     return f"{domain} {version}".strip()
-
-
-def _pair(message: Field) -> tuple[str, str]:
-    key = value = ""
-    for each in fields(message.data, message.offset):
-        if each.number == 1:
-            key = each.text
-        elif each.number == 2:
-            value = each.text
-    return key, value
 
 
 def _damaged(path: Path, why: str) -> LabError:

@@ -13,8 +13,8 @@ from ...errors import LabError
 from ...protocol import ProgramGraph
 from ..contents.archive import Archive
 from ..contents.artifact import Artifact, Entry, plain, with_own_keys
+from ..contents.descriptions import Made, TensorOf
 from ..contents.entries import entries_of, tensor_entry
-from ..contents.pickles import Made, TensorOf
 from ..weights.torch_file import described, storages
 from .script_code import ScriptCode
 from .script_graph import graph_of

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue
 from ..contents.artifact import plain
-from ..contents.pickles import Made
+from ..contents.descriptions import Made
 from .script_code import ScriptCode
 from .script_shapes import (
     UNKNOWN,

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...protocol import ProgramNode, ProgramValue
 from ..contents.artifact import plain
-from ..contents.pickles import Made, TensorOf
+from ..contents.descriptions import Made, TensorOf
 from .script_code import ScriptCode
 from .script_shapes import (
     UNKNOWN,

@@ -14,18 +14,10 @@ from ...errors import LabError
 from ...tensors.readable import dtype_name
 from ..contents.archive import Archive
 from ..contents.artifact import Artifact, Entry, plain, with_own_keys
+from ..contents.descriptions import Global, Made, NotAPickle, TensorOf
 from ..contents.entries import entries_of
 from ..contents.file_bytes import checked_shape, require_memory
-from ..contents.pickles import (
-    MAX_PICKLE_BYTES,
-    Global,
-    Made,
-    MoreThanWeights,
-    NotAPickle,
-    TensorOf,
-    read_pickle,
-    refusal,
-)
+from ..contents.pickles import MAX_PICKLE_BYTES, MoreThanWeights, read_pickle, refusal
 from .torch_file import described, storages
 
 METADATA = ".metadata"

@@ -12,18 +12,10 @@ import torch
 from ...errors import LabError
 from ..contents.archive import Archive
 from ..contents.artifact import Artifact, Entry, damaged, with_own_keys
+from ..contents.descriptions import NotAPickle, StorageOf, TensorOf
 from ..contents.entries import entries_of
 from ..contents.file_bytes import FileBytes
-from ..contents.pickles import (
-    MAX_PICKLE_BYTES,
-    MoreThanWeights,
-    NotAPickle,
-    StorageOf,
-    TensorOf,
-    read_first,
-    read_pickle,
-    refusal,
-)
+from ..contents.pickles import MAX_PICKLE_BYTES, MoreThanWeights, read_first, read_pickle, refusal
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001

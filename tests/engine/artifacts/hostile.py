@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import safetensors.torch
 import torch
-from onnx import TensorProto, helper
 
 from tests.engine.artifacts.hostile_folders import FOLDERS
 from tests.engine.artifacts.hostile_pickles import (
@@ -30,6 +28,7 @@ from tests.engine.artifacts.hostile_pickles import (
     tensor_pickle,
     written,
 )
+from tests.engine.artifacts.hostile_programs import PROGRAMS
 
 # -- archives --------------------------------------------------------------------------------------
 
@@ -197,89 +196,6 @@ SAFETENSORS: dict[str, Write] = {
         "seven bytes": bytes(7),
     }.items()
 }
-
-# -- programs --------------------------------------------------------------------------------------
-
-
-def model(*tensors: onnx.TensorProto) -> bytes:
-    return helper.make_model(helper.make_graph([], "g", [], [], list(tensors))).SerializeToString()
-
-
-def external(**told: str) -> bytes:
-    tensor = TensorProto(name="w", data_type=1, dims=[2], data_location=TensorProto.EXTERNAL)
-    for key, value in told.items():
-        tensor.external_data.add(key=key, value=value)
-    return model(tensor)
-
-
-def program(**records: bytes) -> bytes:
-    named = {name.replace("__", "/"): data for name, data in records.items()}
-    return archive({"p/archive_format": b"pt2", **named})
-
-
-def script(code: bytes, data: bytes = b"\x80\x02c__torch__\nM\n)\x81}b.") -> bytes:
-    return archive(
-        {
-            "s/data.pkl": data,
-            "s/constants.pkl": b"\x80\x02).",
-            "s/code/__torch__.py": code,
-            "s/version": b"3\n",
-        }
-    )
-
-
-FORWARD = b"class M(Module):\n  def forward(self: M, x: Tensor) -> Tensor:\n"
-DOUBLING = b"".join(b"    a%d = (a%d, a%d)\n" % (i + 1, i, i) for i in range(60))
-
-PROGRAMS: dict[str, Write] = {
-    "an ONNX that is empty": written("empty.onnx", b""),
-    "an ONNX of other bytes": written("bytes.onnx", b"\x08\x07hello there"),
-    "an ONNX cut off": written(
-        "cut.onnx", model(helper.make_tensor("w", 1, [100], [0.0] * 100))[:-50]
-    ),
-    "an ONNX without a graph": written("graph.onnx", b"\x08\x07"),
-    "an ONNX number without end": written("varint.onnx", b"\x08" + b"\xff" * 30),
-    "an ONNX field of an exabyte": written("field.onnx", b"\x3a\xff\xff\xff\xff\xff\xff\xff\x7f"),
-    "an ONNX shape below zero": written(
-        "negative.onnx", model(TensorProto(name="w", data_type=1, dims=[-1], raw_data=b"1234"))
-    ),
-    "an ONNX shape that does not fit": written(
-        "fit.onnx", model(TensorProto(name="w", data_type=1, dims=[9], raw_data=b"1234"))
-    ),
-    "an ONNX that reads elsewhere": written("out.onnx", external(location="../../etc/passwd")),
-    "an ONNX whose numbers are missing": written("gone.onnx", external(location="gone.bin")),
-    "an ONNX that reads beyond": written(
-        "beyond.onnx", external(location="beyond.onnx", offset="99999")
-    ),
-    "a pt2 without a program": written("none.pt2", program()),
-    "a pt2 without JSON": written("json.pt2", program(p__models__model__json=b"{")),
-    "a pt2 nested deeply": written(
-        "deep.pt2", archive({"p/archive_format": b"", "p/models/model.json": b"[" * 200_000})
-    ),
-    "a pt2 of another form": written(
-        "form.pt2", archive({"p/archive_format": b"", "p/models/model.json": b'{"a": 1}'})
-    ),
-    "a script of a class that is not its own": written(
-        "class.pt", script(FORWARD + b"    return x\n", b"\x80\x02cos\nsystem\n)\x81}b.")
-    ),
-    "a script that calls os.system": lambda folder: written(
-        "calls.pt", script(b"", pickle.dumps(evil(folder), 2))
-    )(folder),
-}
-"""Programs with code that cannot be followed are opened without a graph: see QUIET."""
-
-QUIET: dict[str, Write] = {
-    "a script that is no code": written("text.pt", script(b"hello there")),
-    "a script nested deeply": written("deep.pt", script(b"(" * 100_000)),
-    "a script that doubles its values": written(
-        "double.pt", script(FORWARD + b"    a0 = x\n" + DOUBLING + b"    return a60\n")
-    ),
-    "a script that calls itself": written(
-        "itself.pt", script(FORWARD + b"    return (self).forward(x, )\n")
-    ),
-    "a script without forward": written("none.pt", script(b"class M(Module):\n  pass\n")),
-}
-"""These hold a module without harm: they are opened, with a note in the place of the graph."""
 
 OTHERS: dict[str, Write] = {
     "a file that is not there": lambda folder: folder / "nothing.pt",

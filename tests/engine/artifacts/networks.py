@@ -95,6 +95,37 @@ def branching_onnx() -> onnx.ModelProto:
     return model
 
 
+def scanning_onnx() -> onnx.ModelProto:
+    """Scan, which sums up rows, and a sparse initializer."""
+
+    def floats(name: str, *shape: int) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+    nodes = [
+        helper.make_node("Add", ["sum", "row"], ["next"]),
+        helper.make_node("Identity", ["next"], ["each"]),
+    ]
+    body = helper.make_graph(
+        nodes, "body", [floats("sum", 4), floats("row", 4)], [floats("next", 4), floats("each", 4)]
+    )
+    scan = helper.make_node(
+        "Scan", ["start", "x"], ["last", "all"], name="scan", body=body, num_scan_inputs=1
+    )
+    times = helper.make_node("MatMul", ["all", "w"], ["y"], name="times")
+    sparse = helper.make_sparse_tensor(
+        helper.make_tensor("w", TensorProto.FLOAT, [3], [1.0, 2.0, 3.0]),
+        helper.make_tensor("w_at", TensorProto.INT64, [3], [0, 5, 10]),
+        [4, 4],
+    )
+    graph = helper.make_graph(
+        [scan, times], "scanning", [floats("start", 4), floats("x", 3, 4)],
+        [floats("last", 4), floats("y", 3, 4)], sparse_initializer=[sparse],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    onnx.checker.check_model(model)
+    return model
+
+
 def deep_onnx(depth: int) -> bytes:
     """A model whose graph is in a node of a graph in a node, and so on, byte by byte: onnx's own
     writer has a bound."""

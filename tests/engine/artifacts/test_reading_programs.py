@@ -18,7 +18,14 @@ from engine.artifacts.opening import open_artifact
 from engine.errors import LabError
 from engine.protocol import ProgramGraph, ProgramNode
 from engine.tensors.compare import same_bits
-from tests.engine.artifacts.networks import Branching, Choosing, branching_onnx, deep_onnx, net
+from tests.engine.artifacts.networks import (
+    Branching,
+    Choosing,
+    branching_onnx,
+    deep_onnx,
+    net,
+    scanning_onnx,
+)
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +204,31 @@ def test_graphs_inside_a_node_of_onnx(tmp_path: Path) -> None:
     assert same_bits(artifact.tensor("again.body.two"), torch.tensor(2.0))
     known = {value.name for node in graph.nodes for value in node.outputs} | {"x", "p", *weights}
     assert all(name in known for node in graph.nodes for name in node.inputs)
+
+
+def test_scan_of_onnx_and_a_sparse_tensor(tmp_path: Path) -> None:
+    """What Scan is given are the inputs of its graph, and what that gives is among its own."""
+    path = tmp_path / "scan.onnx"
+    onnx.save(scanning_onnx(), path)
+    artifact = open_artifact(path)
+    graph = program(artifact)
+    assert {module.path: module.type for module in graph.modules} == {
+        "scan": "Scan", "scan.body": "body of Scan"
+    }  # fmt: skip
+    told = {(node.module, node.op): node for node in graph.nodes}
+    add, each = told["scan.body", "Add"], told["scan.body", "Identity"]
+    assert add.inputs == ("start", "x") and add.outputs[0].shape == (4,)
+    assert each.inputs == (add.outputs[0].name,)
+    scan = told["scan", "Scan"]
+    assert scan.inputs == ("start", "x", add.outputs[0].name, each.outputs[0].name)
+    assert told["", "MatMul"].inputs == (scan.outputs[1].name, "w")
+    assert told["", "MatMul"].outputs[0].shape == (3, 4)
+    entries = {entry.key: entry for entry in artifact.entries}
+    assert list(entries) == ["w", "w/values", "w/indices"] and entries["w"].shape == (4, 4)
+    assert "sparse: 3 numbers are stored" in entries["w"].note and entries["w"].value == "w"
+    values, places = artifact.tensor("w/values"), artifact.tensor("w/indices")
+    dense = torch.zeros(16).scatter(0, places, values).view(4, 4)
+    assert torch.equal(dense, torch.diag(torch.tensor([1.0, 2.0, 3.0, 0.0])))
 
 
 def test_graphs_inside_a_node_of_torch_export(tmp_path: Path) -> None:

@@ -126,6 +126,46 @@ def test_tensors_without_numbers_say_why(tmp_path: Path) -> None:
         artifact.tensor("meta")
 
 
+def test_the_integers_of_a_quantized_tensor_are_read_with_what_they_stand_for(
+    tmp_path: Path,
+) -> None:
+    each = torch.quantize_per_tensor(torch.arange(6.0).view(2, 3), 0.5, 3, torch.quint8)
+    scales, zeros = torch.tensor([0.1, 0.2], dtype=torch.float64), torch.tensor([0, 1])
+    rows = torch.quantize_per_channel(torch.ones(2, 2), scales, zeros, 0, torch.qint8)
+    torch.save({"each": each, "rows": rows, "t": each.t()}, tmp_path / "q.pt")
+    artifact = open_artifact(tmp_path / "q.pt")
+    notes = {entry.key: entry.note for entry in artifact.entries}
+    assert notes["each"] == (
+        "it is quantized, per_tensor_affine: its numbers are (int_repr - 3) * 0.5"
+    )
+    assert notes["rows"].endswith("(int_repr - zero_points) * scales along dim 0")
+    for key, tensor in (("each", each), ("rows", rows), ("t", each.t())):
+        assert torch.equal(artifact.tensor(f"{key}/int_repr"), tensor.int_repr())
+    assert torch.equal((artifact.tensor("each/int_repr") - 3.0) * 0.5, each.dequantize())
+    integers = artifact.tensor("rows/int_repr").double()
+    found = (integers - artifact.tensor("rows/zero_points")[:, None]) * scales[:, None]
+    torch.testing.assert_close(found.float(), rows.dequantize())
+    assert torch.equal(artifact.tensor("rows/scales"), scales)
+    assert sum(entry.size_bytes for entry in artifact.entries if not entry.shares) == (
+        6 + 4 + 2 * 8 + 2 * 8
+    )
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_the_parts_of_a_jagged_tensor_are_read(tmp_path: Path) -> None:
+    rows = [torch.randn(2, 3), torch.randn(0, 3), torch.randn(4, 3)]
+    jagged = torch.nested.nested_tensor(rows, layout=torch.jagged)
+    torch.save({"x": jagged}, tmp_path / "n.pt")
+    artifact = open_artifact(tmp_path / "n.pt")
+    told = {entry.key: entry for entry in artifact.entries}
+    assert list(told) == ["x", "x/offsets"]
+    assert told["x"].note.startswith("jagged: its parts one after the other")
+    starts = artifact.tensor("x/offsets").tolist()
+    assert starts == [0, 2, 2, 6]
+    for row, start, end in zip(rows, starts, starts[1:], strict=False):
+        assert torch.equal(artifact.tensor("x")[start:end], row)
+
+
 def test_safetensors(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
     state = {key: t.detach().contiguous().clone() for key, t in odd_state().items()}

@@ -1,0 +1,160 @@
+"""What is made of the calls in a pickle: of those that rebuild tensors, descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import NoneType
+from typing import Any
+
+import torch
+
+from .descriptions import Global, Made, NotAPickle, StorageOf, TensorOf
+
+_INTEGERS = {torch.qint8: torch.int8, torch.quint8: torch.uint8, torch.qint32: torch.int32}
+_KEYS = (str, bytes, int, float, NoneType, Made)
+_UTILS = "torch._utils._rebuild_"
+DIM_RANGE = "torch._dynamo.decorators._DimRange"
+JAGGED = frozenset(
+    {
+        "torch.nested._internal.nested_tensor._rebuild_njt",
+        "torch.nested._internal.nested_tensor.NestedTensor",
+        DIM_RANGE,
+    }
+)
+"""What jagged tensors ask for: torch's loader allows it once torch.nested is imported."""
+
+
+def _tensor(storage: Any, start: Any, size: Any, stride: Any, *_: Any) -> TensorOf:
+    if not isinstance(storage, StorageOf):
+        raise NotAPickle("a tensor of no storage")
+    return TensorOf(storage, storage.dtype, size, start, stride)
+
+
+def _typed_tensor(
+    storage: Any, start: Any, size: Any, stride: Any, _grad: Any, _hooks: Any, dtype: Any, *_: Any
+) -> TensorOf:
+    return replace(_tensor(storage, start, size, stride), dtype=_dtype(dtype))
+
+
+def _parameter(data: Any = None, *_: Any) -> Any:
+    return replace(data, is_parameter=True) if isinstance(data, TensorOf) else Made("Parameter")
+
+
+def _quantized(
+    storage: Any, start: Any, size: Any, stride: Any, scheme: Any = (), *_: Any
+) -> TensorOf:
+    """Its integers are a tensor of their own; the note says which numbers they stand for."""
+    whole = _tensor(storage, start, size, stride)
+    plain = _INTEGERS.get(whole.dtype)
+    how, *of = scheme if isinstance(scheme, tuple) and scheme else ("",)
+    name = str(how.name if isinstance(how, Global) else how).removeprefix("torch.")
+    inner = {"scales": of[0], "zero_points": of[1]} if len(of) > 2 else {}
+    inner = {key: each for key, each in inner.items() if isinstance(each, TensorOf)}
+    told = "(int_repr - zero_points) * scales"
+    if _are_numbers(of):
+        told = f"(int_repr - {of[1]}) * {of[0]:.6g}"
+    elif len(of) > 2:
+        told += f" along dim {of[2]}"
+    note = f"it is quantized, {name}: its numbers are {told}"
+    if plain is None:
+        return replace(whole, storage=None, note="it is quantized", inner=inner)
+    integers = replace(whole, storage=replace(storage, dtype=plain), dtype=plain)
+    return replace(whole, storage=None, note=note, inner={"int_repr": integers, **inner})
+
+
+def _are_numbers(of: list[Any]) -> bool:
+    return len(of) == 2 and isinstance(of[0], float | int) and isinstance(of[1], int)
+
+
+def _sparse(layout: Any, data: Any) -> TensorOf:
+    name = str(layout.name if isinstance(layout, Global) else layout).removeprefix("torch.")
+    names = {
+        "sparse_coo": ("indices", "values"),
+        "sparse_csr": ("crow_indices", "col_indices", "values"),
+        "sparse_csc": ("ccol_indices", "row_indices", "values"),
+        "sparse_bsr": ("crow_indices", "col_indices", "values"),
+        "sparse_bsc": ("ccol_indices", "row_indices", "values"),
+    }[name]
+    inner = {n: t for n, t in zip(names, data, strict=False) if isinstance(t, TensorOf)}
+    note = f"layout {name}: its numbers are those of its parts"
+    return TensorOf(None, inner["values"].dtype, data[len(names)], note=note, inner=inner)
+
+
+def _meta(dtype: Any, size: Any, *_: Any) -> TensorOf:
+    return TensorOf(None, _dtype(dtype), size, note="it is on the meta device")
+
+
+def _nested(buffer: Any, *_: Any) -> TensorOf:
+    return replace(buffer, note="nested: these are the numbers of all its parts, flat")
+
+
+def _jagged(state: Any, *_: Any) -> TensorOf:
+    if not isinstance(state, dict) or not isinstance(state.get("values"), TensorOf):
+        raise NotAPickle("a jagged tensor without values")
+    named = {name: state.get(name) for name in ("offsets", "lengths")}
+    inner = {name: each for name, each in named.items() if isinstance(each, TensorOf)}
+    note = "jagged: its parts one after the other; offsets say where each begins"
+    return replace(state["values"], note=note, inner=inner)
+
+
+def _subclass(_class: Any, dtype: Any, size: Any, *_: Any) -> TensorOf:
+    return TensorOf(None, _dtype(dtype), size, note="it is of a subclass of Tensor")
+
+
+def _dtype(value: Any) -> torch.dtype:
+    if not isinstance(value, Global) or not isinstance(value.value, torch.dtype):
+        raise NotAPickle("a dtype is expected")
+    return value.value
+
+
+def _dict(items: Any = (), *_: Any) -> dict:
+    return items if isinstance(items, dict) else pairs([each for pair in items for each in pair])
+
+
+def pairs(items: list[Any]) -> dict:
+    """Keys and values by turns as a dict. The hash of nested tuples could exhaust the stack."""
+    keys = [key if isinstance(key, _KEYS) else Made("a key") for key in items[::2]]
+    return dict(zip(keys, items[1::2], strict=True))
+
+
+def _encoded(text: Any, *_: Any) -> bytes:
+    return text.encode("latin1")
+
+
+def _sized(data: Any = b"", *_: Any) -> Any:
+    if isinstance(data, int):  # bytearray(n) is a request for n bytes
+        raise NotAPickle("an array of bytes by its length")
+    return data
+
+
+def _complex(real: float, imaginary: float = 0.0) -> complex:
+    return complex(float(real), float(imaginary))
+
+
+CALLS: dict[str, Callable[..., Any]] = {
+    f"{_UTILS}tensor": _tensor,
+    f"{_UTILS}tensor_v2": _tensor,
+    f"{_UTILS}tensor_v3": _typed_tensor,
+    f"{_UTILS}parameter": _parameter,
+    f"{_UTILS}parameter_with_state": _parameter,
+    f"{_UTILS}qtensor": _quantized,
+    f"{_UTILS}sparse_tensor": _sparse,
+    f"{_UTILS}meta_tensor_no_storage": _meta,
+    f"{_UTILS}nested_tensor": _nested,
+    f"{_UTILS}wrapper_subclass": _subclass,
+    "torch.nested._internal.nested_tensor._rebuild_njt": _jagged,
+    DIM_RANGE: lambda *_: Made(DIM_RANGE),
+    f"{_UTILS}device_tensor_from_cpu_tensor": lambda data, *_: data,
+    "torch.nn.parameter.Parameter": _parameter,
+    "collections.OrderedDict": _dict,
+    "collections.Counter": _dict,
+    "torch.Size": lambda sizes=(): tuple(sizes),
+    "torch.device": lambda *names: Global(":".join(map(str, names))),
+    "torch.serialization._get_layout": lambda name: Global(str(name)),
+    "_codecs.encode": _encoded,
+    "builtins.bytearray": _sized,
+    "builtins.set": lambda items=(): list(items),
+    "builtins.complex": _complex,
+}
+"""What torch's own safe loader calls, by name, and what is made of the arguments here."""
