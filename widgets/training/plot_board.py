@@ -40,6 +40,8 @@ FRAME_MS = 16
 """The shortest time between two repaints of the plots: a display's frame."""
 PLOTS_PER_FRAME = 2
 """The number of plots painted in one frame: all six would take longer than that."""
+HEAD_PX = 128
+"""The least height of the curves of loss and accuracy."""
 FIRST_COLOR = 3
 """The colour of the first run that is drawn over the plots. The run's own lines have the colours
 before it."""
@@ -104,6 +106,7 @@ class PlotBoard(QWidget):
         self._arrange()
         for name in ("loss", "accuracy"):
             self.plots[name].set_smoothing(True)
+            self.plots[name].set_least_height(HEAD_PX)
 
     # -- showing ---------------------------------------------------------------------------------
 

@@ -74,8 +74,8 @@ class PlotCanvas(pg.GraphicsView):
         self.crosshair.hide()
         self.box.addItem(self.crosshair, ignoreBounds=True)
         dots, line = Qt.PenStyle.DotLine, Qt.PenStyle.SolidLine
-        self.marks = UprightLines(self.box, lambda: theme.current().muted, dots)
-        self.notes = UprightLines(self.box, lambda: theme.current().accent, line)
+        self.marks = UprightLines(self.box, lambda: theme.current().muted, dots, -2)
+        self.notes = UprightLines(self.box, lambda: theme.current().accent, line, 2)
         self.box.sigRangeChangedManually.connect(lambda *_: self.moved_by_hand.emit())
         self.box.sigXRangeChanged.connect(lambda *_: self.range_changed.emit())
         self.box.sigResized.connect(lambda *_: (self._place_words(), self.range_changed.emit()))
@@ -228,7 +228,7 @@ class PlotCanvas(pg.GraphicsView):
         font = QFont(self.font())
         font.setPixelSize(11)
         self.setBackground(colors.color("surface"))
-        self._x_title.setText("step", color=colors.muted, size="8pt")
+        self._x_title.setText("step&nbsp;", color=colors.muted, size="8pt")
         for axis in self.axes.values():
             axis.setPen(pg.mkPen(colors.border))
             axis.setTextPen(pg.mkPen(colors.muted))

@@ -122,6 +122,9 @@ class LivePlot(QFrame):
         self._canvas.add_series(line)
         self._legend.add_series(line)
 
+    def set_least_height(self, curves_px: int) -> None:
+        self._canvas.setMinimumHeight(curves_px)
+
     # -- data ------------------------------------------------------------------------------------
 
     def append(self, key: str, steps: ArrayLike, values: ArrayLike) -> None:

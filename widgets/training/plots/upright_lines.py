@@ -11,6 +11,8 @@ from PySide6.QtCore import Qt
 from widgets import theme
 from widgets.training.plots.step_scale import place_of
 
+GROUND = 204
+"""How much the words cover of what is behind them, of 255."""
 ROW_PX, MOST_ROWS = 17, 6
 """The height of a row of words, and how many rows there are before they begin again at the top."""
 
@@ -25,10 +27,12 @@ class UprightLine(NamedTuple):
 
 class UprightLines:
     """The lines of one kind: `color` gives their colour in the theme of now, unless they have one
-    of their own."""
+    of their own. Below 0, `z` puts them under the curves."""
 
-    def __init__(self, box: pg.ViewBox, color: Callable[[], str], style: Qt.PenStyle) -> None:
-        self._box, self._color, self._style = box, color, style
+    def __init__(
+        self, box: pg.ViewBox, color: Callable[[], str], style: Qt.PenStyle, z: int
+    ) -> None:
+        self._box, self._color, self._style, self._z = box, color, style, z
         self._shown: tuple[UprightLine, ...] = ()
         self.items: list[pg.InfiniteLine] = []
 
@@ -41,7 +45,7 @@ class UprightLines:
             options = {"anchors": [(0, 0), (1, 0)]}  # at the line's right, else at its left
             place = place_of(line.step, log)
             item = pg.InfiniteLine(place, angle=90, label=line.text or None, labelOpts=options)
-            item.setZValue(-2)
+            item.setZValue(self._z)
             self._box.addItem(item, ignoreBounds=True)
             self.items.append(item)
         self.restyle()
@@ -69,4 +73,4 @@ class UprightLines:
             item.setPen(pg.mkPen(line.color or self._color(), style=style))
             if (label := getattr(item, "label", None)) is not None:
                 label.setColor(line.color or colors.text)
-                label.fill = pg.mkBrush(colors.surface)
+                label.fill = pg.mkBrush(colors.color("surface", alpha=GROUND))
