@@ -18,7 +18,9 @@ from ..contents.artifact import Artifact, Entry, plain, with_own_keys
 from ..contents.file_bytes import FileBytes, check_stride, checked_shape
 from .nested_graphs import inside, own_box
 
-MAX_JSON_BYTES = 128 * 2**20
+MAX_JSON_BYTES = 64 * 2**20
+MAX_JSON_VALUES = 4_000_000
+"""A node takes about 140, and each some hundred bytes of memory."""
 _MAX_NESTED = 20
 _DTYPES = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32",
@@ -63,6 +65,11 @@ def open_program(path: Path, archive: Archive) -> Artifact:
 
 def _json(archive: Archive, name: str) -> dict[str, Any]:
     data = archive.read(archive.inner()[name], MAX_JSON_BYTES)
+    if sum(map(data.count, (b"{", b"[", b","))) > MAX_JSON_VALUES:
+        raise LabError(
+            f"{plain(archive.path.name, 200)} cannot be read as a program of torch.export: {name}"
+            f" has more than {MAX_JSON_VALUES:,} values."
+        )
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

@@ -20,6 +20,10 @@ from .script_code import ScriptCode
 from .script_graph import graph_of
 
 MAX_CODE_BYTES = 8 * 2**20
+MAX_CODE_PARTS = 250_000
+"""Lines, operators, brackets and commas, of which an operation has about ten. Parsed, each takes
+some 2 kB of memory, and all of them seconds in one call that no interrupt ends."""
+_BETWEEN = b"\n()[]{}=+-*/%,:;<>~^&|@"
 MAX_DEPTH = 60
 CONSTANTS = "CONSTANTS"
 
@@ -111,7 +115,7 @@ def _unwrapped(value: Any) -> Any:
 def _code(archive: Archive) -> ScriptCode:
     """All code of the archive, parsed as text."""
     found: dict[str, ast.Module] = {}
-    left, problem = MAX_CODE_BYTES, ""
+    left, parts_left, problem = MAX_CODE_BYTES, MAX_CODE_PARTS, ""
     for name, record in archive.inner().items():
         if not (name.startswith("code/") and name.endswith(".py")):
             continue
@@ -120,6 +124,10 @@ def _code(archive: Archive) -> ScriptCode:
             problem = f"Its code takes more than {MAX_CODE_BYTES:,} bytes: no graph is read."
             break
         data = archive.read(record, MAX_CODE_BYTES)
+        parts_left -= len(data) - len(data.translate(None, _BETWEEN))
+        if parts_left < 0:
+            problem = f"Its code has more than {MAX_CODE_PARTS:,} parts: no graph is read."
+            break
         try:
             tree = ast.parse(data)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -32,7 +32,9 @@ from ...protocol import (
 )
 
 MAX_READ_S = 30.0
-"""For the index of a file, without its numbers. What is bounded in size takes 4 s at most."""
+"""For the index of a file, without its numbers. A call of C, such as parsing JSON or the
+code of a TorchScript program, ends first: the readers bound what they give to one, so that it takes
+seconds."""
 _PART_BYTES = MAX_SNAPSHOT_BYTES // 2
 _METADATA_CHARS = 50_000
 _MAX_ENDS = 200

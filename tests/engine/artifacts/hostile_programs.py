@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,8 @@ GRAPH = {"inputs": [], "outputs": [], "nodes": [], "tensor_values": {}}
 SIGNATURE = {"input_specs": [], "output_specs": []}
 
 
-def program(data: bytes) -> bytes:
-    return archive({"p/archive_format": b"pt2", "p/models/model.json": data})
+def program(data: bytes, how: int = zipfile.ZIP_STORED) -> bytes:
+    return archive({"p/archive_format": b"pt2", "p/models/model.json": data}, how)
 
 
 def exported(
@@ -147,6 +148,9 @@ EXPORTED: dict[str, Write] = {
     "a pt2 without a program": written("none.pt2", archive({"p/archive_format": b"pt2"})),
     "a pt2 without JSON": written("json.pt2", program(b"{")),
     "a pt2 nested deeply": written("deep.pt2", program(b"[" * 200_000)),
+    "a pt2 of millions of values": written(
+        "values.pt2", program(b'{"a":[' + b"{}," * 2_100_000 + b"{}]}", zipfile.ZIP_DEFLATED)
+    ),
     "a pt2 of another form": written("form.pt2", program(b'{"a": 1}')),
     "a pt2 that is a list": written("list.pt2", program(b"[]")),
     "a pt2 whose graphs are nested deeply": written("graphs.pt2", exported(deep(40))),
@@ -230,6 +234,10 @@ SCRIPTS: dict[str, Write] = {
 
 QUIET: dict[str, Write] = {
     "a script that is no code": written("text.pt", script(b"hello there")),
+    "a script of a million lines": written("lines.pt", script(FORWARD + b"    x\n" * 1_000_000)),
+    "a script of a long list": written(
+        "list.pt", script(FORWARD + b"    y = [" + b"x," * 300_000 + b"]\n    return x\n")
+    ),
     "a script nested deeply": written("deep.pt", script(b"(" * 100_000)),
     "a script that doubles its values": written(
         "double.pt", script(FORWARD + b"    a0 = x\n" + DOUBLING + b"    return a60\n")
