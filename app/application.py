@@ -20,6 +20,7 @@ from app.presenters.advice import AdvicePresenter
 from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.attaching.calling import Way
 from app.presenters.attaching.place import PlacePresenter
+from app.presenters.attaching.ranks import RanksPresenter
 from app.presenters.attaching.there import FilesThere
 from app.presenters.attaching.traffic import TrafficPresenter
 from app.presenters.cells import CellsPresenter
@@ -129,6 +130,9 @@ class Application(QObject):
             lambda kind: self.workspaces.at_model().edits.add_chosen(kind)
         )
         to = self.workspaces
+        self.ranks = RanksPresenter(
+            bench, self.attaching, lambda runs: to.train.view.show_overlays(runs), self
+        )
         self.advice = AdvicePresenter(bench, to.show_finding, to.drop_findings, self)
         to.advice_muted.connect(self.advice.mute)
         self._connect_python_files()
@@ -169,6 +173,7 @@ class Application(QObject):
         self.bench.history.stack.blockSignals(True)  # clearing at the end is not an edit
         self.autosave.close()
         self.bench.layout.close()
+        self.ranks.close()
         self.bench.link.close()
 
     def _connect_python_files(self) -> None:

@@ -29,11 +29,21 @@ from engine.process import (
     SpawnedEngine,
     Unreached,
 )
-from engine.protocol import AnySignal, Command, Snapshot
+from engine.protocol import (
+    AnySignal,
+    Command,
+    ContinueTrainingCommand,
+    PauseSignal,
+    Snapshot,
+    StepTrainingCommand,
+)
 
 if TYPE_CHECKING:
     from engine.connecting.dialing import Call
     from engine.connecting.engine_place import EnginePlace
+
+
+_STEERS = (ContinueTrainingCommand, StepTrainingCommand)
 
 
 class EngineLink(Link):
@@ -142,14 +152,31 @@ class EngineLink(Link):
             self.unsent = DOES_NOT_READ
             return 0
         self._sent(self._last_id, command)
+        if self.script is not None and isinstance(command, _STEERS):
+            self.steered.emit(command)
         return self._last_id
 
     def signal(self, signal: AnySignal) -> None:
-        if self._process is not None:
-            try:
-                self._process.signal(signal)
-            except EngineLost:  # the reader reports it
-                return
+        if self._process is None:
+            return
+        is_pause = self.script is not None and isinstance(signal, PauseSignal)
+        if is_pause:
+            signal = PauseSignal(at_step=self.pause_at())
+        try:
+            self._process.signal(signal)
+        except EngineLost:  # the reader reports it
+            return
+        if is_pause:
+            self.steered.emit(signal)
+
+    def go_to_step(self, step: int, is_held: bool) -> None:
+        if self._process is None:
+            return
+        with suppress(EngineLost):  # the reader reports it
+            self._process.signal(PauseSignal(at_step=step))
+            if is_held:
+                self._last_id = self._process.send(ContinueTrainingCommand())
+                self._sent(self._last_id, ContinueTrainingCommand())
 
     def close(self) -> None:
         process, self._process = self._process, None

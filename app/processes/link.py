@@ -7,6 +7,7 @@ does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -71,7 +72,8 @@ _ENDS_BY_ITSELF = (TrainCommand, FlowCommand)
 class Link(QObject):
     """`snapshot(Snapshot)` comes for each snapshot. `became_ready()` or `ended()` comes before each
     `state_changed(LinkState)` to "ready" or "lost". `lost(ExitReason)`: the engine has ended by
-    itself. `busy_changed(bool)`: see `busy`.
+    itself. `steered(message)`: a script was told to hold, to step or to go on.
+    `busy_changed(bool)`: see `busy`.
 
     Commands may be sent as soon as `start` has returned: they wait until torch has loaded.
     """
@@ -82,6 +84,7 @@ class Link(QObject):
     ended = Signal()
     busy_changed = Signal(bool)
     lost = Signal(object)
+    steered = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -90,6 +93,8 @@ class Link(QObject):
         """The process that the engine is in; None with an engine that this window has started."""
         self.place: EnginePlace | None = None
         """Where `start` finds the engine; None: it starts one on this machine."""
+        self.pause_at: Callable[[], int] = lambda: 0
+        """The step after which a script is held that is to pause; 0: after its next one."""
         self.is_found_again = False
         """Whether the engine is the one that this window had, and has gone on meanwhile."""
         self._unanswered: dict[int, Command] = {}
@@ -153,6 +158,11 @@ class Link(QObject):
 
     def signal(self, signal: AnySignal) -> None:
         """Send a signal, which acts at once even if the engine is busy."""
+        raise NotImplementedError
+
+    def go_to_step(self, step: int, is_held: bool) -> None:
+        """Let a script be held after this step, and go on until then if it is held now. `steered`
+        does not tell of it."""
         raise NotImplementedError
 
     def stop_job(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -49,8 +49,8 @@ class MainWindow(QMainWindow):
     """A workspace's page is made at its first visit: `page_makers` makes it and calls `add_page`.
 
     Signals: `workspace_changed(name)`; `file_dropped(path)`; `pair_dropped(path, other)`: two files
-    of tensors; `block_wanted(kind)`, from the command palette; `closing()`, after `may_close` has
-    returned True.
+    of tensors; `block_wanted(kind)`, from the command palette; `rank_chosen(number)`;
+    `closing()`, after `may_close` has returned True.
     """
 
     workspace_changed = Signal(str)
@@ -58,6 +58,7 @@ class MainWindow(QMainWindow):
     pair_dropped = Signal(str, str)
     block_wanted = Signal(str)
     closing = Signal()
+    rank_chosen = Signal(int)
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,6 +182,20 @@ class MainWindow(QMainWindow):
         """Show the bytes of a second between the window and a process that it is attached to."""
         make.tell(self._traffic, text)
 
+    def show_ranks(self, text: str, tip: str, ranks: Sequence[tuple[int, str, bool]]) -> None:
+        """Show the ranks of a run: (number, words, whether it is the one that the window shows) of
+        each; empty to show none."""
+        self.rank_chip.setText(text)
+        self.rank_chip.setToolTip(tip)
+        self.rank_chip.setAccessibleName(text)
+        self.rank_chip.setVisible(bool(ranks))
+        menu = self.rank_chip.menu()
+        menu.clear()
+        for number, words, is_shown in ranks:
+            action = make.action(menu, words, partial(self.rank_chosen.emit, number))
+            action.setCheckable(True)
+            action.setChecked(is_shown)
+
     def show_title(self, name: str, path: str, modified: bool) -> None:
         self.setWindowTitle(f"{name}[*] – Tensor Lab")
         self.setWindowFilePath(path)
@@ -245,6 +260,9 @@ class MainWindow(QMainWindow):
         menu.addAction(self.actions_table["engine.restart"])
         menu.addAction(self.actions_table["engine.detach"])
         menu.addAction(self.actions_table["file.settings"])
+        self.rank_chip = make.tool_button("rank_chip", "mdi6.source-branch", text="Ranks")
+        make.menu(self.rank_chip, accessible="Ranks")
+        self.rank_chip.hide()
         self._traffic = make.label("", "muted", "traffic")
         self._traffic.setToolTip(
             "What the process that the window is attached to says in a second, and what the window"
@@ -252,6 +270,7 @@ class MainWindow(QMainWindow):
         )
         self._traffic.hide()
         self.statusBar().addPermanentWidget(self._totals)
+        self.statusBar().addPermanentWidget(self.rank_chip)
         self.statusBar().addPermanentWidget(self._traffic)
         self.statusBar().addPermanentWidget(self.engine_chip)
         self.show_engine("starting", "engine starting…")

@@ -47,6 +47,7 @@ class Watching(Steps):
             started_s=time.time(),
             rank=int(os.environ.get("RANK", "0")),
             world_size=int(os.environ.get("WORLD_SIZE", "1")),
+            group=_group(),
         )
         self._thread = threading.get_ident()
         self._objects: dict[str, weakref.ref[Any]] = {}
@@ -227,6 +228,14 @@ class Watching(Steps):
     def _living(self) -> dict[str, Any]:
         found = ((name, refer()) for name, refer in list(self._objects.items()))
         return {name: thing for name, thing in found if thing is not None}
+
+
+def _group() -> str:
+    """What the ranks that one launcher has started on this machine have in common."""
+    if "WORLD_SIZE" not in os.environ:
+        return ""
+    meets = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
+    return ":".join((*meets, str(os.getppid())))
 
 
 def _script() -> str:

@@ -181,7 +181,9 @@ class CompleteCommand(Command, frozen=True, kw_only=True):
 
 class PauseSignal(Struct, frozen=True, tag=True):
     """Pause the training run at the next step boundary; hold the loop of a cell after its next
-    optimizer step."""
+    optimizer step, that of a script no sooner than after its step `at_step`."""
+
+    at_step: int = 0
 
 
 class StepBackwardSignal(Struct, frozen=True, tag=True):

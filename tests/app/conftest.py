@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 from PySide6.QtCore import QPoint, QSettings
+from PySide6.QtCore import Signal as QtSignal
 from PySide6.QtWidgets import QWidget
 
 from app.actions import Actions
@@ -122,6 +123,8 @@ class Layouts:
 class Frame(QWidget):
     """Replaces the main window: it keeps what it is asked to show."""
 
+    rank_chosen = QtSignal(int)
+
     def __init__(self) -> None:
         super().__init__()
         self.banners = BannerArea(self)
@@ -141,6 +144,9 @@ class Frame(QWidget):
 
     def show_traffic(self, text: str) -> None:
         self.traffic = text
+
+    def show_ranks(self, text: str, tip: str, ranks) -> None:
+        self.ranks = text, [words for _, words, _ in ranks]
 
     def show_totals(self, text: str) -> None:
         self.totals = text

@@ -61,14 +61,14 @@ class AttachPresenter(QObject):
 
     # -- attaching -------------------------------------------------------------------------------
 
-    def attach(self, address: str, key: str = "") -> None:
-        """Call a process. The user may say no, if the engine of this window has what would be
-        lost."""
+    def attach(self, address: str, key: str = "", way: Way | None = None) -> None:
+        """Call a process, by `way` if one is given. The user may say no, if the engine of this
+        window has what would be lost."""
         if self._may_end("Attach to another process? This engine's", "Attach"):
             from engine.connecting.ssh import call_at  # the window shows before it is needed
 
             self._address = address
-            self._begin_call(partial(call_at, address, version(), key))
+            self._begin_call(way or partial(call_at, address, version(), key))
 
     def _begin_call(self, way: Way) -> None:
         self._way = way

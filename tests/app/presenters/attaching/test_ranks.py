@@ -1,0 +1,170 @@
+"""Two ranks of torch.distributed, in processes of their own: the window is attached to one, draws
+the other's curves, and holds both after the same step."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from app.presenters.attaching.attach import AttachPresenter
+from app.presenters.attaching.ranks import RanksPresenter
+from app.processes.engine_link import EngineLink
+from app.workbench import Workbench
+from engine.connecting.dialing import dial
+from engine.connecting.places import listening
+from engine.protocol import (
+    ContinueTrainingCommand,
+    HeldSnapshot,
+    LoopSnapshot,
+    PauseSignal,
+    StepTrainingCommand,
+)
+from engine.version import version
+from tests.engine.attaching import ROOT
+from tests.engine.processes import WAIT_S
+
+pytestmark = pytest.mark.usefixtures("forked_processes")
+WAIT_MS = 120_000
+
+RANK = """
+import os, pathlib, sys
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+import tensorlab as lab
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+lab.watch(model, optimizer, name="ranks", wait=True)
+end, brake = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+torch.manual_seed(rank)
+while True:
+    optimizer.zero_grad()
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    optimizer.step()
+    stop = torch.tensor(float(end.exists()))
+    dist.all_reduce(stop)
+    if stop:
+        break
+    if rank == 0 and brake.exists():
+        brake.unlink()
+        breakpoint()
+total = model.module.weight.detach().clone()
+dist.all_reduce(total)
+print(torch.equal(total, 2 * model.module.weight))
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("ranks")
+
+
+@pytest.fixture
+def ranks(files: Path, sockets: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    (files / "ranks.py").write_text(RANK)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    env = {
+        **os.environ, "PYTHONPATH": str(ROOT), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }  # fmt: skip
+    arguments = [sys.executable, "ranks.py", "end", "brake"]
+    started = [
+        subprocess.Popen(
+            arguments, cwd=files, env={**env, "RANK": str(rank)},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def desk(bench: Workbench) -> Iterator[Workbench]:
+    link = EngineLink(bench.window)
+    link.snapshot.connect(bench.store.take)
+    link.ended.connect(bench.store.end_engine)
+    yield replace(bench, link=link)
+    link.close()
+    link.wait_closed()
+
+
+def held_step(desk: Workbench) -> int:
+    """The step after which the window's rank is held; 0 if it is not."""
+    held, loop = desk.newest(HeldSnapshot), desk.newest(LoopSnapshot)
+    return loop.step if held is not None and held.at == "step" and loop is not None else 0
+
+
+def test_both_ranks_are_shown_held_together_stepped_and_let_go(ranks, desk, files, qtbot):
+    overlays: list = []
+    attaching = AttachPresenter(desk, lambda *_: True, desk.window)
+    presenter = RanksPresenter(desk, attaching, lambda runs: overlays.append(runs), desk.window)
+    qtbot.waitUntil(lambda: len(listening()) == 2, timeout=WAIT_MS)
+    sockets = {about.rank: str(place) for about, place in listening()}
+    way = lambda: dial(sockets[0], version())  # noqa: E731
+    attaching.use(way(), way)
+    members = presenter._members
+    qtbot.waitUntil(lambda: set(members) == {0, 1}, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: all(m.step > 5 for m in members.values()), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: bool(overlays) and bool(overlays[-1]), timeout=WAIT_MS)
+    ((title, curve),) = overlays[-1]
+    assert title == "rank 1" and len(curve.steps.loss) == len(curve.steps.gradient_norm) > 0
+    own = desk.newest(LoopSnapshot)
+    assert own is not None
+
+    desk.link.signal(PauseSignal())
+    qtbot.waitUntil(lambda: all(m.is_after_step for m in members.values()), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: members[0].step == members[1].step, timeout=WAIT_MS)
+    step = held_step(desk)
+    assert step == members[1].step > 0
+    text = f"rank 0 of 2 · all held after step {step:,}"
+    qtbot.waitUntil(lambda: desk.window.ranks[0] == text, timeout=WAIT_MS)
+    assert desk.window.ranks[1][1] == f"rank 1: held after step {step:,}"
+
+    desk.link.send(StepTrainingCommand())
+    both = lambda: all(m.is_after_step and m.step == step + 1 for m in members.values())  # noqa: E731
+    qtbot.waitUntil(both, timeout=WAIT_MS)
+    desk.link.send(ContinueTrainingCommand())
+    goes_on = lambda: all(m.step > step + 1 for m in members.values())  # noqa: E731
+    qtbot.waitUntil(goes_on, timeout=WAIT_MS)
+
+    # One that is held alone: the other waits in a collective, and the window says so.
+    (files / "brake").touch()
+    qtbot.waitUntil(lambda: members[0].is_held, timeout=WAIT_MS)
+    text = "rank 0 of 2 · rank 1 waits for rank 0"
+    qtbot.waitUntil(lambda: desk.window.ranks[0] == text, timeout=WAIT_MS)
+    desk.link.send(ContinueTrainingCommand())
+    qtbot.waitUntil(lambda: desk.window.ranks[0] == "rank 0 of 2", timeout=WAIT_MS)
+
+    desk.window.rank_chosen.emit(1)
+    qtbot.waitUntil(
+        lambda: desk.link.script is not None and desk.link.script.about.rank == 1, timeout=WAIT_MS
+    )
+    assert desk.link.script.role == "steer"
+    qtbot.waitUntil(lambda: desk.window.ranks[0] == "rank 1 of 2", timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: len(presenter._members) == 2, timeout=WAIT_MS)
+    assert presenter._members[0].link.attached.role == "steer"
+
+    (files / "end").touch()
+    for rank in ranks:
+        out, err = rank.communicate(timeout=WAIT_S)
+        assert (out, rank.returncode) == ("True\n", 0), err
+    qtbot.waitUntil(lambda: desk.link.state == "lost", timeout=WAIT_MS)
+    assert desk.window.ranks == ("", [])
+    presenter.close()
