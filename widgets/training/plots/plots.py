@@ -276,6 +276,8 @@ class LivePlot(QFrame):
             is_flat = high - low <= FLAT * abs(high)
             room = max(abs(high) * 0.1, 1e-12) if is_flat else (high - low) * MARGIN
             canvas.show_y(low - room, high + room)
+        elif self._following:
+            canvas.show_y(0.0, 1.0)  # else the numbers of a run before would stay
         self._show_legend()
         self._show_notice()
         self._dirty = False

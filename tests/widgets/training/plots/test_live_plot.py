@@ -725,3 +725,11 @@ def test_the_pointed_step_is_told_but_not_one_that_the_code_sets(plot: LivePlot)
     plot.point_at(9)
     plot._canvas.hovered.emit(None)
     assert told == [4.0, None]
+
+
+def test_a_plot_without_points_keeps_no_numbers_of_the_run_before(plot: LivePlot) -> None:
+    plot.append("loss", [1, 2], [3000.0, 2000.0])
+    plot.refresh()
+    plot.clear()
+    plot.refresh()
+    assert plot._canvas.box.viewRange()[1] == [0.0, 1.0]
