@@ -23,7 +23,7 @@ class Control:
     the id of a command that is to end alone.
     `interrupted`: an interrupt came while the lab's own code ran inside the user's. `goes_on`: how
     far the code that is held is to run. `steps_backward`: it is to be held in its backward().
-    `hold_when`: what holds its loops.
+    `hold_when`: what holds its loops. `pause_at`: the step after which `reach` pauses; 0 for none.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -36,6 +36,7 @@ class Control:
     goes_on: GoesOn = ""
     steps_backward: bool = False
     hold_when: HoldWhen = field(default_factory=HoldWhen)
+    pause_at: int = 0
     interrupt: Callable[[], None] = lambda: None  # raises KeyboardInterrupt in the user's code
 
     def clear_before(self, command_id: int) -> None:
@@ -44,9 +45,26 @@ class Control:
             self.stop.clear()
             self.pause.clear()
 
+    def pause_after(self, step: int) -> None:
+        """Pause after this step, or the next one that is reached; 0: at once."""
+        if step:
+            self.pause_at = step
+        else:
+            self.pause.set()
+
+    def pauses_by(self, step: int) -> bool:
+        """Whether the code is to be held after this step, or before."""
+        return self.pause.is_set() or 0 < self.pause_at <= step
+
+    def reach(self, step: int) -> None:
+        """The code is after this step."""
+        if self.pauses_by(step):
+            self.pause_at = 0
+            self.pause.set()
+
     def let_go(self) -> None:
         """Nobody is there to look at code that is held: it goes on, and nothing holds it again."""
-        self.steps_backward, self.hold_when = False, HoldWhen()
+        self.steps_backward, self.hold_when, self.pause_at = False, HoldWhen(), 0
         self.pause.clear()
         self.goes_on = "on"
 

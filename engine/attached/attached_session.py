@@ -97,7 +97,6 @@ class AttachedSession:
         self._loop, self._updates = self._holder.loop, lab.subjects.updates
         self._loop.step = steps
         self._has_begun = self._is_entered = False
-        self._pause_at = 0  # the step after which a window wants the code held; 0 for none
         self._logged: dict[str, int] = {}  # the last step in which a figure was logged
         lab.inside = self._holder.inside  # the user's code runs
         self._stack = ExitStack()
@@ -148,7 +147,6 @@ class AttachedSession:
             self._is_over = not self._windows.peers
         if not self.has_steering():
             self._lab.control.let_go()
-            self._pause_at = 0
         if self._is_over:
             self._leave()
 
@@ -186,10 +184,8 @@ class AttachedSession:
     def _act(self, signal: AnySignal) -> None:
         control = self._lab.control
         match signal:
-            case PauseSignal(at_step=0):
-                control.pause.set()
             case PauseSignal():
-                self._pause_at = signal.at_step
+                control.pause_after(signal.at_step)
             case StepBackwardSignal():
                 control.steps_backward = signal.on
             case HoldWhenSignal():
@@ -227,9 +223,7 @@ class AttachedSession:
     def after_step(self, optimizer: Optimizer, has_closure: bool, step: int) -> None:
         """Show step `step` of the process, hold the code if wanted, and answer what waits."""
         self._updates.after_step(optimizer, has_closure)
-        if 0 < self._pause_at <= step:
-            self._pause_at = 0
-            self._lab.control.pause.set()
+        self._lab.control.reach(step)
         if self._has_begun:  # else the window came in the middle of it
             self._loop.step = step - 1
             self._loop.after_step(optimizer, has_closure)
@@ -276,10 +270,8 @@ class AttachedSession:
         loop.step = step
         if not (
             loop.is_due
-            or self._lab.control.pause.is_set()
-            or 0 < self._pause_at <= step + 1
-            or self._waiting
-            or self._postponed
+            or self._lab.control.pauses_by(step + 1)
+            or (self._waiting or self._postponed)
             or self._updates.is_asked
             or loop.watch is not None
             or loop.looks

@@ -59,3 +59,21 @@ def test_code_beyond_its_time_limit_is_interrupted_and_the_users_interrupt_is_an
     finally:
         signal.signal(signal.SIGINT, before)
     assert not control.in_user_code
+
+
+def test_a_step_to_pause_after_holds_there_or_after_the_next_one() -> None:
+    control = Control()
+    control.pause_after(5)
+    assert [control.pauses_by(step) for step in (3, 4, 5, 6)] == [False, False, True, True]
+    control.reach(4)
+    assert not control.pause.is_set()
+    control.reach(6)  # step 5 was not looked at
+    assert control.pause.is_set()
+    control.pause.clear()
+    control.reach(7)
+    assert not control.pause.is_set()
+    control.pause_after(9)
+    control.let_go()
+    assert not control.pauses_by(10)
+    control.pause_after(0)
+    assert control.pause.is_set()

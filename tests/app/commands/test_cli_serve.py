@@ -16,6 +16,7 @@ import pytest
 
 from app.templates import load_template
 from engine.connecting.dialing import dial, dial_through
+from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import About, Refusal, Unwelcome
 from engine.connecting.listener import Listener
 from engine.connecting.places import listening
@@ -179,6 +180,25 @@ def test_a_script_of_the_name_is_not_ended(sockets: Path) -> None:
     )
     listener.close()
     assert ended.returncode == 0
+
+
+def test_a_place_with_a_key_is_called_and_a_wrong_key_is_told(sockets: Path) -> None:
+    """As Settings does for HOST:PORT."""
+    engine = subprocess.Popen(
+        [*PROGRAM, "serve", "--host", "127.0.0.1"], stdout=subprocess.PIPE, text=True
+    )
+    assert engine.stdout is not None
+    *_, address, _, key = engine.stdout.readline().split()
+    place = EnginePlace(address, key=key)
+    assert place.is_other_machine and not place.can_restart
+    window = Window(place.call())
+    assert window.until(ReadySnapshot).pid == engine.pid
+    for wrong, words in (("0" * 32, "The key is another one"), ("", "asks for its key")):
+        with pytest.raises(Unwelcome, match=words):
+            EnginePlace(address, key=wrong).call()
+    window.close()
+    engine.kill()
+    engine.communicate()
 
 
 def test_it_does_not_listen_to_other_machines(sockets: Path) -> None:
