@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import QStringListModel, Qt, Signal
-from PySide6.QtWidgets import QCompleter, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
 
 from engine.project.catalogue import Param
 from engine.project.document import ParamValue, TrainingSetup, replace
 from engine.protocol import StepMemorySnapshot
 from widgets import make
 from widgets.forms import ParamForm
+from widgets.module_list import ModuleList
 from widgets.text import format_bytes
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text
@@ -50,31 +51,20 @@ class ExecutionForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._setup = _DEFAULT
-        self._rows: dict[str, QWidget] = {}
-        self._names = QStringListModel(self)
         self._form = make.named(ParamForm(), "setup_execution_form")
         self._form.value_edited.connect(self._edit)
-        self._module = make.field(
-            "setup_recomputed_module",
-            "Module to compute again",
-            "Path of a module, as in named_modules(). It keeps only its inputs for the backward"
+        self._modules = ModuleList(
+            "setup_recomputed",
+            self._row,
+            title="activation checkpointing",
+            field="Module to compute again",
+            tip="Path of a module, as in named_modules(). It keeps only its inputs for the backward"
             " pass, and computes the rest again in it (torch.utils.checkpoint): less memory, more"
             " time, the same gradients. Enter adds it.",
-            placeholder="module, such as encoder1",
-            mono=True,
-            entered=self._add,
+            example="encoder1",
+            add_tip="Add: compute this module's activations again",
         )
-        completer = QCompleter(self._names, self._module)
-        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        self._module.setCompleter(completer)
-        title = make.label("activation checkpointing", of=self._module)
-        add = make.tool_button(
-            "setup_recomputed_add",
-            "mdi6.plus",
-            "Add: compute this module's activations again",
-            slot=self._add,
-        )
-        self._list = make.column(gap=GRID // 4)
+        self._modules.added.connect(self._add)
         measure = make.button(
             "setup_measure_step",
             "Measure memory",
@@ -86,9 +76,7 @@ class ExecutionForm(QWidget):
         self._memory.hide()
         make.column(
             self._form,
-            title,
-            make.row((self._module, 1), add),
-            self._list,
+            self._modules,
             make.row(measure, make.STRETCH),
             self._memory,
             on=self,
@@ -98,7 +86,7 @@ class ExecutionForm(QWidget):
 
     def offer_modules(self, names: Sequence[str]) -> None:
         """The paths that the field completes."""
-        self._names.setStringList(list(names))
+        self._modules.offer(names)
 
     def show_setup(self, setup: TrainingSetup) -> None:
         if setup.recomputed != self._setup.recomputed:
@@ -106,15 +94,7 @@ class ExecutionForm(QWidget):
         self._setup = setup
         values = {param.name: getattr(setup, param.name) for param in _SWITCHES}
         self._form.show_params(_SWITCHES, values)
-        for path in [path for path in self._rows if path not in setup.recomputed]:
-            row = self._rows.pop(path)
-            self._list.removeWidget(row)
-            row.hide()
-            row.deleteLater()
-        for path in setup.recomputed:
-            if path not in self._rows:
-                self._rows[path] = self._row(path)
-                self._list.addWidget(self._rows[path])
+        self._modules.show_modules(setup.recomputed)
 
     def show_memory(self, found: StepMemorySnapshot) -> None:
         without, forecast, now = found.without, found.predicted, found.measured
@@ -145,11 +125,8 @@ class ExecutionForm(QWidget):
         )
         return make.page(make.row(make.label(path), make.STRETCH, away))
 
-    def _add(self) -> None:
-        path = self._module.text().strip()
-        if path and path not in self._rows:
-            self._module.clear()
-            self._emit((*self._setup.recomputed, path), f"Compute {path} again in backward")
+    def _add(self, path: str) -> None:
+        self._emit((*self._setup.recomputed, path), f"Compute {path} again in backward")
 
     def _remove(self, path: str) -> None:
         rest = tuple(each for each in self._setup.recomputed if each != path)

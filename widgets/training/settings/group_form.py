@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QStringListModel, Qt, Signal
-from PySide6.QtWidgets import QCompleter, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
 
 from engine.project.catalogue import optimizers
 from engine.project.document import ParamGroup, ParamValue, TrainingSetup, replace
@@ -13,6 +13,7 @@ from engine.project.updates import options_of
 from widgets import make
 from widgets.fields import value_text
 from widgets.forms import ParamForm
+from widgets.module_list import ModuleList
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text
 from widgets.training.settings.fold import fold
@@ -29,67 +30,41 @@ class GroupForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._setup = _DEFAULT
-        self._rows: dict[str, _Row] = {}
-        self._names = QStringListModel(self)
-        self._module = make.field(
-            "setup_group_module",
-            "Module with options of its own",
-            "Path of a module, as in named_modules(): a block's name on the canvas, or layers.0 of"
-            " your code. Its parameters get a group of the optimizer of their own. Enter adds it.",
-            placeholder="module, such as linear1",
-            mono=True,
-            entered=self._add,
+        self._modules = ModuleList(
+            "setup_group",
+            self._row,
+            title="modules with their own options",
+            field="Module with options of its own",
+            tip="Path of a module, as in named_modules(): a block's name on the canvas, or layers.0"
+            " of your code. Its parameters get a group of the optimizer of their own. Enter adds"
+            " it.",
+            example="linear1",
+            add_tip="Add: own options for this module",
         )
-        completer = QCompleter(self._names, self._module)
-        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        self._module.setCompleter(completer)
-        title = make.label("modules with their own options", of=self._module)
-        add = make.tool_button(
-            "setup_group_add", "mdi6.plus", "Add: own options for this module", slot=self._add
-        )
-        self._list = QVBoxLayout()
-        make.column(
-            title,
-            make.row((self._module, 1), add),
-            self._list,
-            on=self,
-            gap=GRID // 2,
-            margins=0,
-        )
+        self._modules.added.connect(self._add)
+        make.column(self._modules, on=self)
 
     def offer_modules(self, names: Sequence[str]) -> None:
         """The paths that the field completes."""
-        self._names.setStringList(list(names))
+        self._modules.offer(names)
 
     def show_setup(self, setup: TrainingSetup) -> None:
         self._setup = setup
-        wanted = [group.module for group in setup.groups]
-        for module in [module for module in self._rows if module not in wanted]:
-            row = self._rows.pop(module)
-            self._list.removeWidget(row)
-            row.hide()
-            row.deleteLater()
+        self._modules.show_modules([group.module for group in setup.groups])
         for group in setup.groups:
-            if group.module not in self._rows:
-                self._rows[group.module] = self._row(group.module)
-            self._rows[group.module].show_group(group, setup)
+            self._modules.rows[group.module].show_group(group, setup)
 
     def _row(self, module: str) -> _Row:
         row = _Row(module)
         row.changed.connect(self._change)
         row.removed.connect(self._remove)
-        self._list.addWidget(row)
-        row.show()
         return row
 
-    def _add(self) -> None:
-        module = self._module.text().strip()
-        if module and module not in self._rows:
-            self._module.clear()
-            groups = (*self._setup.groups, ParamGroup(module))
-            self._emit(groups, f"Own options for {module}")
-            if module in self._rows:
-                self._rows[module].open()
+    def _add(self, module: str) -> None:
+        groups = (*self._setup.groups, ParamGroup(module))
+        self._emit(groups, f"Own options for {module}")
+        if module in self._modules.rows:
+            self._modules.rows[module].open()
 
     def _change(self, changed: ParamGroup, what: str) -> None:
         groups = tuple(
