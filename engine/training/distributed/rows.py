@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ...errors import LabError
 from ..figures.metrics import ACCURACY
 from ..objectives.batches import samples_in
+from ..objectives.code_objective import CodeObjective
 from ..objectives.objective import Objective, Outcome
 from .ranks import Ranks
 
@@ -28,7 +29,8 @@ class Rows(NamedTuple):
 
 class RowsObjective:
     """The objective of one rank: of each batch of another objective, the rank's rows. The loss must
-    be a mean over the rows, or a sum of such means. A prediction on rows is their whole outcome:
+    be a mean over the rows, or a sum of such means. Data that can loads no rows of other ranks (see
+    `objectives/parts`). A prediction on rows is their whole outcome:
     DistributedDataParallel wants to see the loss at the end of its forward pass.
 
     What the model draws (dropout) comes from a seed for the step and the rank, so that a run goes
@@ -41,6 +43,9 @@ class RowsObjective:
         self.metrics, self.generators = whole.metrics, whole.generators
         self.validation_samples = whole.validation_samples
         self.guess_accuracy = whole.guess_accuracy
+        self._divided: CodeObjective | None = None
+        if isinstance(whole, CodeObjective) and whole.divide(ranks.rank, ranks.size):
+            self._divided = whole
 
     @property
     def batches_per_epoch(self) -> int | None:
@@ -50,6 +55,12 @@ class RowsObjective:
         self._whole.to(device)
 
     def batches(self, epoch: int, first: int) -> Iterator[Rows]:
+        if self._divided is not None:
+            parts = self._divided.parts(first)
+            return (
+                Rows(part.batch, part.rows / part.samples, self._seed_at(epoch, n))
+                for n, part in enumerate(parts, first)
+            )
         batches = self._whole.batches(epoch, first)
         return (self._rows(batch, (epoch, n)) for n, batch in enumerate(batches, first))
 
@@ -98,8 +109,11 @@ class RowsObjective:
     def _rows(self, batch: Any, place: tuple[int, int]) -> Rows:
         ranks, samples = self._ranks, samples_in(batch)
         rows = list(range(ranks.rank, samples, ranks.size))
-        seed = hash((self._seed, *place, ranks.rank)) & (2**63 - 1)
-        return Rows(_taken(batch, rows or [0], samples), len(rows) / samples, seed)
+        taken = _taken(batch, rows or [0], samples)
+        return Rows(taken, len(rows) / samples, self._seed_at(*place))
+
+    def _seed_at(self, epoch: int, number: int) -> int:
+        return hash((self._seed, epoch, number, self._ranks.rank)) & (2**63 - 1)
 
     @contextmanager
     def _drawing(self, rows: Rows) -> Iterator[None]:

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
 from ...errors import LabError
 from ...project.document import Loading
 from .loaders import loader_of
+from .parts import Part, PartLoader, part_of_loader
 
 _USUAL = Loading()
 KINDS = "Data is a Dataset, a DataLoader, a tuple of tensors, or a function that returns batches."
@@ -91,8 +92,36 @@ class _TensorBatches:
     def _batches(self, orders: Iterator[Tensor]) -> Iterator[list[Tensor]]:
         for order in orders:
             for rows in order.split(self._size)[: len(self)]:
-                # Indexing takes up to four times as long.
-                yield [tensor.index_select(0, rows) for tensor in self.dataset.tensors]
+                yield self._taken(rows)
+
+    def _taken(self, rows: Tensor) -> list[Tensor]:
+        # Indexing takes up to four times as long.
+        return [tensor.index_select(0, rows) for tensor in self.dataset.tensors]
+
+    def parts(self, rank: int, size: int) -> Iterator[Part]:
+        """Of each batch, the rows of one rank."""
+        for order in iter(self._orders):
+            for rows in order.split(self._size)[: len(self)]:
+                own = rows[rank::size]
+                yield Part(self._taken(own if len(own) else rows[:1]), len(own), len(rows))
+
+
+class _TensorParts:
+    """The rows of one rank of each batch of tensors."""
+
+    def __init__(self, batches: _TensorBatches, rank: int, size: int) -> None:
+        self._batches, self._place = batches, (rank, size)
+
+    def __iter__(self) -> Iterator[Part]:
+        return self._batches.parts(*self._place)
+
+
+def parts_of(batches: Iterable[Any], rank: int, size: int) -> _TensorParts | PartLoader | None:
+    """What gives the rows of rank r of N, r, r + N, ..., of each of these batches; None for data
+    that gives whole batches only."""
+    if isinstance(batches, _TensorBatches):
+        return _TensorParts(batches, rank, size)
+    return part_of_loader(batches, rank, size)
 
 
 class _Order(Sampler[Tensor]):

@@ -15,10 +15,20 @@ from torch import Tensor, nn
 
 from ...errors import LabError
 from ...project.document import Loading
-from .batches import batches_of, generators_of, in_order, length_of, moved, samples_in, skipped
+from .batches import (
+    batches_of,
+    generators_of,
+    in_order,
+    length_of,
+    moved,
+    parts_of,
+    samples_in,
+    skipped,
+)
 from .epoch_metrics import EpochMetrics, is_metric
 from .loaders import end_workers
 from .objective import Outcome
+from .parts import Part, PartLoader
 
 STEP_FILE = "<step>"
 """The name of the step's source in tracebacks."""
@@ -59,6 +69,7 @@ class CodeObjective:
             () if validation is None else in_order(validation, batch_size, loading)
         )
         self.generators = generators_of(self._batches, self._validation)
+        self._parts: Iterable[Part] | None = None
         self._device = torch.device("cpu")
         self.validation_samples = 0 if validation is None else _samples(self._validation)
 
@@ -73,8 +84,20 @@ class CodeObjective:
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
         return (moved(batch, self._device) for batch in skipped(self._batches, first))
 
+    def divide(self, rank: int, size: int) -> bool:
+        """Whether the data can load the rows of one rank alone; if so, `parts` gives them."""
+        self._parts = parts_of(self._batches, rank, size)
+        return self._parts is not None
+
+    def parts(self, first: int) -> Iterator[Part]:
+        """As `batches`, of each batch the rows of the rank."""
+        assert self._parts is not None
+        found = skipped(self._parts, first)
+        return (part._replace(batch=moved(part.batch, self._device)) for part in found)
+
     def close(self) -> None:
-        end_workers(self._batches, self._validation)
+        own = self._parts.loader if isinstance(self._parts, PartLoader) else None
+        end_workers(self._batches, self._validation, own)
 
     def validation_batches(self) -> Iterator[Any]:
         return (moved(batch, self._device) for batch in self._validation)
