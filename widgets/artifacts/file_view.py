@@ -124,7 +124,8 @@ class FileView(QWidget):
         self._totals.setToolTip(whole.path)
         self._program = program or ProgramGraph()
         graph = graph_of(self._program, entries)
-        make.tell(self.node, NO_NODE if graph else "")
+        note = f"{self._program.note}\n" if self._program.note else ""
+        make.tell(self.node, f"{note}{NO_NODE}" if graph else "")
         if graph is None:
             self.calls.view.clear(self._program.note or NO_GRAPH)
         else:

@@ -30,6 +30,7 @@ from widgets.training.plot_board import PlotBoard
 from widgets.training.ranks.rank_pane import RankPane
 from widgets.training.run_bar import Attached, EngineState, RunBar
 from widgets.training.settings.setup_form import SetupForm
+from widgets.training.settings.watch_form import LoopHold
 from widgets.training.steps.hold_note import HoldNote
 from widgets.training.steps.phase_strip import PhaseStrip
 from widgets.vertical_scroll import VerticalScroll
@@ -61,6 +62,9 @@ class TrainView(QWidget):
         self.form = SetupForm()
         self.bar = RunBar()
         self.strip = PhaseStrip()
+        self.loop_hold = LoopHold()
+        self.loop_hold.form.setup_edited.connect(self.form.setup_edited)
+        self.loop_hold.hide()
         self.hold = HoldNote()
         self.findings = FindingList()
         self.board = PlotBoard()
@@ -116,7 +120,13 @@ class TrainView(QWidget):
         self.bar.runs_toggled.connect(self.runs.setVisible)
         stacked = make.splitter(beside, self.runs, sizes=(520, 240), shares=(2, 1), upright=True)
         right = make.page(
-            self.bar, self.strip, self.hold, self.findings, (stacked, 1), margins=GRID
+            self.bar,
+            self.loop_hold,
+            self.strip,
+            self.hold,
+            self.findings,
+            (stacked, 1),
+            margins=GRID,
         )
         splitter = make.splitter(self.form, right, sizes=(320, 1120), shares=(0, 1))
         splitter.setCollapsible(0, True)
@@ -128,6 +138,7 @@ class TrainView(QWidget):
         """Show the set-up; `loss_from_block` is the kind of the canvas's loss block, if any. The
         tab of the ranks is there for a run of several processes."""
         self.form.show_setup(setup, loss_from_block)
+        self.loop_hold.form.show_setup(setup)
         has_ranks = setup.processes > 1 or self.ranks.has_rows
         self.tabs.setTabVisible(self.tabs.indexOf(self.ranks), has_ranks)
 
@@ -141,6 +152,7 @@ class TrainView(QWidget):
         """Show what there is of a script's loop: it has a set-up of its own."""
         self.bar.show_attached(role)
         self.form.setVisible(not role)
+        self.loop_hold.setVisible(role == "steer")
         self._empty.setText(_NO_STEP if role else _NO_RUN)
 
     def show_problem(self, text: str) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from app.application import Application
 from engine.connecting.dialing import dial
-from engine.project.document import replace
 from engine.protocol import BackwardSnapshot, LoopSnapshot, VariablesSnapshot
 from engine.version import version
 from tests.engine.attaching import Script, training_until_end
@@ -125,10 +124,11 @@ def test_a_watchpoint_of_train_holds_the_script_and_says_why(
     attach()
     view = program.window.page("train")
 
+    assert not view.form.isVisible() and view.loop_hold.isVisible()
+    view.loop_hold.more.click()
+
     def set_limit(gradient_norm: float) -> None:
-        setup = program.bench.project.training
-        hold = replace(setup.hold, gradient_norm=gradient_norm)
-        view.form.setup_edited.emit(replace(setup, hold=hold), "Set a limit")
+        view.loop_hold.form.value_edited.emit("gradient_norm", gradient_norm)
 
     set_limit(1e-30)
     qtbot.waitUntil(lambda: loop(program) == "paused", timeout=WAIT_MS)

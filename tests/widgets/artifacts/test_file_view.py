@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from msgspec.structs import replace
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QToolButton
 from torch import nn
@@ -23,7 +24,7 @@ from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.artifacts.difference_table import DifferenceTable
 from widgets.artifacts.entry_tree import EntryTree
-from widgets.artifacts.file_view import FileView
+from widgets.artifacts.file_view import NO_NODE, FileView
 from widgets.artifacts.program_graph import graph_of
 from widgets.artifacts.rows import rows_of
 from widgets.boxes.boxes import VisibleGraph
@@ -185,6 +186,9 @@ def test_a_program_opens_with_its_graph(view, qtbot) -> None:
     assert view.about.cell(0, 0).text() == "torch"
     texts = [view.about.cell(row, 1).text() for row in range(view.about.rowCount())]
     assert "x (batch, 4) float32" in texts
+    assert view.node.text() == NO_NODE
+    view.show_file(whole(), ENTRIES, replace(PROGRAM, note="The file tells no shapes."))
+    assert view.node.text() == f"The file tells no shapes.\n{NO_NODE}"
     view.calls.view.select(1)
     assert view.node.text() == (
         "aten.linear  in body\ntakes x, w, b  →  linear (batch, 8) float32\nalpha = 1"

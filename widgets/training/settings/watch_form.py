@@ -1,6 +1,8 @@
-"""What holds a run, and in which order a step runs its phases, folded away."""
+"""What holds a run or a loop, and in which order a step runs its phases, folded away."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
@@ -44,6 +46,10 @@ _HOLD = tuple(
     )
     for name, doc in _DOCS.items()
 )
+OF_LOOPS = ("not_finite", "loss_spike", "gradient_norm")
+"""Those that a loop of the user's own heeds."""
+
+
 _ORDERS: tuple[tuple[str, tuple[Phase, ...]], ...] = (
     ("usual order", PHASES),
     ("without zero_grad", ("forward", "loss", "backward", "step")),
@@ -52,6 +58,48 @@ _ORDERS: tuple[tuple[str, tuple[Phase, ...]], ...] = (
     ("without backward", ("zero_grad", "forward", "loss", "step")),
     ("without step", ("zero_grad", "forward", "loss", "backward")),
 )
+
+
+class HoldForm(ParamForm):
+    """Shows these watchpoints of a `TrainingSetup`. Each edit emits the whole new set-up."""
+
+    setup_edited = Signal(object, str)
+    """(the new TrainingSetup, what was done)"""
+
+    def __init__(self, name: str, of: Sequence[str] = tuple(_DOCS)) -> None:
+        super().__init__()
+        make.named(self, name)
+        self._shown = tuple(param for param in _HOLD if param.name in of)
+        self._setup = TrainingSetup()
+        self.value_edited.connect(self._edit)
+
+    def show_setup(self, setup: TrainingSetup) -> None:
+        self._setup = setup
+        values = {param.name: getattr(setup.hold, param.name) for param in self._shown}
+        self.show_params(self._shown, values)
+
+    def _edit(self, name: str, value: ParamValue) -> None:
+        hold = replace(self._setup.hold, **{name: value})
+        words = f"Hold when {name}: {value}" if name != "not_finite" else set_text(name, value)
+        self.setup_edited.emit(replace(self._setup, hold=hold), words)
+
+
+class LoopHold(QWidget):
+    """The watchpoints of the loop of a script that the window is attached to, folded away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.form = HoldForm("loop_hold_form", OF_LOOPS)
+        self.more = fold(
+            "loop_hold",
+            "Hold when…",
+            "Watchpoints: the script is held before the update of the step in which its loss or a"
+            " gradient is not finite, or above a limit.",
+            self.form,
+            accessible="What holds the loop",
+        )
+        make.column(self.more, self.form, on=self, gap=GRID // 2)
+        self.setMaximumWidth(420)
 
 
 class WatchForm(QWidget):
@@ -64,7 +112,7 @@ class WatchForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._setup = TrainingSetup()
-        self._hold = make.named(ParamForm(), "setup_hold_form")
+        self._hold = HoldForm("setup_hold_form")
         title = make.label("order of a step")
         self._order = make.named(
             Choice(), "setup_order", "Order of a step", "The order of a step's phases, on purpose"
@@ -84,23 +132,17 @@ class WatchForm(QWidget):
             accessible="What holds a run, and the order of a step",
         )
         make.column(self._more, body, on=self, gap=GRID // 2)
-        self._hold.value_edited.connect(self._edit_hold)
+        self._hold.setup_edited.connect(self.setup_edited)
         self._order.activated.connect(self._choose_order)
         self.show_setup(self._setup)
 
     def show_setup(self, setup: TrainingSetup) -> None:
         self._setup = setup
-        values = {param.name: getattr(setup.hold, param.name) for param in _HOLD}
-        self._hold.show_params(_HOLD, values)
+        self._hold.show_setup(setup)
         show_choice(self._order, ", ".join(setup.order))
         make.tell(self._words, unusual_words(setup.order))
         if setup.hold != _DEFAULT or tuple(setup.order) != PHASES:
             self._more.setChecked(True)
-
-    def _edit_hold(self, name: str, value: ParamValue) -> None:
-        hold = replace(self._setup.hold, **{name: value})
-        words = f"Hold when {name}: {value}" if name != "not_finite" else set_text(name, value)
-        self.setup_edited.emit(replace(self._setup, hold=hold), words)
 
     def _choose_order(self) -> None:
         order = tuple(self._order.currentData().split(", "))
