@@ -13,7 +13,7 @@ from .. import catalogue
 from ..document import Block, Model, ParamValue, Wire
 from ..names import fresh_name, name_problem
 from .layer import Shape
-from .parts import Part, by_name, parts_of
+from .parts import Part, by_name, in_order, parts_of
 
 MAX_TENSORS = 2_000
 STEPS = 16
@@ -59,7 +59,7 @@ def model_of(tensors: Mapping[str, Shape]) -> Found:
     if not parts:
         raise NoChain("Its keys and shapes suggest no layers.")
     first: NoChain | None = None
-    for order in (parts, sorted(parts, key=lambda part: by_name(part.path))):
+    for order in (in_order(parts), sorted(parts, key=lambda part: by_name(part.path))):
         try:
             return _Chain().made(order, left_out)
         except NoChain as problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..document import ParamValue
@@ -78,6 +79,30 @@ def _encoders(groups: Mapping[str, Mapping[str, Shape]]) -> dict[str, Layer]:
             words = f"TransformerEncoderLayer({weight[1]})"
             found[around] = Layer("TransformerEncoderLayer", params, words)
     return found
+
+
+def in_order(parts: list[Part]) -> list[Part]:
+    """In the order of the keys, but numbers among themselves in theirs: a Sequential runs so, and
+    some formats sort keys as text."""
+    ranks: dict[str, int] = {}
+    inner: dict[str, list[str]] = {}
+    for path in (part.path for part in parts):
+        for around, whole in _steps(path):
+            if whole not in ranks:
+                ranks[whole] = len(ranks)
+                inner.setdefault(around, []).append(whole)
+    for around, several in inner.items():
+        numbers = [whole[len(around) + bool(around) :] for whole in several]
+        if all(map(str.isdecimal, numbers)):
+            ranks.update(zip(several, map(int, numbers), strict=True))
+    return sorted(parts, key=lambda part: [ranks[whole] for _, whole in _steps(part.path)])
+
+
+def _steps(path: str) -> list[tuple[str, str]]:
+    """Each branch that a path leads through, behind the one around it."""
+    names = path.split(".")
+    wholes = [".".join(names[:end]) for end in range(len(names) + 1)]
+    return list(pairwise(wholes))
 
 
 def by_name(path: str) -> list[tuple[int, int, str]]:

@@ -147,6 +147,18 @@ def test_layers_in_the_order_of_their_names_are_joined_where_the_order_of_the_ke
     assert list(model_of(state).branches) == ["l1", "l2", "l10"]
 
 
+def test_layers_of_a_sequential_come_by_their_numbers_though_a_file_sorts_text() -> None:
+    """All sizes are equal: they would join in any order. safetensors has integers first."""
+    module = nn.Sequential(*(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU()) * 4, nn.Linear(8, 8))
+    state = {f"body.{key}": value for key, value in shapes(module).items()}
+    integers = sorted(key for key in state if key.endswith("tracked"))
+    keys = [*integers, *sorted(state.keys() - set(integers)), "a_head.weight", "a_head.bias"]
+    state |= {"a_head.weight": (8, 8), "a_head.bias": (8,)}
+    branches = list(model_of({key: state[key] for key in keys}).branches)
+    numbers = [0, 1, 3, 4, 6, 7, 9, 10, 12]
+    assert branches == [*(f"body_{number}" for number in numbers), "a_head"]
+
+
 @pytest.mark.parametrize(
     ("state", "why"),
     [
