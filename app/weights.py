@@ -79,8 +79,14 @@ class Weights(QObject):
         self._there = there
 
     def begin_there(self) -> None:
-        """Files can be copied: the weights that wait are opened."""
-        self._on_ready()
+        """An engine elsewhere has told its run, and files can be copied: the weights that wait are
+        opened, unless it has them still or trains on from them."""
+        run = self._store.newest(TrainingSnapshot)
+        is_going = run is not None and run.state in ("running", "paused")
+        if self._link.is_found_again or is_going:
+            self._must_open = False
+        if self._must_open:
+            self._send_open()
 
     @property
     def modified(self) -> bool:
@@ -209,9 +215,7 @@ class Weights(QObject):
             self._settle()
 
     def _on_ready(self) -> None:
-        if self._link.is_found_again:
-            self._must_open = False  # it has the weights still, or has trained on from them
-        if self._must_open:
+        if self._must_open and self._link.elsewhere is None:  # else `begin_there` comes
             self._send_open()
 
     def _on_ended(self) -> None:
@@ -231,7 +235,9 @@ class Weights(QObject):
 
     def _send_open(self) -> None:
         path = self._file.path if self._file else None
-        if path is None or not self._there.machine:
+        if self._link.place is not None and self._link.attached is None:
+            self._must_open = path is not None  # it has not answered yet
+        elif path is None or not self._there.machine:
             self._open_file(path)
         elif not self._there.folder:
             self._must_open = True

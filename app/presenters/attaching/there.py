@@ -26,7 +26,7 @@ from engine.protocol.transfers.messages import PART_BYTES
 
 
 class FilesThere(QObject):
-    """As OtherFiles. `began()`: `folder` is there."""
+    """As OtherFiles. `began()`: `folder` is there, and the engine has told its run before."""
 
     began = Signal()
 
@@ -91,7 +91,7 @@ class FilesThere(QObject):
             self._begin()
 
     def _begin(self) -> None:
-        if self.machine:
+        if self._bench.link.elsewhere is not None:
             before, self.folder = self.folder, ""
             command = BeginTransfersCommand(before=before)
             self._questions.ask(command, self._on_begun, self._on_not_begun)
@@ -101,7 +101,7 @@ class FilesThere(QObject):
         self.began.emit()
 
     def _on_not_begun(self, error: ErrorReport) -> None:
-        self._bench.say(f"No files can be copied from or to {self.machine}: {in_words(error)}")
+        self._bench.say(f"No files can be copied from or to the engine: {in_words(error)}")
 
     def _end(self) -> None:
         self.folder = ""

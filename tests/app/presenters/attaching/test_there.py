@@ -259,3 +259,30 @@ def test_a_file_there_is_replaced_only_if_the_user_says_so(there, bench, engine,
     path = str(tmp_path / "net.pt")
     assert there.ask("Export", "save", "net.pt") == (path if agrees else "")
     assert bench.dialogs.asked == [f"{path} is on me@box already. Replace it?"]
+
+
+@pytest.mark.parametrize("address", ["ssh box", "box"])
+@pytest.mark.parametrize("state", ["running", "paused", "finished", "", "found again"])
+def test_a_run_that_goes_on_elsewhere_keeps_its_weights(
+    bench, link, engine, tmp_path, training_snapshot, address: str, state: str
+):
+    """The project has weights of before beside it, and the window comes again."""
+    path = tmp_path / "net.tlab"
+    files.save(load_template("mlp"), str(path))
+    save_file({"w": torch.ones(2)}, tmp_path / "net.safetensors")
+    there = FilesThere(bench, bench.window)
+    bench.files.there = there
+    bench.weights.use_there(there)
+    there.began.connect(bench.weights.begin_there)
+    link.place = EnginePlace(address)
+    link.start()
+    bench.files.open(str(path))
+    assert not any(isinstance(each, OpenWeightsCommand) for each in link.sent)
+    link.attached, link.is_found_again = WELCOME, state == "found again"
+    link.get_ready()
+    assert not any(isinstance(each, OpenWeightsCommand) for each in link.sent)
+    if state and state != "found again":
+        link._receive(training_snapshot(state=state))
+    engine.work()
+    opened = [each for each in link.sent if isinstance(each, OpenWeightsCommand)]
+    assert len(opened) == (state in ("finished", ""))
