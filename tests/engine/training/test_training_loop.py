@@ -297,14 +297,17 @@ def test_measuring_a_run_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyP
 
 
 def test_a_measured_step_keeps_the_norm_of_its_gradients_and_not_them(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    spent: list[float] = []
+    monkeypatch.setattr(Budget, "spend", lambda budget, seconds: spent.append(seconds))
     model = make_mlp()
     loop = TrainingLoop(model, moons)
     for _ in islice(loop.steps(), 1):
         pass
     assert loop.current is not None
     (norm,) = loop.current.norms
+    assert spent == [loop.current.measuring_s] and spent[0] > 0
     plain = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
     assert norm.ndim == 0 and float(norm) == pytest.approx(float(plain), rel=1e-6)
     loop.flush()
