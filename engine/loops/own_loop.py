@@ -19,7 +19,7 @@ from ..training.figures.gpu import GpuUse
 from ..training.figures.memory import cuda_bytes, rss_bytes
 from ..training.figures.metrics import Measured, Metrics
 from ..training.figures.pace import (
-    LONGEST_WAIT_S,
+    LONGEST_SILENCE_S,
     SENT_SHARE,
     SNAPSHOT_INTERVAL_S,
     Budget,
@@ -245,7 +245,7 @@ class OwnLoop(Steps):
         self._flush()
         self._emit(self._snapshot(state))
         now_s = perf_counter()
-        wait_s = min((now_s - began_s) / SENT_SHARE, LONGEST_WAIT_S)
+        wait_s = min((now_s - began_s) / SENT_SHARE, LONGEST_SILENCE_S)
         self._due_s = now_s + max(wait_s, SNAPSHOT_INTERVAL_S)
 
     def _snapshot(self, state: TrainingState, error: ErrorReport | None = None) -> LoopSnapshot:

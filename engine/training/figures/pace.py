@@ -18,6 +18,8 @@ MEASURED_SHARE = 0.01
 SENT_SHARE = 0.005
 LONGEST_WAIT_S = 0.1
 """A busy machine may stop the measuring for a while: that must not leave a hole in the plots."""
+LONGEST_SILENCE_S = 0.3
+"""What is sent late leaves no hole."""
 SPEED_WINDOW_S = 3.0
 
 

@@ -447,7 +447,7 @@ def test_sending_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("engine.loops.own_loop.perf_counter", lambda: now)
     loop = OwnLoop("loop", Control(), send)
     optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))])
-    for number, (seconds, wait) in enumerate([(0.0001, 1 / 30), (0.0003, 0.06), (9.0, 0.1)], 1):
+    for number, (seconds, wait) in enumerate([(0.0001, 1 / 30), (0.001, 0.2), (9.0, 0.3)], 1):
         cost = seconds
         loop.before_step(optimizer, False)
         loop.after_step(optimizer, False)  # is sent, and takes `cost`
