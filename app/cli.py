@@ -160,9 +160,10 @@ def _train(options: argparse.Namespace) -> None:
     if options.run_folder is not None and not (is_resumed or rank):
         require_new(options.run_folder)
     if options.subject is not None:
-        target = target_of(options.subject, options.data, options.validation)
+        target = target_of(options.subject, options.data, options.validation, options.settings)
     elif options.run_folder is not None and is_resumed:
-        target = target_of_run(options.run_folder, options.data, options.validation)
+        of_code = options.data, options.validation, options.settings
+        target = target_of_run(options.run_folder, *of_code)
     else:
         raise CommandFailure(
             "train: which SUBJECT? Only --run DIR --resume has one.", BAD_ARGUMENTS

@@ -73,6 +73,10 @@ def _train(parser: argparse.ArgumentParser) -> None:
     _add_subject(parser, optional="; none: the one of --run DIR, with --resume")
     _add_data(parser)
     parser.add_argument(
+        "--settings", metavar="PROJECT", type=Path,
+        help="for code: train by the settings of this project file (default: those of a new one)",
+    )  # fmt: skip
+    parser.add_argument(
         "--run", metavar="DIR", type=Path, dest="run_folder",
         help="folder for the run, a new one: settings, figures in SQLite, checkpoints (default:"
         " one in NAME.runs beside the project; for code, in the data folder); with --resume, the"

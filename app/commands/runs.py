@@ -38,10 +38,13 @@ def require_new(folder: Path) -> None:
         raise CommandFailure(f"--run {folder}: the folder does not exist.", BAD_ARGUMENTS)
 
 
-def target_of_run(folder: Path, data: str | None, validation: str | None) -> Target:
-    """The subject and the settings of a run. Raises CommandFailure."""
-    if data or validation:
-        message = "--data and --validation go with a SUBJECT; --run DIR --resume has its data."
+def target_of_run(folder: Path, *of_code: object) -> Target:
+    """The subject and the settings of a run; none of the options `of_code` goes with it. Raises
+    CommandFailure."""
+    if any(of_code):
+        message = (
+            "--data, --validation and --settings go with a SUBJECT; --run DIR --resume has its own."
+        )
         raise CommandFailure(message, BAD_ARGUMENTS)
     try:
         project = load(folder).project

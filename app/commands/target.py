@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from app import templates
 from app.commands.conversation import Conversation, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
@@ -42,9 +44,15 @@ class Target(NamedTuple):
         return not isinstance(self.subject, CanvasSubject)
 
 
-def target_of(text: str, data: str | None = None, validation: str | None = None) -> Target:
-    """The target that an argument names. Raises CommandFailure for a file that is not there, and
-    for data that cannot go with it."""
+def target_of(
+    text: str,
+    data: str | None = None,
+    validation: str | None = None,
+    settings: Path | None = None,
+) -> Target:
+    """The target that an argument names; code is trained as the project file `settings` says.
+    Raises CommandFailure for a file that is not there, and for data or settings that cannot go with
+    it."""
     reference = split_reference(text)
     if reference is None and holds_model(text):
         reference = text, MODEL
@@ -53,6 +61,11 @@ def target_of(text: str, data: str | None = None, validation: str | None = None)
             raise CommandFailure(
                 "--data and --validation are for a subject of code, FILE.py:EXPRESSION; a project"
                 " has its data set.",
+                BAD_ARGUMENTS,
+            )
+        if settings:
+            raise CommandFailure(
+                "--settings is for a subject of code, FILE.py:EXPRESSION; a project has settings.",
                 BAD_ARGUMENTS,
             )
         path = Path(text)
@@ -68,7 +81,10 @@ def target_of(text: str, data: str | None = None, validation: str | None = None)
         raise CommandFailure(f"{file}: there is no such file.", BAD_ARGUMENTS)
     subject = FileSubject(str(path.absolute()), expression)
     objective = Objective(_absolute(data or ""), _absolute(validation or ""))
-    return Target(text, path, Project(name=path.stem), subject, objective)
+    project = Project(name=path.stem)
+    if settings:
+        project = replace(project, training=load_project(settings).training)
+    return Target(text, path, project, subject, objective)
 
 
 def is_file_to_read(text: str, data: str | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from .document import Project
+from .document import Project, TrainingSetup, replace
 from .subject import MODEL, CanvasSubject, ConsoleSubject
 
 HOST = "HOST:29400"
@@ -35,7 +35,14 @@ def train_arguments(project: Project, path: str) -> tuple[str, ...]:
     of_file = (
         subject.path if subject.expression == MODEL else f"{subject.path}:{subject.expression}"
     )
-    options = {"--data": project.objective.data, "--validation": project.objective.validation}
+    is_usual = replace(project.training, processes=1) == TrainingSetup()  # torchrun counts them
+    if not (is_usual or path):
+        raise NoCommand("Save the project first: the command takes its settings of training.")
+    options = {
+        "--data": project.objective.data,
+        "--validation": project.objective.validation,
+        "--settings": "" if is_usual else path,
+    }
     return (of_file, *(part for option in options.items() if option[1] for part in option))
 
 

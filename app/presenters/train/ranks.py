@@ -23,7 +23,7 @@ class RanksPresenter(QObject):
         self._show_command()
 
     def _on_project_changed(self, old: Project, new: Project) -> None:
-        if (old.subject, old.objective) != (new.subject, new.objective):
+        if _of_command(old) != _of_command(new):
             self._show_command()
 
     def _show_command(self) -> None:
@@ -41,3 +41,8 @@ class RanksPresenter(QObject):
     def _take(self, told: RanksSnapshot) -> bool:
         self._pane.show_ranks(told)
         return True
+
+
+def _of_command(project: Project) -> tuple[object, ...]:
+    """What the command depends on, besides the project's path."""
+    return project.subject, project.objective, project.training

@@ -10,7 +10,10 @@ from safetensors.torch import load_file
 
 from app.commands.failures import CommandFailure
 from app.commands.target import target_of
+from engine.project import files
+from engine.project.document import HoldWhen, Project, TrainingSetup, replace
 from engine.project.subject import FileSubject
+from engine.runs.record import load
 from tests.app.commands.test_cli import MLP, run
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
@@ -181,3 +184,17 @@ def test_a_file_that_holds_a_model_is_a_subject(tmp_path):
     target = target_of(str(path), data="(x, y)")
     assert (target.subject, target.is_code) == (FileSubject(str(path), "model"), True)
     assert target.objective.data == "(x, y)"
+
+
+def test_code_is_trained_by_the_settings_of_a_project(net, tmp_path, capsys):
+    project = tmp_path / "settings.tlab"
+    setup = TrainingSetup(optimizer="optim.SGD", optimizer_params={"lr": 0.25}, batch_size=10)
+    files.save(Project(training=setup), project)
+    arguments = ("--data", "data", "--epochs", 1, "--run", tmp_path / "run", "--json")
+    assert run("train", f"{net}:Net", "--settings", project, *arguments) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 4
+    assert load(tmp_path / "run").project.training == replace(setup, epochs=1, hold=HoldWhen())
+    assert run("train", "--run", tmp_path / "run", "--resume", "--settings", project) == 2
+    assert "go with a SUBJECT" in capsys.readouterr().err
+    assert run("train", MLP, "--settings", project) == 2
+    assert "--settings is for a subject of code" in capsys.readouterr().err

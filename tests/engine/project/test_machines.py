@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.project.document import Project
+from engine.project.document import Project, TrainingSetup
 from engine.project.machines import NoCommand, train_arguments
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 
@@ -21,6 +21,16 @@ CODE = FileSubject("/home/me/net.py", "Net(10)")
             ("/home/me/net.py:Net(10)", "--data", "loader", "--validation", "held_out"),
         ),
         (Project(subject=FileSubject("/a/net.pt2", "model")), "", ("/a/net.pt2",)),
+        (
+            Project(subject=CODE, objective=Objective("x"), training=TrainingSetup(batch_size=7)),
+            "/a/net.tlab",
+            ("/home/me/net.py:Net(10)", "--data", "x", "--settings", "/a/net.tlab"),
+        ),
+        (
+            Project(subject=CODE, objective=Objective("x"), training=TrainingSetup(processes=2)),
+            "/a/net.tlab",
+            ("/home/me/net.py:Net(10)", "--data", "x"),
+        ),
     ],
 )
 def test_the_arguments_name_what_is_trained(
@@ -35,6 +45,7 @@ def test_the_arguments_name_what_is_trained(
         (Project(), "Save the project first"),
         (Project(subject=ConsoleSubject("net")), "objects of the console"),
         (Project(subject=CODE, objective=Objective("x", step="def step(b): ...")), "step"),
+        (Project(subject=CODE, training=TrainingSetup(seed=7)), "Save the project first"),
     ],
 )
 def test_what_has_no_command_is_told(project: Project, words: str) -> None:

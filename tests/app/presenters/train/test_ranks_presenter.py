@@ -6,8 +6,8 @@ import pytest
 
 from app.presenters.train.ranks import RanksPresenter
 from engine.project import edits
-from engine.project.document import TrainingSetup
-from engine.project.subject import ConsoleSubject
+from engine.project.document import TrainingSetup, replace
+from engine.project.subject import ConsoleSubject, FileSubject
 from engine.protocol import RankRow, RanksSnapshot, ReadRanksCommand
 from tests.labels import said
 from widgets.training.train_view import TrainView
@@ -52,5 +52,13 @@ def test_the_command_follows_the_project(view, bench) -> None:
     bench.files.path = "/a/net.tlab"
     bench.files.path_changed.emit(bench.files.path)
     assert said(view, "setup_machines_command").endswith("tensorlab train /a/net.tlab")
+    code = FileSubject("/a/net.py", "Net()")
+    bench.edit("choose", lambda project: edits.set_subject(project, code))
+    setup = replace(bench.project.training, seed=bench.project.training.seed + 1)
+    bench.edit("seed", lambda project: edits.set_training(project, setup))
+    command = said(view, "setup_machines_command")
+    assert command.endswith("'/a/net.py:Net()' --settings /a/net.tlab")
+    bench.edit("usual", lambda project: edits.set_training(project, TrainingSetup()))
+    assert said(view, "setup_machines_command").endswith("'/a/net.py:Net()'")
     bench.edit("choose", lambda project: edits.set_subject(project, ConsoleSubject("net")))
     assert "objects of the console" in said(view, "setup_machines_command")
