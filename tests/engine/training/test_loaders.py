@@ -12,11 +12,12 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from engine.errors import LabError
-from engine.project.document import Loading, TrainingSetup
+from engine.project.document import DataSetup, Loading, TrainingSetup
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.batches import batches_of, in_order
 from engine.training.objectives.code_objective import CodeObjective, compile_step
 from engine.training.objectives.loaders import Padding
+from engine.training.objectives.objective import CatalogueObjective
 from engine.training.objectives.usual_steps import write_step
 
 generator = torch.Generator().manual_seed(0)
@@ -153,6 +154,20 @@ def test_all_arguments_reach_the_loader() -> None:
     assert loader.multiprocessing_context.get_start_method() == "forkserver"  # pyright: ignore[reportOptionalMemberAccess]
     none = batches_of(TensorDataset(torch.arange(4)), 2, Loading(workers=0, timeout=60.0))
     assert isinstance(none, DataLoader) and (none.num_workers, none.timeout) == (0, 0)
+
+
+@pytest.mark.parametrize("workers", [None, 0])
+def test_data_goes_to_the_device_at_once_and_by_a_loader_batch_by_batch(workers) -> None:
+    data = DataSetup("moons", {"samples": 100}, loading=Loading(workers=workers))
+    setup = TrainingSetup(data=data, loss_params={"weight": (1.0, 2.0)}, batch_size=32)
+    objective = CatalogueObjective(nn.Linear(2, 2), setup)
+    meta = torch.device("meta")  # every machine has this one
+    objective.to(meta)
+    whole = objective.dataset.x_train, objective.dataset.y_train
+    assert {tensor.device.type for tensor in whole} == {"meta" if workers is None else "cpu"}
+    assert objective.loss_fn.weight.device == meta  # pyright: ignore[reportAttributeAccessIssue]
+    for batches in (objective.batches(0, 0), objective.validation_batches()):
+        assert {tensor.device for batch in batches for tensor in batch} == {meta}
 
 
 def test_workers_stay_until_the_run_ends_and_draw_the_same_numbers_in_each_run() -> None:

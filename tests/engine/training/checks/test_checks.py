@@ -214,6 +214,19 @@ def test_modes_and_samples_that_change_each_other(easy: tuple[Tensor, Tensor]) -
     assert "because of BatchNorm1d, Dropout(p=0.25)" in check.text
 
 
+@pytest.mark.parametrize("extra", [2, torch.tensor(2.0)])
+def test_modes_of_a_model_with_an_argument_that_has_no_rows(easy, extra: Any) -> None:
+    class Scaled(Net):
+        def forward(self, x: Tensor, scale: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return super().forward(x) * scale
+
+    model, (x, y) = Scaled(), easy
+    objective = CodeObjective(
+        lambda batch: F.cross_entropy(model(batch[0], extra), batch[1]), [(x, y)], None, 8
+    )
+    assert model_checks.modes(model, objective, (x, y)).verdict == "good"
+
+
 def test_how_far_outputs_are_apart_is_a_share_of_the_largest(easy: tuple[Tensor, Tensor]) -> None:
     x, y = easy
 
