@@ -9,18 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QCheckBox
 
+from app.panels import Panels
 from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.cells import CellsPresenter
 from app.presenters.export import ExportPresenter
 from app.presenters.recording import RecordingPresenter
 from app.presenters.tensors.held import HeldPresenter
-from app.window.docked_page import DockedPage
 from app.window.main_window import let_drops_through
 from app.workbench import Workbench
-from engine.project.document import Workspace
 from engine.project.examples import graph_examples
 from engine.project.subject import CanvasSubject
 from engine.protocol import Finding, HeldSnapshot, LoopSnapshot, Snapshot, TrainingSnapshot
@@ -69,6 +68,7 @@ class Workspaces(QObject):
         self._recording, self._console_history = recording, console_history
         self._attaching = attaching
         self._window = bench.window
+        self.panels = Panels(bench)
         self._window.page_makers = {
             "start": lambda: self.start,
             "tensors": lambda: self.tensors,
@@ -180,7 +180,7 @@ class Workspaces(QObject):
         self._recording.show_in(page.console, page.storage.recording)
         page.console.output.finding_muted.connect(self.advice_muted)
         presenter = TensorsPresenter(self._bench, page, console, self)
-        self._add_docked("tensors", page)
+        self.panels.add("tensors", page)
         return presenter
 
     @cached_property
@@ -195,7 +195,7 @@ class Workspaces(QObject):
         presenter = ModelPresenter(self._bench, page, self)
         page.code.save_requested.connect(lambda: self._export.open("py"))
         ModelChecker(self._bench, self)
-        self._add_docked("model", page)
+        self.panels.add("model", page)
         self._bench.store.project_changed.connect(self._place_subject)
         self._place_subject()
         return presenter
@@ -382,29 +382,12 @@ class Workspaces(QObject):
 
     # -- what pages share ------------------------------------------------------------------------
 
-    def fold(self, area: Qt.DockWidgetArea) -> None:
-        """Show or hide the panels at a side of the workspace in front, if it has panels."""
-        page = self._window.stack.currentWidget()
-        if isinstance(page, DockedPage):
-            page.fold(area)
-
     def remember_panels(self) -> None:
         """Save the positions of docks and columns for the next start."""
-        settings = self._bench.settings
-        for name, page in self._window.pages.items():
-            if isinstance(page, DockedPage):
-                settings.set_bytes(f"{name}_docks", page.dock_state())
+        self.panels.remember()
         if "autograd" in self._window.pages:
             for mode, state in self.autograd.page.steps.columns.states().items():
-                settings.set_bytes(f"autograd_{mode}_columns", state)
-
-    def _add_docked(self, name: Workspace, page: DockedPage) -> None:
-        page.restore_docks(self._bench.settings.bytes(f"{name}_docks"))
-        self._window.add_page(name, page)
-        menu = self._window.panels_menu
-        if not menu.isEmpty():
-            menu.addSeparator()
-        menu.addActions([dock.toggleViewAction() for dock in page.docks()])
+                self._bench.settings.set_bytes(f"autograd_{mode}_columns", state)
 
     def _give_step_keys(self) -> None:
         page = self.autograd.page

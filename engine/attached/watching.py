@@ -266,17 +266,20 @@ def watch(
     """
     global _watching
     with _shielded("watch"):
-        if _watching is None or _watching.about.pid != os.getpid():
-            _watching = Watching(name or _process_name(), version(), host, port)
-            _say_where(_watching)
-            if spawn and has_display():
-                open_window(_watching.about.pid)
-        _watching.discovers |= discover
+        watching, is_new = _watching, False
+        if watching is None or watching.about.pid != os.getpid():
+            is_new = True
+            watching = _watching = Watching(name or _process_name(), version(), host, port)
+        watching.discovers |= discover
         variables = variables_of(sys._getframe(1))
         if model is not None:
-            _watching.name(name or _name_of(model, variables) or "model", model)
+            watching.name(name or _name_of(model, variables) or "model", model)
         if optimizer is not None:
-            _watching.name(_name_of(optimizer, variables) or "optimizer", optimizer)
+            watching.name(_name_of(optimizer, variables) or "optimizer", optimizer)
+        if is_new:  # a window that comes is told what is watched
+            _say_where(watching)
+            if spawn and has_display():
+                open_window(watching.about.pid)
     if wait and _watching is not None:
         _watching.wait()
 
