@@ -170,6 +170,16 @@ def test_data_goes_to_the_device_at_once_and_by_a_loader_batch_by_batch(workers)
         assert {tensor.device for batch in batches for tensor in batch} == {meta}
 
 
+def test_workers_of_a_set_of_the_catalogue_end_with_it() -> None:
+    data = DataSetup("moons", {"samples": 100}, loading=Loading(workers=1, persistent_workers=True))
+    objective = CatalogueObjective(nn.Linear(2, 2), TrainingSetup(data=data, batch_size=32))
+    batches = list(objective.batches(0, 0))
+    [worker] = objective._loader._iterator._workers  # pyright: ignore
+    assert len(batches) == 3 and worker.is_alive()
+    objective.close()
+    assert not worker.is_alive()
+
+
 def test_workers_stay_until_the_run_ends_and_draw_the_same_numbers_in_each_run() -> None:
     loading = Loading(workers=1, persistent_workers=True)
     seen: list[list[Tensor]] = []
