@@ -62,6 +62,10 @@ class Control:
             self.pause_at = 0
             self.pause.set()
 
+    def stops(self, command_id: int) -> bool:
+        """Whether this command is to end alone. Commands have ids from 1; without a window 0."""
+        return 0 < command_id == self.stopped
+
     def let_go(self) -> None:
         """Nobody is there to look at code that is held: it goes on, and nothing holds it again."""
         self.steps_backward, self.hold_when, self.pause_at = False, HoldWhen(), 0

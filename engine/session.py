@@ -177,7 +177,7 @@ class Session:
             for snapshot in results:
                 if snapshot is not None:
                     self._answer(command, snapshot)
-                elif control.stopped == command.id or (self._job is None and control.stop.is_set()):
+                elif control.stops(command.id) or (self._job is None and control.stop.is_set()):
                     _close(results)
                     return
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.project.document import Block, Model, TrainingSetup, Wire
+from engine.project.document import Block, HoldWhen, Model, TrainingSetup, Wire
 from engine.protocol import (
     COMMANDS,
     MAX_SNAPSHOT_BYTES,
@@ -20,6 +20,7 @@ from engine.protocol import (
     ErrorReport,
     ErrorSnapshot,
     HelloCommand,
+    HoldWhenSignal,
     NotAMessage,
     OutputSnapshot,
     OversizeSnapshot,
@@ -78,11 +79,15 @@ def test_a_command_comes_back_equal(name, value, id_, x, ints):
     assert decode_message(encode_command(command)) == command
 
 
+FILLED = {
+    StepBackwardSignal: StepBackwardSignal(on=True),
+    HoldWhenSignal: HoldWhenSignal(when=HoldWhen(not_finite=True, gradient_norm=0.5)),
+}
+
+
 @pytest.mark.parametrize("signal", AnySignal.__args__)
 def test_signals_come_back(signal):
-    sent = signal(on=True) if signal is StepBackwardSignal else signal()
-    assert decode_message(encode_command(sent)) == sent
-    sent = signal(on=True) if signal is StepBackwardSignal else signal()
+    sent = FILLED.get(signal) or signal()
     assert decode_message(encode_command(sent)) == sent
 
 

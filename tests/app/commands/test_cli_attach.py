@@ -134,6 +134,7 @@ def test_why_ssh_leads_nowhere_is_said(opened, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert cli.main(["attach", "--ssh", "box"]) == 1
     assert capsys.readouterr().err == (
-        "tensorlab: attach ssh box: ssh: Could not resolve hostname box\n"
+        "tensorlab: attach ssh box: ssh: Could not resolve hostname box. Check the name, or what"
+        " ~/.ssh/config says of it.\n"
     )
     assert opened == []
