@@ -7,12 +7,14 @@ from collections.abc import Callable
 from engine.project.document import HoldWhen
 from engine.protocol import (
     ContinueTrainingCommand,
+    ErrorSnapshot,
     HeldSnapshot,
     HoldWhenSignal,
     LoopSnapshot,
     OutputSnapshot,
     PauseSignal,
     RunHeldCommand,
+    StepLineCommand,
 )
 from tests.engine.attached.test_attached import LONG, TRAINING, plain
 from tests.engine.attaching import Script
@@ -43,6 +45,19 @@ def test_it_is_held_before_the_update_and_ends_as_without_the_lab(
     last = [s for s in window.to_end() if isinstance(s, LoopSnapshot)][-1]
     assert (last.state, last.step, last.hold) == ("finished", LONG, None)
     assert "nan" not in running.end()
+
+
+def test_lines_are_not_stepped_and_the_script_goes_on(script: Callable[..., Script]) -> None:
+    running = script(TRAINING, "wait")
+    running.address()
+    window = running.attach()
+    window.send(PauseSignal())
+    window.until(HeldSnapshot, lambda held: held.at)
+    window.send(StepLineCommand())
+    assert "line by line" in window.until(ErrorSnapshot).error.message
+    window.send(ContinueTrainingCommand())
+    window.to_end()
+    assert running.end() == plain()
 
 
 def test_the_limits_go_with_the_window(script: Callable[..., Script]) -> None:
