@@ -339,3 +339,20 @@ def sockets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="tl") as folder:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
         yield Path(folder) / "tensorlab"
+
+
+@pytest.fixture
+def machine(sockets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Another machine is this one: a stand-in for ssh runs the command here. Its engines end."""
+    from engine.connecting.places import listening
+
+    stand_in = tmp_path / "ssh"
+    stand_in.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "exec $last"\n')
+    stand_in.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.chdir(Path(__file__).parents[1])
+    yield
+    engines = [psutil.Process(place.about.pid) for place in listening()]
+    for engine in engines:
+        engine.kill()
+    psutil.wait_procs(engines)

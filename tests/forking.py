@@ -105,14 +105,7 @@ class Program:
 
 def _run_program(arguments: list[str], output: Path, errors: Path) -> None:
     os.setsid()
-    for standard, path in ((1, output), (2, errors)):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-        os.dup2(descriptor, standard)
-        os.close(descriptor)
-    sys.stdout = os.fdopen(1, "w", closefd=False)
-    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    _begin_plainly(output, errors)
     from app import cli
 
     # A process of the server's has no connection to it: it forks its engine from itself.
@@ -121,6 +114,18 @@ def _run_program(arguments: list[str], output: Path, errors: Path) -> None:
         code = cli.main(arguments)
     sys.stdout.flush()
     sys.exit(code)
+
+
+def _begin_plainly(output: Path, errors: Path) -> None:
+    """Write to these files, and take signals as Python does."""
+    for standard, path in ((1, output), (2, errors)):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class PythonScript:
@@ -165,14 +170,7 @@ class PythonScript:
 
 def _run_script(path: Path, arguments: tuple[str, ...], *fifos: Path) -> None:
     """As the interpreter does it, with its main module, and its end."""
-    for standard, fifo in enumerate(fifos, 1):
-        descriptor = os.open(fifo, os.O_WRONLY)
-        os.dup2(descriptor, standard)
-        os.close(descriptor)
-    sys.stdout = os.fdopen(1, "w", closefd=False)
-    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    _begin_plainly(*fifos)
     module = ModuleType("__main__")
     module.__file__, sys.argv = str(path), [str(path), *arguments]
     sys.modules["__main__"] = module

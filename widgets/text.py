@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+
+from engine.protocol import shape_text
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -58,10 +59,7 @@ def format_bytes(size_bytes: float | None) -> str:
     return f"{text} {_UNITS[unit]}"
 
 
-def format_shape(shape: Iterable[int | str]) -> str:
-    """A shape as Python writes a tuple: `(B, 3, 8, 8)`, `(5,)`, `()` for a scalar."""
-    dims = [str(dim) for dim in shape]
-    return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
+format_shape = shape_text
 
 
 def format_duration(seconds: float | None) -> str:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from ..project import catalogue, wiring
 from ..project.document import Block, Model
-from ..protocol import MODEL_FILE, TensorSpec
+from ..protocol import MODEL_FILE, TensorSpec, shape_text
 from .build import BlockGraph, block_graph, has_module, has_valid_arguments
 from .expressions import call, constructor, grouped, sample
-from .problems import shape_text
 
 Specs = Mapping[tuple[str, str], TensorSpec]
 

@@ -9,8 +9,7 @@ from ..datasets.samples import DataProblem
 from ..project import catalogue, wiring
 from ..project.document import Block, Model, TrainingSetup
 from ..project.problems import LOSS, Fix, Problem
-from ..protocol import TensorSpec
-from .problems import shape_text
+from ..protocol import TensorSpec, shape_text
 
 # Blocks that keep the size of the last dimension; they may be between a Linear and the Output.
 _PASSING = frozenset(("Activation", "Regularisation", "Normalisation"))

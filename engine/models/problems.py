@@ -7,12 +7,12 @@ finds something gives the message; torch's own is kept whole in `Problem.detail`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ..project import catalogue
 from ..project.document import Block, ParamValue
 from ..project.problems import Fix, Problem
-from ..protocol import Dim, TensorSpec
+from ..protocol import Dim, TensorSpec, shape_text
 from ..tensors.error_help import meaning_of
 
 Specs = Mapping[str, TensorSpec]
@@ -58,11 +58,6 @@ _VERBS = {
     "torch.sub": "subtracted",
     "torch.mul": "multiplied",
 }
-
-
-def shape_text(shape: Sequence[object]) -> str:
-    """Return a shape as Python writes a tuple: `(B, 10)`, `(B,)`."""
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 # -- what a block says of itself ------------------------------------------------------------------

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
 
 Dim = int | str
 """A dimension: a number of elements, or a symbolic name (`"B"`, `"2B"`)."""
+
+
+def shape_text(shape: Iterable[object]) -> str:
+    """A shape as Python writes a tuple: `(B, 3, 8, 8)`, `(5,)`, `()` for a scalar."""
+    dims = [str(dim) for dim in shape]
+    return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
 
 
 class TensorSpec(Struct, frozen=True, gc=False):

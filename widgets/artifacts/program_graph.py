@@ -14,6 +14,7 @@ from engine.protocol import (
     ProgramValue,
     TensorSpec,
 )
+from widgets.text import format_shape
 
 
 def graph_of(program: ProgramGraph, entries: Iterable[ArtifactEntry]) -> GraphSnapshot | None:
@@ -107,5 +108,5 @@ def node_words(node: ProgramNode) -> str:
 
 def value_words(value: ProgramValue) -> str:
     """A value with its shape and dtype."""
-    shape = "" if value.shape is None else f" ({', '.join(map(str, value.shape))})"
+    shape = "" if value.shape is None else f" {format_shape(value.shape)}"
     return f"{value.name}{shape} {value.dtype}".strip()

@@ -93,6 +93,7 @@ class RanksPresenter(QObject):
         self._bench, self._attaching, self._show_overlays = bench, attaching, show_overlays
         self._members: dict[int, Member] = {}
         self._own: Member | None = None
+        self._left: list[EngineLink] = []  # their threads may not have ended yet
         self._calling: dict[int, Calling] = {}
         self._seen = (0.0, 0)  # when this rank was at which step
         self._rate = 0.0  # its steps a second
@@ -166,8 +167,8 @@ class RanksPresenter(QObject):
         for member in self._members.values():
             if member.link is not None:
                 member.link.close()
-                member.link.wait_closed()
                 member.link.deleteLater()
+                self._left.append(member.link)
         for calling in self._calling.values():
             calling.deleteLater()
         had_any = bool(self._members)
@@ -184,6 +185,8 @@ class RanksPresenter(QObject):
 
     def close(self) -> None:
         self._leave()
+        while self._left:
+            self._left.pop().wait_closed()
 
     def choose(self, rank: int) -> None:
         """Show this rank in the window; the one that it shows now becomes one of the others."""

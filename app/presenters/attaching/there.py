@@ -22,7 +22,7 @@ from engine.protocol import (
     TransfersSnapshot,
     WritePartCommand,
 )
-from engine.protocol.transfers.messages import PART_BYTES
+from engine.protocol.transfers.messages import PART_BYTES, is_file_name
 
 
 class FilesThere(QObject):
@@ -148,6 +148,9 @@ class _Fetch(_Copy):
         beside = here.with_name(f"{here.name}.part")
         try:
             if part.is_folder:
+                if not all(map(is_file_name, part.names)):
+                    self._end(f"{here}: the engine told names that lead out of its folder.")
+                    return
                 here.mkdir(exist_ok=True)
                 self._left += [
                     (str(PurePosixPath(part.path) / name), here / name) for name in part.names

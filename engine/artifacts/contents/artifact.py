@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 from torch import Tensor
 
 from ...errors import LabError
-from ...protocol import ProgramGraph
+from ...protocol import ProgramGraph, is_file_name
 
 MAX_TEXT_CHARS = 2_000
 MAX_KEY_CHARS = 1_000
@@ -88,6 +88,23 @@ class Artifact:
         if entry.place is None:
             raise LabError(f"{key} of {self.path.name} has no numbers to read: {entry.note}.")
         return entry.place.read(entry.shape)
+
+
+def file_beside(path: Path, name: str) -> Path:
+    """The file of this name in the folder of `path`, which names it. Raises LabError for a name
+    that leads out of the folder, and for a file that is not there."""
+    if not is_file_name(name):
+        raise LabError(
+            f"{path.name} was refused: it names {plain(name, 80)}, outside of its own folder.",
+            hint="The files that it names lie beside it.",
+        )
+    beside = path.parent / name
+    if not beside.is_file():
+        raise LabError(
+            f"{path.name} names {plain(name, 80)}, which is not there.",
+            hint="Download or copy all files of the model into one folder.",
+        )
+    return beside
 
 
 def state_of(artifact: Artifact, group: str = "") -> dict[str, Tensor]:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import torch
 
-from ...errors import LabError
 from ...tensors.readable import dtype_name
-from ..contents.artifact import Entry, plain
+from ..contents.artifact import Entry, file_beside, plain
 from ..contents.file_bytes import FileBytes, checked_shape
 from .protobuf import Field, fields, integers
 from .typed_numbers import TypedNumbers, numbers_of
@@ -98,18 +97,7 @@ def _external(
 ) -> FileBytes:  # fmt: skip
     """The bytes of a tensor in a file beside the model."""
     name = told.get("location", "")
-    if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
-        raise LabError(
-            f"{path.name} was refused: the numbers of {key} should be in {plain(name, 80)},"
-            " outside of its own folder.",
-            hint="Files with the numbers of a model lie beside it.",
-        )
-    file = path.parent / name
-    if not file.is_file():
-        raise LabError(
-            f"{path.name} needs {plain(name, 80)}, which has its numbers and is not there.",
-            hint="Copy both files into one folder.",
-        )
+    file = file_beside(path, name)
     numbers = told.get("offset", "0"), told.get("length", str(size))
     if not all(number.isdecimal() and len(number) < 20 for number in numbers):
         raise ValueError(f"where the numbers of {key} lie is not told in numbers")

@@ -8,25 +8,17 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue
+from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue, shape_text
 from ..contents.artifact import plain
 from ..contents.descriptions import Made
 from .script_code import ScriptCode
-from .script_shapes import (
-    UNKNOWN,
-    MisfitError,
-    Numbers,
-    ShapeRun,
-    Weights,
-    by_batch,
-    likely_inputs,
-    told,
-)
+from .script_inputs import Numbers, Weights, by_batch, likely_inputs
+from .script_shapes import UNKNOWN, MisfitError, ShapeRun, told
 from .script_values import ModuleAt, TooLargeError, Value, names_in
 from .script_walk import Walk
 
 _SHAPES = "The file tells no shapes. These are for inputs that fit its weights:"
-_NO_SHAPES = "The file tells no shapes, and no usual inputs were found that fit its weights."
+_NO_SHAPES = "The file tells no shapes, and its weights do not tell those of its inputs."
 _NOTE = "What a loop repeats is shown once; of a branch that the data decide, both sides are shown."
 
 
@@ -44,18 +36,19 @@ def graph_of(
     try:
         best = graph = _walked(Walk(modules, code, tensors), forward)
         for inputs in likely_inputs(graph, tensors):
-            for batches in (2, 3), (1, 1):  # a traced program may take batches of one size only
+            for batches in (2, 3), (1,):  # a traced program may take batches of one size only
                 runs = [ShapeRun(tensors, numbers, inputs, batch) for batch in batches]
                 walks = [Walk(modules, code, tensors, run) for run in runs]
                 with suppress(MisfitError):
-                    found = _told(*(_walked(walk, forward) for walk in walks))
+                    graphs = [_walked(walk, forward) for walk in walks]
+                    found = _told(graphs[0], graphs[-1])
                     if all(value.shape is not None for value in found.outputs):
                         return found
                     if not any(walk.doubts for walk in walks):
                         best = max(best, found, key=_known)
-        return (
-            best if best is not graph else replace(graph, note=f"{_NO_SHAPES} {graph.note}".strip())
-        )
+        if best is graph:
+            return replace(graph, note=" ".join(filter(None, (_NO_SHAPES, graph.note))))
+        return best
     except (TooLargeError, RecursionError):
         return ProgramGraph(note="Its code is too large, or calls itself: no graph is shown.")
 
@@ -72,11 +65,8 @@ def _walked(walk: Walk, forward: ast.FunctionDef) -> ProgramGraph:
 
     def value(name: str, dtype: str = "") -> ProgramValue:
         known = walk.shapes.of(name) if walk.shapes else UNKNOWN
-        return (
-            ProgramValue(name, None, dtype)
-            if known is UNKNOWN
-            else ProgramValue(name, *told(known))
-        )
+        shape, own = (None, dtype) if known is UNKNOWN else told(known)
+        return ProgramValue(name, shape, own)
 
     return ProgramGraph(
         inputs=tuple(
@@ -95,7 +85,8 @@ def _walked(walk: Walk, forward: ast.FunctionDef) -> ProgramGraph:
 
 
 def _told(two: ProgramGraph, three: ProgramGraph) -> ProgramGraph:
-    """The graph with shapes in terms of the batch, from the graphs for batches of 2 and of 3."""
+    """The graph with shapes in terms of the batch, from the graphs for batches of 2 and of 3; of
+    one batch only, both are its."""
     threes = {each.name: each.shape for each in _values(three)}
 
     def told_of(values: tuple[ProgramValue, ...]) -> tuple[ProgramValue, ...]:
@@ -104,9 +95,7 @@ def _told(two: ProgramGraph, three: ProgramGraph) -> ProgramGraph:
         )
 
     inputs = told_of(two.inputs)
-    sizes = ", ".join(
-        f"{each.name} ({', '.join(map(str, each.shape))})" for each in inputs if each.shape
-    )
+    sizes = ", ".join(f"{each.name} {shape_text(each.shape)}" for each in inputs if each.shape)
     return replace(
         two,
         inputs=inputs,

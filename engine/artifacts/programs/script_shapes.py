@@ -1,35 +1,23 @@
-"""Shapes in the graph of a TorchScript program, of which the file holds only those of its weights.
-
-The weights tell which sizes of the inputs they fit. For these each operation of torch is run on
-tensors of the device "meta", which have a shape and no numbers; no code of the file runs.
-"""
+"""The shapes of a TorchScript program's values: each operation of torch is run on tensors of the
+device "meta", which have a shape and no numbers. No code of the file runs."""
 
 from __future__ import annotations
 
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ...protocol import Dim, ProgramGraph, ProgramNode
+from .script_inputs import Inputs, Numbers, Weights
 from .script_operations import CREATE, DTYPES, FOLLOWED, dtype_places
 
-BATCH = "N"
 UNKNOWN = object()
 MAX_SIZE = 2**40
 MAX_TENSORS = 10_000
-_IMAGE_SIZES = (28, 32, 64, 224, 8, 16, 96, 128, 256, 299, 48, 512)
-_LENGTHS = (16, 8, 32, 64, 128, 4)
-
-Weights = dict[str, tuple[tuple[int, ...], torch.dtype]]
-Numbers = dict[str, int | float | bool]
-Inputs = dict[str, tuple[tuple[Dim, ...], torch.dtype]]
-"""Shapes and dtypes by names; a dimension of an input may be that of the batch."""
 
 
 class MisfitError(Exception):
@@ -60,7 +48,7 @@ class ShapeRun:
         every = [*args, *named.values()]
         if any(_is_unknown(each) for each in every):
             return UNKNOWN
-        if not any(_tensors(each) for each in every) and op not in CREATE:
+        if not any(_has_tensor(each) for each in every) and op not in CREATE:
             return _plainly(op, args)
         function = _OF_TENSORS.get(op)
         if function is None and (op in FOLLOWED or op in CREATE):
@@ -78,14 +66,7 @@ class ShapeRun:
                 if "dtype" in named:
                     named["dtype"] = _dtype(named["dtype"])
                 return function(*args, **named)
-        except (
-            NotImplementedError,
-            TypeError,
-            AttributeError,
-            KeyError,
-            OverflowError,
-            MemoryError,
-        ):
+        except _NOT_TAKEN:
             return UNKNOWN
         except (RuntimeError, ValueError, IndexError, ZeroDivisionError, AssertionError) as error:
             if any(each in str(error) for each in _OF_ANOTHER_KIND):
@@ -206,15 +187,15 @@ def _is_bounded(value: Any) -> bool:
     return not isinstance(value, int) or abs(value) <= MAX_SIZE or value == sys.maxsize
 
 
-def _tensors(value: Any) -> bool:
+def _has_tensor(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return any(_tensors(each) for each in value)
+        return any(_has_tensor(each) for each in value)
     return isinstance(value, Tensor)
 
 
 def is_several(value: Any) -> bool:
     """Whether an operation gave several tensors."""
-    return isinstance(value, list | tuple) and bool(value) and all(map(_tensors, value))
+    return isinstance(value, list | tuple) and bool(value) and all(map(_has_tensor, value))
 
 
 def told(value: Any) -> tuple[tuple[int, ...] | None, str]:
@@ -231,83 +212,3 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
     return one is not UNKNOWN and type(one) is type(other) and one == other
-
-
-def by_batch(two: tuple[Dim, ...] | None, three: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
-    """A shape in terms of the batch, from the shapes for batches of 2 and of 3."""
-    if two is None or three is None or len(two) != len(three):
-        return None
-    return tuple(map(_dim, two, three))
-
-
-def _dim(two: Dim, three: Dim) -> Dim:
-    assert isinstance(two, int) and isinstance(three, int)
-    step = three - two
-    rest = two - 2 * step
-    if step == 0:
-        return two
-    times = BATCH if step == 1 else f"{step}{BATCH}"
-    return times if rest == 0 else f"{times}{rest:+d}"
-
-
-def likely_inputs(graph: ProgramGraph, weights: Weights) -> Iterator[Inputs]:
-    """Shapes of the inputs that the first weights which they meet may fit, the usual ones first."""
-    first = {value.name: _first_weight(value.name, graph, weights) for value in graph.inputs}
-    tried: list[Inputs] = []
-    for image, length in zip_longest(_IMAGE_SIZES, _LENGTHS, fillvalue=0):
-        for is_sequence in (False, True):
-            shapes = {
-                name: shape
-                for name, met in first.items()
-                if met and (shape := _input(*met, image, length, is_sequence))
-            }
-            if shapes and shapes not in tried:
-                tried.append(shapes)
-                yield shapes
-
-
-def _first_weight(
-    name: str, graph: ProgramGraph, weights: Weights
-) -> tuple[ProgramNode, Sequence[int]] | None:
-    """The first operation with a weight that an input comes to, and the weight's shape."""
-    reached = {name}
-    for node in graph.nodes:
-        if reached & set(node.inputs):
-            for each in node.inputs:
-                shape = weights[each][0] if each in weights else ()
-                is_conv = node.op in _CONV or node.op.startswith("conv_transpose")
-                if len(shape) == _RANKS.get(node.op, -1) or (is_conv and len(shape) > 2):
-                    return node, shape
-            reached |= {value.name for value in node.outputs}
-    return None
-
-
-_CONV = frozenset(["_convolution", "convolution", "conv1d", "conv2d", "conv3d"])
-_RECURRENT = frozenset(["lstm", "gru", "rnn_tanh", "rnn_relu"])
-_RANKS = {"linear": 2, "addmm": 2, "matmul": 2, "embedding": 2, "layer_norm": 1, "batch_norm": 1}
-_RANKS |= dict.fromkeys(_RECURRENT, 2)
-
-
-def _input(
-    node: ProgramNode, weight: Sequence[int], image: int, length: int, is_sequence: bool
-) -> tuple[tuple[Dim, ...], torch.dtype] | None:
-    attributes = dict(node.attributes)
-    if len(weight) > 2:
-        if is_sequence:
-            return None
-        is_whole = node.op == "_convolution"
-        is_transposed = attributes.get("6") == "True" if is_whole else node.op not in _CONV
-        groups = attributes.get("8" if is_whole else "6", "1")
-        channels = weight[1] * (int(groups) if groups.isdecimal() else 1)
-        channels = weight[0] if is_transposed else channels
-        return (BATCH, channels, *[image] * (len(weight) - 2)), torch.float32
-    if not length:
-        return None
-    if node.op == "embedding":
-        return ((BATCH,) if is_sequence else (BATCH, length)), torch.int64
-    features = weight[0] if node.op in ("matmul", "addmm") else weight[-1]
-    if node.op in _RECURRENT:
-        is_batch_first = attributes.get("8") == "True"
-        outer = (BATCH, length) if is_batch_first else (length, BATCH)
-        return (*outer, features), torch.float32
-    return ((BATCH, length, features) if is_sequence else (BATCH, features)), torch.float32

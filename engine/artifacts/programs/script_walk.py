@@ -15,15 +15,8 @@ from ...protocol import ProgramNode, ProgramValue
 from ..contents.artifact import plain
 from ..contents.descriptions import Made, TensorOf
 from .script_code import ScriptCode
-from .script_shapes import (
-    UNKNOWN,
-    MisfitError,
-    ShapeRun,
-    Weights,
-    is_several,
-    same,
-    told,
-)
+from .script_inputs import Weights
+from .script_shapes import UNKNOWN, MisfitError, ShapeRun, is_several, same, told
 from .script_values import (
     NOTHING,
     Known,

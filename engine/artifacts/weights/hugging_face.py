@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import LabError
-from ..contents.artifact import MAX_METADATA, Artifact, Entry, plain, with_own_keys
+from ..contents.artifact import MAX_METADATA, Artifact, Entry, file_beside, plain, with_own_keys
 
 MAX_JSON_BYTES = 32 * 2**20
 MAX_SHARDS = 10_000
@@ -63,7 +63,7 @@ def open_index(index: Path, open_file: OpenFile) -> Artifact:
     for name in sorted(set(named.values())):
         if len(shards) >= MAX_SHARDS:
             raise LabError(f"{index.name} names more than {MAX_SHARDS:,} files.")
-        shard = _inside(index, name)
+        shard = file_beside(index, name)
         inner = open_file(shard)
         shards[name] = {entry.key: entry for entry in inner.entries}
         metadata |= inner.metadata
@@ -81,22 +81,6 @@ def open_index(index: Path, open_file: OpenFile) -> Artifact:
     return Artifact(
         index, "sharded", title, with_own_keys(entries), metadata, parts=(index, *parts)
     )
-
-
-def _inside(index: Path, name: str) -> Path:
-    """The file of the same folder that a name of the index stands for."""
-    if Path(name).name != name or "\\" in name or name in ("", ".", ".."):
-        raise LabError(
-            f"{index.name} was refused: it names {plain(name, 80)}, outside of its own folder.",
-            hint="The files of an index lie beside it.",
-        )
-    shard = index.parent / name
-    if not shard.is_file():
-        raise LabError(
-            f"{index.name} names {plain(name, 80)}, which is not there.",
-            hint="Download all files of the model into one folder.",
-        )
-    return shard
 
 
 def _json(path: Path) -> dict[str, Any]:

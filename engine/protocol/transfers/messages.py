@@ -11,6 +11,11 @@ PART_BYTES = 192 * 1024
 """Bytes of a file in one message."""
 
 
+def is_file_name(text: str) -> bool:
+    """Whether it names a file of a folder, and no other place on any system."""
+    return text not in ("", ".", "..") and not set(text) & {"/", "\\", "\0"}
+
+
 class ListFolderCommand(Command, frozen=True, kw_only=True):
     """List a folder -> FolderSnapshot. "" is the user's home."""
 

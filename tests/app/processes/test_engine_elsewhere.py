@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import psutil
 import pytest
@@ -15,26 +13,14 @@ from app.processes.engine_link import EngineLink
 from app.templates import load_template
 from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import Refused
-from engine.connecting.places import listening
 from engine.project.document import replace
 from engine.protocol import PauseSignal, ReadVariablesCommand, TrainCommand, TrainingSnapshot
 from tests.app.processes.test_link import WAIT_MS, Heard
-from tests.engine.attaching import ROOT
-from tests.engine.processes import WAIT_S
 
 
 @pytest.fixture
-def place(sockets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EnginePlace]:
-    stand_in = tmp_path / "ssh"
-    stand_in.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "exec $last"\n')
-    stand_in.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.chdir(ROOT)
-    yield EnginePlace("ssh box", sys.executable)
-    engines = [psutil.Process(place.about.pid) for place in listening()]
-    for engine in engines:
-        engine.kill()
-    psutil.wait_procs(engines, WAIT_S)
+def place(machine: None) -> EnginePlace:
+    return EnginePlace("ssh box", sys.executable)
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from engine.artifacts.opening import open_artifact
-from engine.artifacts.programs.script_shapes import UNKNOWN, MisfitError, ShapeRun, by_batch
-from engine.protocol import Dim, ProgramGraph
+from engine.artifacts.programs.script_inputs import by_batch
+from engine.artifacts.programs.script_shapes import UNKNOWN, MisfitError, ShapeRun
+from engine.protocol import Dim, ProgramGraph, shape_text
 from tests.engine.artifacts.networks import Choosing, net
 from tests.engine.subjects.eight import CASES, imported
 
@@ -125,14 +126,16 @@ def assert_as_run(model: nn.Module, graph: ProgramGraph) -> None:
         )
 
 
-@pytest.mark.parametrize("model", [net(), Dense(), Recurrent()], ids=["net", "dense", "gru"])
+@pytest.mark.parametrize(
+    "model",
+    [net(), net().half(), Dense(), Recurrent(), Recurrent().double()],
+    ids=["net", "net of float16", "dense", "gru", "gru of float64"],
+)
 def test_scripts(model: nn.Module, tmp_path: Path) -> None:
     model.eval()
     graph = graph_of(torch.jit.script(model), tmp_path)
     assert_as_run(model, graph)
-    told = ", ".join(
-        f"{each.name} ({', '.join(map(str, each.shape or ()))})" for each in graph.inputs
-    )
+    told = ", ".join(f"{each.name} {shape_text(each.shape or ())}" for each in graph.inputs)
     assert f"These are for inputs that fit its weights: {told}." in graph.note
 
 
@@ -175,7 +178,7 @@ def test_weights_that_fit_no_usual_input(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Conv2d(1, 1, 3), nn.Flatten(), nn.Linear(4321, 2))
     graph = graph_of(torch.jit.script(model), tmp_path)
     assert graph.inputs[0].shape is None and graph.outputs[0].shape is None
-    assert "no usual inputs were found that fit its weights" in graph.note
+    assert "its weights do not tell those of its inputs" in graph.note
     assert [node.op for node in graph.nodes] == ["conv2d", "flatten", "linear"]
 
 

@@ -3,14 +3,10 @@ lose the connection, reconnect, export, close, and come again."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import psutil
-import pytest
 import torch
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QPushButton
@@ -20,29 +16,12 @@ from app.processes.engine_link import EngineLink
 from app.settings import Settings
 from app.templates import load_template
 from engine.connecting.engine_place import EnginePlace
-from engine.connecting.places import listening
 from engine.project import files
 from engine.project.document import replace
 from engine.protocol import TrainingSnapshot
-from tests.engine.attaching import ROOT
-from tests.engine.processes import WAIT_S
 from tests.flows.conftest import started
 
 WAIT_MS = 120_000
-
-
-@pytest.fixture
-def machine(sockets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    stand_in = tmp_path / "ssh"
-    stand_in.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "exec $last"\n')
-    stand_in.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.chdir(ROOT)
-    yield
-    engines = [psutil.Process(place.about.pid) for place in listening()]
-    for engine in engines:
-        engine.kill()
-    psutil.wait_procs(engines, WAIT_S)
 
 
 def ready(program: Application, qtbot) -> int:

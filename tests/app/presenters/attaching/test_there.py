@@ -166,6 +166,15 @@ def test_a_copy_that_fails_leaves_the_file_as_it_was(there, engine, link, tmp_pa
     assert (tmp_path / "here").read_text() == "old"
 
 
+@pytest.mark.parametrize("name", ["../out", "/etc/out", "a\\b", "..", ""])
+def test_a_folder_with_names_that_lead_out_of_it_is_refused(there, link, tmp_path, name):
+    ends: list[str] = []
+    there.fetch("/data/run", tmp_path / "run", ends.append)
+    link.answer(PartSnapshot(path="/data/run", is_folder=True, names=("ok", name)))
+    assert len(ends) == 1 and "names that lead out of its folder" in ends[0]
+    assert not list(tmp_path.iterdir())
+
+
 def test_weights_beside_the_project_go_to_the_engine_and_back(
     there, bench, engine, tmp_path, training_snapshot
 ):
