@@ -57,6 +57,7 @@ _ON_THE_USERS_OBJECTS = frozenset[type[Command]](
         ReadForwardGraphCommand,
         ReadStructureCommand,
         StartTraceCommand,
+        StepLineCommand,
         StepTrainingCommand,
         TraceRootCommand,
         WatchCommand,
@@ -74,11 +75,6 @@ def refusal(command: Command) -> LabError | None:
         return LabError(
             "Your script runs: Python runs among its variables only while it is held.",
             hint="Pause it first.",
-        )
-    if kind is StepLineCommand:  # a trace function of Python's in a loop of a module never ends
-        return LabError(
-            "Your script is not stepped line by line: Python's tracing would hang it.",
-            hint="Step runs it to its next optimizer step; breakpoint() holds it at a line.",
         )
     if issubclass(kind, TrainCommand):
         return LabError(

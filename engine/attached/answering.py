@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ..control import Control
 from ..protocol import Command
@@ -20,6 +20,7 @@ class Answering:
         """The thread that answers; 0 while none does."""
         self._command: Command | None = None
         self._interrupting = threading.Lock()
+        self._is_interrupted = False
 
     @contextmanager
     def of(self, command: Command) -> Iterator[None]:
@@ -32,11 +33,13 @@ class Answering:
         finally:
             with self._interrupting:
                 self._command, self.thread = None, 0
-                _raise_in(thread, None)
+                was_interrupted, self._is_interrupted = self._is_interrupted, False
+                if was_interrupted:
+                    _let_it_come()
 
     @property
     def number(self) -> int:
-        """That of the command which this thread answers; 0 if it answers none."""
+        """The number of the command that this thread answers; 0 if it answers none."""
         command = self._command
         return command.id if command is not None and self.thread == threading.get_ident() else 0
 
@@ -44,10 +47,24 @@ class Answering:
         """Stop code of the user's that runs for an answer; never the loop that is attached to."""
         with self._interrupting:
             if self._command is not None and control.in_user_code:
-                _raise_in(self.thread, KeyboardInterrupt)
+                self._is_interrupted = True
+                _interrupt(self.thread)
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Let a thread raise at its next instruction; with None, what was to be raised is not."""
-    kind = None if error is None else ctypes.py_object(error)
+def _interrupt(thread: int) -> None:
+    """Let a thread raise KeyboardInterrupt at its next call or turn of a loop."""
+    kind = ctypes.py_object(KeyboardInterrupt)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), kind)
+
+
+def _let_it_come() -> None:
+    """Take an interrupt of this thread that has not come yet, or another in its place.
+
+    To clear it with `PyThreadState_SetAsyncExc(thread, NULL)` would leave Python's flag set that
+    some thread has an exception to raise: all threads would look for it at each call, and Python
+    3.11 never gets past the first instruction of a function that it traces.
+    """
+    with suppress(KeyboardInterrupt):
+        _interrupt(threading.get_ident())
+        while True:
+            pass

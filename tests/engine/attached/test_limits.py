@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from engine.project.document import HoldWhen
 from engine.protocol import (
+    CellSnapshot,
     ContinueTrainingCommand,
-    ErrorSnapshot,
     HeldSnapshot,
     HoldWhenSignal,
+    InterruptSignal,
     LoopSnapshot,
     OutputSnapshot,
     PauseSignal,
@@ -47,17 +48,41 @@ def test_it_is_held_before_the_update_and_ends_as_without_the_lab(
     assert "nan" not in running.end()
 
 
-def test_lines_are_not_stepped_and_the_script_goes_on(script: Callable[..., Script]) -> None:
-    running = script(TRAINING, "wait")
+LOOP = """
+import torch
+import tensorlab as lab
+
+net = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+lab.watch(net, optimizer, wait=True)
+done = False
+while not done:
+    loss = net(torch.ones(4, 2)).sum()
+    loss.backward()
+    optimizer.step()
+print("ended")
+"""
+
+
+def test_its_lines_are_stepped(script: Callable[..., Script]) -> None:
+    running = script(LOOP)
     running.address()
     window = running.attach()
     window.send(PauseSignal())
-    window.until(HeldSnapshot, lambda held: held.at)
-    window.send(StepLineCommand())
-    assert "line by line" in window.until(ErrorSnapshot).error.message
+    window.until(HeldSnapshot, lambda held: held.at == "step")
+    # What an interrupt of an answer left behind, Python's tracing must get past.
+    window.send(RunHeldCommand(source="print('begun')\nwhile True: pass"))
+    window.until(OutputSnapshot)
+    window.send(InterruptSignal())
+    window.until(CellSnapshot)
+    for line in 9, 10, 11, 12:
+        window.send(StepLineCommand())
+        held = window.until(HeldSnapshot, lambda held: held.at)
+        assert (held.at, held.line) == ("line", line)
+    window.send(RunHeldCommand(source="done = True"))
     window.send(ContinueTrainingCommand())
     window.to_end()
-    assert running.end() == plain()
+    assert running.end() == "ended\n"
 
 
 def test_the_limits_go_with_the_window(script: Callable[..., Script]) -> None:

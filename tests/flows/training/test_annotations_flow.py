@@ -8,6 +8,7 @@ import pytest
 
 from engine.protocol import Annotation, TrainingSnapshot
 from engine.runs import annotations
+from widgets.training.plots.plots import LivePlot
 
 pytestmark = pytest.mark.one_program
 
@@ -18,6 +19,7 @@ def noted(program, plot: str = "loss") -> list[tuple[int, str]]:
 
 def test_words_are_kept_with_the_run_and_undone(mlp, answers, monkeypatch) -> None:
     view, bench, actions = mlp.window.page("train"), mlp.bench, mlp.bench.actions
+    monkeypatch.setattr(LivePlot, "underMouse", lambda _: False)  # wherever a test has left it
     asked: list[tuple[str, str]] = []
     words: list[str | None] = ["a  first \n word", "another", None, ""]
 
