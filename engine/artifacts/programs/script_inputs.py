@@ -14,8 +14,7 @@ BATCH = "N"
 _IMAGE_SIZES = (28, 32, 64, 224, 8, 16, 96, 128, 256, 299, 48, 512)
 _LENGTHS = (16, 8, 32, 64, 128, 4)
 
-Weight = tuple[tuple[int, ...], torch.dtype]
-Weights = dict[str, Weight]
+Weights = dict[str, tuple[tuple[int, ...], torch.dtype]]
 Numbers = dict[str, int | float | bool]
 Input = tuple[tuple[Dim, ...], torch.dtype]
 Inputs = dict[str, Input]
@@ -63,8 +62,8 @@ def likely_inputs(graph: ProgramGraph, weights: Weights) -> Iterator[Inputs]:
 
 def _first_weight(
     name: str, graph: ProgramGraph, weights: Weights
-) -> tuple[ProgramNode, Weight] | None:
-    """The first operation with a weight that an input comes to, and the weight."""
+) -> tuple[ProgramNode, Sequence[int], torch.dtype] | None:
+    """The first operation with a weight that an input comes to; shape and dtype of the weight."""
     reached = {name}
     for node in graph.nodes:
         if reached & set(node.inputs):
@@ -72,18 +71,21 @@ def _first_weight(
                 shape = weights[each][0] if each in weights else ()
                 is_conv = node.op in _CONV or node.op.startswith("conv_transpose")
                 if len(shape) == _RANKS.get(node.op, -1) or (is_conv and len(shape) > 2):
-                    return node, weights[each]
+                    return node, *weights[each]
             reached |= {value.name for value in node.outputs}
     return None
 
 
 def _input(
-    node: ProgramNode, weight: Weight, image: int, length: int, is_sequence: bool
+    node: ProgramNode,
+    sizes: Sequence[int],
+    dtype: torch.dtype,
+    image: int,
+    length: int,
+    is_sequence: bool,
 ) -> Input | None:
-    """An input that the operation's weight may take, of the weight's dtype."""
+    """An input that the operation may take, whose weight has these sizes and this dtype."""
     attributes = dict(node.attributes)
-    dtype = weight[1]
-    sizes: Sequence[int] = weight[0]
     if len(sizes) > 2:
         if is_sequence:
             return None
