@@ -8,7 +8,7 @@ WORKERS ?= 2
 bench: export QT_QPA_PLATFORM := offscreen
 run bench: export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: run test lint bench fuzz wheel system clean
+.PHONY: run test suite lint bench fuzz wheel system clean
 
 run: .venv/run-installed
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then \
@@ -19,7 +19,11 @@ run: .venv/run-installed
 	    exec $(BIN)/tensorlab tour --out tour; \
 	fi
 
-test: lint
+# Pyright runs beside the tests: it uses one core for a minute.
+test: .venv/test-installed
+	$(MAKE) --no-print-directory -j2 lint suite
+
+suite: .venv/test-installed
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: .venv/test-installed

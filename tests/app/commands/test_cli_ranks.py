@@ -101,16 +101,24 @@ def test_a_rank_that_raises_ends_the_run_in_words(rank: int, tmp_path: Path, cap
     assert listed["state"] == "failed" and "bad row" in listed["error"]
 
 
+def newest(folder: Path) -> int:
+    """The step of the newest checkpoint; 0 without one."""
+    found = folder.glob("checkpoints/step-*.dcp")
+    return max((int(path.stem[5:]) for path in found), default=0)
+
+
 @contextmanager
-def going(folder: Path) -> Iterator[tuple[subprocess.Popen, dict[int, psutil.Process]]]:
-    """A run of two ranks that has its first checkpoint, and its ranks; none of them is left."""
-    arguments = ["train", MLP, "--run", folder, "--epochs", 400, "--nproc-per-node", 2]
+def going(
+    folder: Path, *arguments: object, after: int = 0
+) -> Iterator[tuple[subprocess.Popen, dict[int, psutil.Process]]]:
+    """A run of two ranks that has a checkpoint after this step, and its ranks; none of them is
+    left."""
     program = subprocess.Popen(
-        [sys.executable, "-m", "app", *map(str, arguments)],
+        [sys.executable, "-m", "app", "train", "--run", folder, *map(str, arguments)],
         cwd=ROOT, env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip
-    while not list(folder.glob("checkpoints/step-*.dcp")):
+    while newest(folder) <= after:
         assert program.poll() is None, program.communicate()[1]
         time.sleep(0.05)
     ranks = ranks_below(psutil.Process(program.pid))
@@ -119,26 +127,17 @@ def going(folder: Path) -> Iterator[tuple[subprocess.Popen, dict[int, psutil.Pro
     assert sorted(ranks) == [0, 1] and not any(rank.is_running() for rank in ranks.values())
 
 
-def test_a_run_of_two_is_stopped_between_two_steps(tmp_path: Path) -> None:
+def test_a_killed_rank_is_told_and_the_run_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with going(folder) as (program, _):
+    with going(folder, MLP, "--epochs", 400, "--nproc-per-node", 2) as (program, ranks):
+        ranks[1].send_signal(signal.SIGKILL)
+        told = program.communicate()[1]
+    step = newest(folder)
+    assert "Rank 1 was ended by SIGKILL." in told and f"--run {folder} --resume" in told
+    assert f"step {step:,}." in told
+    with going(folder, "--resume", "--epochs", 400, after=step) as (program, _):
         program.terminate()
         told = program.communicate()[1]
     record = json.loads((folder / "run.json").read_text())
-    step = max(int(path.stem[5:]) for path in folder.glob("checkpoints/step-*.dcp"))
-    assert record["state"] == "stopped" and f"stopped after {step:,} of 9,200 steps." in told
-
-
-def test_a_killed_rank_is_told_and_the_run_goes_on(tmp_path: Path, capsys) -> None:
-    folder = tmp_path / "run"
-    with going(folder) as (program, ranks):
-        ranks[1].send_signal(signal.SIGKILL)
-        told = program.communicate()[1]
-    assert "Rank 1 was ended by SIGKILL." in told and f"--run {folder} --resume" in told
-    step = max(int(path.stem[5:]) for path in folder.glob("checkpoints/step-*.dcp"))
-    assert f"step {step:,}." in told
-    done = -(-step // 23)  # 23 steps an epoch
-    capsys.readouterr()
-    assert run("train", "--run", folder, "--resume", "--epochs", done + 1, "--json") == 0
-    report = json.loads(capsys.readouterr().out)
-    assert (report["begins"]["step"], report["steps"]) == (step, (done + 1) * 23)
+    assert record["state"] == "stopped" and newest(folder) > step
+    assert f"stopped after {newest(folder):,} of 9,200 steps." in told
