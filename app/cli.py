@@ -58,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Those of a command, if the first argument is the name of one, else those of the window. A
-    project file called `train` can be given as ./train."""
+    """The options of a command, if the first argument is the name of one, else those of the
+    window. A project file called `train` can be given as ./train."""
     if arguments and arguments[0] in COMMANDS:
         from app.commands.parser import command_parser
 

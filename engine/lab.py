@@ -128,7 +128,7 @@ class Lab:
         self.is_training = False
         """Whether a run is going or paused: then the flags are meant for it."""
         self.ranks: Ranks | None = None
-        """Those that this process trains with, if it is one of several."""
+        """The ranks of a run in several processes, if this process is one of them."""
         self.attend: Callable[[], None] | None = None
         """Waits a moment for a command, and answers it inside the cell that runs. None where
         commands come only between cells."""

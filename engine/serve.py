@@ -293,7 +293,7 @@ class Mailbox:
 
 
 class PipeMailbox(Mailbox):
-    """That of an engine which ends with its window, at the other end of the pipe."""
+    """The mailbox of an engine that ends with its window, at the other end of the pipe."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ class ExitReason(Struct, frozen=True):
     was_attached: bool = False
     """The engine was in a process of the user's."""
     can_reconnect: bool = False
-    """That process may still listen."""
+    """The process that the window was attached to may still listen."""
     was_elsewhere: bool = False
     """It was the engine of this window, which runs elsewhere."""
     is_taken: bool = False

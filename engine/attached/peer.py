@@ -40,7 +40,7 @@ class Peer:
     ) -> None:
         self.role: Role = role
         self.revision = 0
-        """That of the document in the window's newest command."""
+        """The revision of the document in the window's newest command."""
         self._connection = connection
         self._came, self._gone = came, gone
         self._waiting: deque[bytes] = deque()

@@ -55,7 +55,8 @@ def save(folder: Path, annotations: tuple[Annotation, ...]) -> None:
 
 
 def copy(source: Path, target: Path, step: int) -> None:
-    """Those up to a step, at which the other run went on. Raises RunProblem and OSError."""
+    """Copy the annotations up to the step at which the other run went on. Raises RunProblem and
+    OSError."""
     kept = tuple(each for each in load(source) if each.step <= step)
     if kept:
         save(target, kept)

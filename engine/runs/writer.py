@@ -119,7 +119,7 @@ class RunWriter:
         self._has_trained = False
 
     def _copy_annotations(self) -> None:
-        """Those of the run before, up to the step at which this one goes on."""
+        """Copy the annotations of the run before, up to the step at which this one goes on."""
         if self._looked_before is not None:
             path, step = self._looked_before
             try:

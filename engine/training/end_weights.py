@@ -10,7 +10,7 @@ from .loop import TrainingLoop
 
 
 class EndWeights:
-    """Those of one loop. It remembers the last ones once others are chosen."""
+    """The weights at the end of one loop. Once others are chosen, the last ones are remembered."""
 
     def __init__(self, loop: TrainingLoop) -> None:
         self._loop = loop

@@ -39,7 +39,7 @@ class CodeAndGraph(QSplitter):
             self.setSizes([high, max(self.height() - high, 1)])
 
     def minimumSizeHint(self) -> QSize:
-        """That of the picture in width: the code goes above it."""
+        """As wide as the picture: the code goes above it."""
         hint = super().minimumSizeHint()
         hint.setWidth(self.pane.minimumSizeHint().width())
         return hint

@@ -57,7 +57,7 @@ DEBUG_MOVES = {
     "to": _TO._replace(text="", folds=4),
     "end": _END._replace(text="", tip="Run all {one}s that are left, past breakpoints"),
 }
-"""Those of a pass with breakpoints: texts only where they are needed most, to stay in one row."""
+"""The moves of a pass with breakpoints: few have a text, so that they stay in one row."""
 
 
 class StepBar(QWidget):

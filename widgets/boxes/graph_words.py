@@ -50,7 +50,7 @@ WORDS: dict[GraphOf, GraphWords] = {
 
 
 def words_of(graph: GraphSnapshot | None) -> GraphWords:
-    """Those of a graph; without one, those of autograd's."""
+    """The words for a graph; without one, those for autograd's."""
     return WORDS["autograd" if graph is None else graph.of]
 
 

@@ -84,8 +84,8 @@ def _cast(state: dict[str, Tensor], dtype: str, result: Result) -> dict[str, Ten
 
 
 def _checkpoint(lab: Lab, command: ExportCommand, source: Source) -> Checkpoint:
-    """That of the subject's run as it stands; without one, of a run before its first step. Raises
-    LabError."""
+    """The checkpoint of the subject's run as it stands; without a run, that of one before its
+    first step. Raises LabError."""
     run = lab.run
     if isinstance(run, TrainingRun) and run.loop.model is source.module:
         if run.is_in_step:

@@ -34,7 +34,7 @@ class Budget:
 
     @classmethod
     def of_run(cls) -> Budget:
-        """That of a run of Train."""
+        """The budget of a run of Train."""
         return cls(ALWAYS_MEASURED_STEPS, MEASURE_INTERVAL_S)
 
     def takes(self, step: int) -> bool:

@@ -111,8 +111,8 @@ class Optimization:
         return before
 
     def gradients(self) -> list[Tensor]:
-        """Those that the parameters have; of a sparse one, its values; of a sharded one, this
-        rank's part."""
+        """The gradients of the parameters that have one; the values of a sparse gradient; this
+        rank's part of a sharded one."""
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         if self._is_sharded:
             return [gradient.to_local() for gradient in gradients]  # pyright: ignore[reportAttributeAccessIssue]

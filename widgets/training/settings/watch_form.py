@@ -47,7 +47,7 @@ _HOLD = tuple(
     for name, doc in _DOCS.items()
 )
 OF_LOOPS = ("not_finite", "loss_spike", "gradient_norm")
-"""Those that a loop of the user's own heeds."""
+"""The watchpoints that hold a loop of the user's own, too."""
 
 
 _ORDERS: tuple[tuple[str, tuple[Phase, ...]], ...] = (

@@ -26,7 +26,8 @@ TITLE = "Annotate"
 
 
 class AnnotationsPresenter(QObject):
-    """Those of a loop in a cell or script, which has no folder, are kept while it is shown."""
+    """Annotations are kept with their run. A loop in a cell or script has no folder: its annotations
+    are kept while it is shown."""
 
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
