@@ -26,8 +26,8 @@ TITLE = "Annotate"
 
 
 class AnnotationsPresenter(QObject):
-    """Annotations are kept with their run. A loop in a cell or script has no folder: its annotations
-    are kept while it is shown."""
+    """Annotations are kept with their run. A loop in a cell or script has no folder: they are kept
+    while it is shown."""
 
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
