@@ -301,6 +301,22 @@ def test_momentum_free_sgd_keeps_no_state(
     assert after.optimizer_bytes == 0
 
 
+def test_memory_is_told_from_the_first_gradients_on_and_again_when_a_run_pauses(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
+) -> None:
+    run = TrainingRun(TrainingLoop(make_mlp(), replace(moons, optimizer="optim.SGD", epochs=100)))
+    steps = run.steps()
+    next(steps)
+    first = run.snapshot("running").memory
+    assert first.gradient_bytes == first.parameter_bytes > 0
+    run.loop.model[0].weight.grad = None
+    assert run.snapshot("running").memory == first  # it is not counted for each snapshot
+    weight_bytes = run.loop.model[0].weight.nbytes
+    assert run.snapshot("paused").memory.gradient_bytes == first.gradient_bytes - weight_bytes
+    steps.close()
+    run.files.writer.close()
+
+
 def test_the_speed_of_slow_steps_is_that_since_the_snapshot_before(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:

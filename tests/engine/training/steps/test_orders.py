@@ -103,6 +103,20 @@ def test_a_file_has_the_gradients_that_the_next_step_uses(
         assert torch.equal(mine, theirs)
 
 
+def test_a_checkpoint_keeps_its_gradients_while_a_loop_goes_on_from_it(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
+) -> None:
+    loop = TrainingLoop(make_mlp(), replace(moons, order=PHASES[1:], **SGD))
+    next(loop.steps())
+    saved = loop.checkpoint("a")
+    before = {name: gradient.clone() for name, gradient in saved.gradients.items()}
+    loop.restore(saved)
+    next(loop.steps())  # backward adds to the gradients in place
+    assert before and not torch.equal(loop.model[0].weight.grad, before["0.weight"])
+    for name, gradient in before.items():
+        assert torch.equal(saved.gradients[name], gradient)
+
+
 def test_a_checkpoint_with_a_gradient_of_another_shape_is_refused(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
 ) -> None:
