@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import random
+import sqlite3
 import struct
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from torch.utils.tensorboard import SummaryWriter
 
 from engine.errors import LabError
+from engine.events import reading
 from engine.events.reading import event_folders, figures_of, has_events, read_events
 from engine.events.rows import event_rows
 from engine.events.writing import write_run
@@ -22,6 +26,7 @@ from engine.handlers.training.runs import list_runs, read_run
 from engine.lab import Lab
 from engine.project.document import Project, TrainingSetup
 from engine.protocol import EpochRow, ListRunsCommand, ReadRunCommand, StepColumns
+from engine.runs.folders import METRICS
 from engine.runs.record import RunProblem
 from engine.runs.writer import RunWriter
 from tests.fuzz.mutate import broken_bytes
@@ -94,8 +99,10 @@ def test_tensorboard_reads_it_with_steps_times_and_settings(run: RunWriter, tmp_
     assert [(event.step, event.value) for event in losses] == [
         (number, single(1 / number)) for number in range(1, 10)
     ]
-    assert {event.wall_time for event in losses} == {losses[0].wall_time}  # of one snapshot
-    assert run.record.began_s <= losses[0].wall_time <= run.record.ended_s
+    with closing(sqlite3.connect(run.folder / METRICS)) as told:
+        (told_s,) = told.execute("SELECT DISTINCT wall_s FROM steps").fetchone()
+    assert {event.wall_time for event in losses} == {told_s} and told_s > run.record.began_s
+    assert theirs.Scalars("epoch/validation_loss")[-1].wall_time == told_s
     text = theirs.Tensors("settings/text_summary")[0].tensor_proto.string_val[0].decode()
     assert "| optimizer_params.lr | 0.003 |" in text and "| batch_size | 32 |" in text
     assert "_hparams_/session_start_info" in theirs.PluginTagToContent("hparams")
@@ -192,6 +199,37 @@ def test_files_that_grow_are_read_on_and_not_from_their_beginning(tmp_path, monk
     (path,) = folder.iterdir()
     path.write_bytes(path.read_bytes()[:-20])  # begun anew: less than was read
     assert read_events(folder).scalars["loss"].keys() == {1, 2} and len(opened) == 2
+
+
+def test_a_file_of_the_same_size_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
+    for name, value in ("a", 1.0), ("b", 2.0):
+        with SummaryWriter(str(tmp_path / name)) as writer:
+            writer.add_scalar("loss", value, 1)
+    (path,), (other,) = (tmp_path / "a").iterdir(), (tmp_path / "b").iterdir()
+    assert read_events(path.parent).scalars["loss"][1][1] == 1.0
+    data = other.read_bytes()
+    assert len(data) == path.stat().st_size
+    path.write_bytes(data)
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 10**9))
+    assert read_events(path.parent).scalars["loss"][1][1] == 2.0
+
+
+def test_as_many_tags_and_values_are_read_as_are_allowed(tmp_path: Path, monkeypatch) -> None:
+    def left(name: str, tags: int, steps: int) -> str:
+        with SummaryWriter(str(tmp_path / name)) as writer:
+            for step in range(steps):
+                for tag in range(tags):
+                    writer.add_scalar(str(tag), 1.0, step)
+        found = read_events(tmp_path / name)
+        assert len(found.scalars) == min(tags, 3)
+        assert sum(map(len, found.scalars.values())) == min(tags * steps, 6)
+        return found.left_out
+
+    monkeypatch.setattr(reading, "MAX_TAGS", 3)
+    monkeypatch.setattr(reading, "MAX_VALUES", 6)
+    assert left("all", 3, 2) == ""
+    assert "first 3 tags" in left("tags", 4, 2)
+    assert "first 6 values" in left("values", 3, 3)
 
 
 def test_an_event_that_is_not_whole_yet_comes_later(tmp_path: Path) -> None:

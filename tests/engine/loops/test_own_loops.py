@@ -12,6 +12,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimize
 
 from engine.control import Control
 from engine.handlers import holding
+from engine.loops.hooks import gradient_norms
 from engine.loops.own_loop import OwnLoop
 from engine.protocol import (
     MAX_SNAPSHOT_BYTES,
@@ -90,6 +91,18 @@ def assert_seen(desk: Desk, loops: list[LoopSnapshot]) -> None:
     assert column(loops, "loss") == list(losses)
     assert column(loops, "gradient_norm") == pytest.approx(norms, rel=1e-5)
     assert column(loops, "learning_rate") == list(rates)
+
+
+def test_the_norms_of_sparse_gradients_are_those_of_dense_ones() -> None:
+    norms = []
+    for is_sparse in (True, False):
+        torch.manual_seed(0)
+        table = torch.nn.Embedding(5, 3, sparse=is_sparse)
+        other = torch.nn.Linear(3, 1)
+        other(table(torch.tensor([1, 3, 3]))).square().sum().backward()
+        optimizer = torch.optim.SGD([*table.parameters(), *other.parameters()], lr=0.1)
+        norms.append([float(norm) for norm in gradient_norms(optimizer)])
+    assert norms[0] == pytest.approx(norms[1], rel=1e-6) and len(norms[0]) == 3
 
 
 def test_a_loops_figures_are_torchs_own(desk: Desk) -> None:

@@ -309,10 +309,10 @@ def test_memory_is_told_from_the_first_gradients_on_and_again_when_a_run_pauses(
     next(steps)
     first = run.snapshot("running").memory
     assert first.gradient_bytes == first.parameter_bytes > 0
-    run.loop.model[0].weight.grad = None
+    weight = run.loop.parameters[0]
+    weight.grad = None
     assert run.snapshot("running").memory == first  # it is not counted for each snapshot
-    weight_bytes = run.loop.model[0].weight.nbytes
-    assert run.snapshot("paused").memory.gradient_bytes == first.gradient_bytes - weight_bytes
+    assert run.snapshot("paused").memory.gradient_bytes == first.gradient_bytes - weight.nbytes
     steps.close()
     run.files.writer.close()
 

@@ -104,6 +104,9 @@ def test_the_folder_of_transfers_is_swept_by_a_later_engine(tmp_path: Path, monk
     assert (tmp_path / "mine").is_dir()  # no folder of transfers
     next_one = answer(BeginTransfersCommand(before=made.path))
     assert isinstance(next_one, TransfersSnapshot) and not Path(made.path).exists()
+    Path(made.path).mkdir()  # somebody else's, with the name that has become free
+    folders.remove_folder(made.path)
+    Path(made.path).rmdir()
     made = next_one
     monkeypatch.setattr(temporary, "_lives", lambda pid: False)
     temporary.sweep()
