@@ -32,11 +32,10 @@ from engine.protocol.exporting.formats import Format
 def require_data(target: Target) -> None:
     """Check that there is something to train on."""
     if target.is_code and not target.objective.data:
-        raise CommandFailure(
-            f"{target.text}: which data? Add --data FILE.py:NAME, or --data NAME for one of the"
-            " same file.",
-            BAD_ARGUMENTS,
-        )
+        way = "Add --data FILE.py:NAME, or --data NAME for one of the same file."
+        if target.has_folder:
+            way = "Choose them under Train in the window, and save the project."
+        raise CommandFailure(f"{target.text}: which data? {way}", BAD_ARGUMENTS)
 
 
 @dataclass(frozen=True)

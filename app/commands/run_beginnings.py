@@ -71,7 +71,7 @@ def _checkpoint(
         model=target.project.model,
         training=setup,
         subject=target.subject,
-        runs="" if target.is_code else files.runs_folder(target.path),
+        runs=files.runs_folder(target.path) if target.has_folder else "",
         folder=str(run.absolute()) if run else "",
     )
     for snapshot in engine.ask(command):

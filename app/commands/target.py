@@ -19,19 +19,21 @@ from engine.project.other_files import is_readable
 from engine.project.subject import (
     MODEL,
     CanvasSubject,
+    ConsoleSubject,
     FileSubject,
     Objective,
     Subject,
     files_of,
     holds_model,
     split_reference,
+    title,
 )
 from engine.protocol import ErrorSnapshot, OutputSnapshot, RunFileCommand, Snapshot
 
 
 class Target(NamedTuple):
-    """`text` is what was written. `project` is that of the file, or a new one for a file of code;
-    `objective` says what code is trained for."""
+    """`text` is what was written. `project` is the one in the file, or a new one for a file of
+    code; `subject` is what the project has chosen. `objective` says what code is trained for."""
 
     text: str
     path: Path
@@ -42,6 +44,11 @@ class Target(NamedTuple):
     @property
     def is_code(self) -> bool:
         return not isinstance(self.subject, CanvasSubject)
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether its runs lie beside it: beside a project, as in the window."""
+        return not self.is_code or self.path.suffix == files.SUFFIX
 
 
 def target_of(
@@ -74,7 +81,15 @@ def target_of(
                 f"{text}: which module of the file? Write {text}:NAME, or {text}:Net(10).",
                 BAD_ARGUMENTS,
             )
-        return Target(text, path, load_project(path))
+        project = load_project(path)
+        if isinstance(project.subject, ConsoleSubject):
+            raise CommandFailure(
+                f"{text}: its subject is {title(project.subject)}, of the console's cells, which"
+                " only the window runs. Choose Canvas there and save, or name a module of a file:"
+                " FILE.py:NAME.",
+                BAD_ARGUMENTS,
+            )
+        return Target(text, path, project, project.subject, project.objective)
     file, expression = reference
     path = Path(file)
     if not path.is_file():
@@ -110,7 +125,11 @@ def runs_beside(target: Target) -> str:
     """The folder for runs beside the project, as in the window; "" is the data folder: for code,
     for a template of the program's own, and where nothing can be written beside the project."""
     folder = target.path.absolute().parent
-    if target.is_code or folder.resolve() == templates.FOLDER or not os.access(folder, os.W_OK):
+    if (
+        not target.has_folder
+        or folder.resolve() == templates.FOLDER
+        or not os.access(folder, os.W_OK)
+    ):
         return ""
     return files.runs_folder(target.path)
 

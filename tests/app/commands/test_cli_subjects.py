@@ -10,9 +10,10 @@ from safetensors.torch import load_file
 
 from app.commands.failures import CommandFailure
 from app.commands.target import target_of
+from app.templates import load_template
 from engine.project import files
 from engine.project.document import HoldWhen, Project, TrainingSetup, replace
-from engine.project.subject import FileSubject
+from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.runs.record import load
 from tests.app.commands.test_cli import MLP, run
 
@@ -184,6 +185,43 @@ def test_a_file_that_holds_a_model_is_a_subject(tmp_path):
     target = target_of(str(path), data="(x, y)")
     assert (target.subject, target.is_code) == (FileSubject(str(path), "model"), True)
     assert target.objective.data == "(x, y)"
+
+
+def test_a_project_that_has_chosen_code_is_trained_as_that_code(net, tmp_path, capsys):
+    setup = TrainingSetup(epochs=1, batch_size=10, seed=3)
+    project = tmp_path / "chosen.tlab"
+    files.save(
+        replace(
+            load_template("mlp"),
+            training=setup,
+            subject=FileSubject(str(net), "Net(5)"),
+            objective=Objective("data"),
+        ),
+        project,
+    )
+    settings = tmp_path / "settings.tlab"
+    files.save(Project(training=setup), settings)
+    assert run("train", project, "--out", tmp_path / "a.pt") == 0
+    of_code = ("--data", "data", "--settings", settings, "--out", tmp_path / "b.pt")
+    assert run("train", f"{net}:Net(5)", *of_code) == 0
+    of_project, plain = torch.load(tmp_path / "a.pt"), torch.load(tmp_path / "b.pt")
+    assert of_project.keys() == plain.keys() >= {"body.0.weight", "scale"}
+    assert all(torch.equal(of_project[name], plain[name]) for name in plain)
+    assert len(list((tmp_path / "chosen.runs").iterdir())) == 1  # beside it, as in the window
+
+
+@pytest.mark.parametrize(
+    ("subject", "words"),
+    [
+        (ConsoleSubject("net.encoder"), "its subject is net.encoder, of the console's cells"),
+        (FileSubject("net.py", "Net"), "Choose them under Train in the window"),
+    ],
+)
+def test_a_project_whose_code_cannot_be_trained_here_says_so(tmp_path, capsys, subject, words):
+    project = tmp_path / "chosen.tlab"
+    files.save(replace(load_template("mlp"), subject=subject), project)
+    assert run("train", project) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_code_is_trained_by_the_settings_of_a_project(net, tmp_path, capsys):
