@@ -33,20 +33,21 @@ def test_every_way_in_which_a_key_can_differ(tmp_path: Path) -> None:
     shared = {"same": x, "empty": torch.empty(0, 2), "n": 3}
     torch.save(
         {**shared, "w": x, "s": torch.ones(2), "d": torch.ones(2), "i": torch.tensor([2**60]),
-         "inf": torch.tensor([math.inf, 0.0]), "a": x, "m": torch.empty(2, device="meta"), "e": 1},
+         "inf": torch.tensor([math.inf, 0.0]), "a": x, "m": torch.empty(2, device="meta"), "e": 1,
+         "z": torch.tensor([3.0, 1 + 1j])},
         a,
     )  # fmt: skip
     torch.save(
         {**shared, "w": y, "s": torch.ones(3), "d": torch.ones(2).double(),
          "i": torch.tensor([2**60 + 1]), "inf": torch.tensor([math.inf, math.nan]), "b": x,
-         "m": torch.empty(2, device="meta"), "e": 2},
+         "m": torch.empty(2, device="meta"), "e": 2, "z": torch.tensor([3.0, 1 - 3j])},
         b,
     )  # fmt: skip
     found = differences(a, b)
     assert {key: row.verdict for key, row in found.items()} == {
         "same": "equal", "empty": "equal", "n": "equal", "w": "different", "s": "shape",
         "d": "dtype", "i": "different", "inf": "different", "a": "only first", "b": "only second",
-        "m": "unread", "e": "different",
+        "m": "unread", "e": "different", "z": "different",
     }  # fmt: skip
     apart = (x - y).abs()
     assert found["w"].absolute == apart.nan_to_num(0).max() == 2.0
@@ -54,6 +55,7 @@ def test_every_way_in_which_a_key_can_differ(tmp_path: Path) -> None:
     assert (found["d"].absolute, found["d"].relative) == (0.0, 0.0)
     assert found["i"].absolute == 1.0, "float64 does not tell 2**60 from 2**60 + 1"
     assert found["inf"].absolute == math.inf
+    assert found["z"].absolute == 4.0 and found["z"].relative == pytest.approx(4 / 10**0.5)
     assert (found["s"].first, found["s"].second) == ("(2,) float32", "(3,) float32")
     assert (found["e"].first, found["e"].second) == ("1", "2")
 

@@ -271,7 +271,10 @@ def test_a_hugging_face_folder_with_an_index(tmp_path: Path) -> None:
         "model-00001.safetensors",
         "model-00002.safetensors",
     }
-    assert_holds(open_artifact(folder / "model.safetensors.index.json"), state)
+    index = folder / "model.safetensors.index.json"
+    assert_holds(open_artifact(index), state)
+    assert set(artifact.files) == {index, *folder.glob("*.safetensors")}
+    assert artifact.size_bytes == sum(path.stat().st_size for path in artifact.files)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
