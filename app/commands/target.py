@@ -122,8 +122,9 @@ def load_project(path: Path) -> Project:
 
 
 def runs_beside(target: Target) -> str:
-    """The folder for runs beside the project, as in the window; "" is the data folder: for a
-    file of code, for a template of the program's own, and where nothing can be written beside the project."""
+    """The folder for runs beside the project, as in the window; "" is the data folder: for a file
+    of code, for a template of the program's own, and where nothing can be written beside the
+    project."""
     folder = target.path.absolute().parent
     if (
         not target.has_folder

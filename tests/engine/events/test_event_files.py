@@ -15,6 +15,7 @@ import pytest
 import torch
 from tensorboard.backend.event_processing import event_file_loader
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from torch.utils.tensorboard import SummaryWriter
 
 from engine.errors import LabError
@@ -105,7 +106,10 @@ def test_tensorboard_reads_it_with_steps_times_and_settings(run: RunWriter, tmp_
     assert theirs.Scalars("epoch/validation_loss")[-1].wall_time == told_s
     text = theirs.Tensors("settings/text_summary")[0].tensor_proto.string_val[0].decode()
     assert "| optimizer_params.lr | 0.003 |" in text and "| batch_size | 32 |" in text
-    assert "_hparams_/session_start_info" in theirs.PluginTagToContent("hparams")
+    content = theirs.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+    session = HParamsPluginData.FromString(content).session_start_info
+    assert session.hparams["lr"].number_value == 0.003 and "last/epoch/loss" not in session.hparams
+    assert session.hparams["batch_size"].number_value == 32
 
 
 def test_event_files_of_another_program_are_listed_and_read(tmp_path: Path) -> None:
