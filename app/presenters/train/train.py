@@ -248,6 +248,10 @@ class TrainPresenter(QObject):
             self.view.bar.offer_resume(f"There is {_when(found)}: Resume goes on from there.")
 
     def _pause(self) -> None:
+        script = self._bench.link.script
+        if script is not None and script.role == "watch":
+            self._bench.say("Another window steers the script. Detach it there to pause it here.")
+            return
         self._bench.link.signal(PauseSignal())
 
     def _choose_module(self, figure: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.loops.backward_calls import backward_calls
 from engine.process import EngineProcess
 from engine.protocol import (
     BackwardMove,
@@ -59,6 +60,20 @@ def switched_off(shared_engine: EngineProcess) -> Iterator[None]:
     shared_engine.signal(StepBackwardSignal(on=False))
     shared_engine.signal(StopSignal())
     shared_engine.signal(InterruptSignal())
+
+
+def test_a_wrapper_that_the_users_code_has_kept_holds_no_more() -> None:
+    held = []
+
+    def take(*_: object) -> bool:
+        held.append(1)
+        return False
+
+    with backward_calls(take):
+        kept = torch.autograd.backward
+    leaf = torch.ones(2, requires_grad=True)
+    kept(leaf.sum())
+    assert not held and leaf.grad is not None
 
 
 def test_a_file_whose_backward_is_stepped_ends_with_the_weights_of_plain_python(

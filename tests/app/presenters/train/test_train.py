@@ -101,6 +101,14 @@ def test_pause_continues_a_paused_run_and_a_step_needs_one(desk, bench, link, tr
     assert link.signals == [PauseSignal()]
 
 
+def test_a_window_that_only_watches_a_script_says_why_it_does_not_pause(desk, bench, link):
+    for role in "watch", "steer":
+        link.attach_to(replace(SCRIPT, role=role))
+        desk.presenter.pause_or_continue()
+    assert len(bench.window.said) == 1 and "Another window steers" in bench.window.said[0]
+    assert link.signals == [PauseSignal()]
+
+
 def test_a_run_that_does_not_run_goes_to_a_step(desk, bench, link, training_snapshot):
     desk.presenter.back()
     desk.presenter.go_to(3)
