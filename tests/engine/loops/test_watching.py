@@ -177,6 +177,19 @@ def test_it_keeps_nothing_alive_and_takes_its_hooks_away():
     assert there() is None and watching.take() == {}
 
 
+def test_a_module_whose_output_cannot_be_read_is_left_alone_after_one_message(monkeypatch, caplog):
+    def broken(_: Tensor) -> None:
+        raise RuntimeError("it has no numbers")
+
+    monkeypatch.setattr("engine.loops.watching._sums", broken)
+    net, watching = made(), Watching()
+    watching.watch(NET, net, ("1",))
+    for _ in range(3):
+        net(torch.ones(2, 4)).sum().backward()
+        assert watching.take() == {}
+    assert [record.message for record in caplog.records] == ["A module cannot be watched."]
+
+
 def test_a_hook_that_is_left_on_a_graph_does_nothing_after_the_end():
     net, watching = made(), Watching()
     watching.watch(NET, net, ("3",))
