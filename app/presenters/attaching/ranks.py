@@ -27,6 +27,7 @@ from engine.protocol import (
     PauseSignal,
     Snapshot,
     StepColumns,
+    StepTrainingCommand,
 )
 from engine.version import version
 
@@ -227,14 +228,17 @@ class RanksPresenter(QObject):
         return newest + math.ceil(since_s * self._rate) + self._margin()
 
     def _pass_on(self, message: Command | PauseSignal) -> None:
-        """Tell the other ranks what the user has told this one."""
+        """Tell the other ranks what the user has told this one. Ranks that are held after the same
+        step all take the next one; they need not settle on a later step."""
         self._tries = 0
         self._is_wanted = not isinstance(message, ContinueTrainingCommand)
-        if self._is_wanted:
+        members = self._members.values()
+        are_even = all(m.is_after_step for m in members) and len({m.step for m in members}) == 1
+        if self._is_wanted and not (are_even and isinstance(message, StepTrainingCommand)):
             self._settle_timer.start()
         else:
             self._settle_timer.stop()
-        for member in self._members.values():
+        for member in members:
             if member.link is None:
                 continue
             if isinstance(message, PauseSignal):
