@@ -69,6 +69,11 @@ class Member:
             if len(self._points) > MOST_POINTS:
                 del self._points[1:-1:2]
 
+    def goes_on(self) -> None:
+        """It was told to go on. What it says of that may come after what the others say of their
+        next step."""
+        self.is_held = self.is_after_step = False
+
     def curve(self) -> StepColumns:
         columns = tuple(zip(*self._points, strict=True)) or ((), (), ())
         return StepColumns(step=columns[0], loss=columns[1], gradient_norm=columns[2])
@@ -239,12 +244,13 @@ class RanksPresenter(QObject):
         else:
             self._settle_timer.stop()
         for member in members:
-            if member.link is None:
-                continue
             if isinstance(message, PauseSignal):
-                member.link.signal(message)
+                if member.link is not None:
+                    member.link.signal(message)
             elif member.is_held:
-                member.link.send(message)
+                member.goes_on()
+                if member.link is not None:
+                    member.link.send(message)
 
     def _even_out(self) -> None:
         """All are held, but not after the same step: those behind go on to that of the first. What
@@ -275,7 +281,8 @@ class RanksPresenter(QObject):
 
     def _hold_after(self, member: Member, step: int) -> None:
         link = member.link or self._bench.link
-        is_held, member.is_held, member.is_after_step = member.is_held, False, False
+        is_held = member.is_held
+        member.goes_on()
         link.go_to_step(step, is_held)
 
     def _margin(self) -> int:

@@ -14,16 +14,18 @@ import pytest
 from msgspec.structs import replace
 
 from app.presenters.attaching.attach import AttachPresenter
-from app.presenters.attaching.ranks import RanksPresenter
+from app.presenters.attaching.ranks import Member, RanksPresenter
 from app.processes.engine_link import EngineLink
 from app.workbench import Workbench
 from engine.connecting.dialing import dial
+from engine.connecting.greeting import About
 from engine.connecting.places import listening
 from engine.protocol import (
     ContinueTrainingCommand,
     HeldSnapshot,
     LoopSnapshot,
     PauseSignal,
+    StepColumns,
     StepTrainingCommand,
 )
 from engine.version import version
@@ -168,4 +170,52 @@ def test_both_ranks_are_shown_held_together_stepped_and_let_go(ranks, desk, file
         assert (out, rank.returncode) == ("True\n", 0), err
     qtbot.waitUntil(lambda: desk.link.state == "lost", timeout=WAIT_MS)
     assert desk.window.ranks == ("", [])
+    presenter.close()
+
+
+class Told:
+    """A link to a rank that keeps what the rank was told."""
+
+    def __init__(self) -> None:
+        self.sent: list = []
+
+    def send(self, command: object) -> None:
+        self.sent.append(command)
+
+    def go_to_step(self, step: int, is_held: bool) -> None:
+        self.sent.append((step, is_held))
+
+    def close(self) -> None: ...
+    def deleteLater(self) -> None: ...
+
+
+def test_a_rank_that_is_heard_late_takes_one_step(bench):
+    """Both are held after step 100 and told to step; all of what rank 0 says of step 101 comes
+    before the first word of rank 1."""
+    attaching = AttachPresenter(bench, lambda *_: True, bench.window)
+    presenter = RanksPresenter(bench, attaching, lambda _: None, bench.window)
+    link = Told()
+    for rank in range(2):
+        about = About(name="ranks", pid=rank + 1, rank=rank, world_size=2, group="run")
+        presenter._members[rank] = Member(about, link if rank else None)  # pyright: ignore
+    own, late = presenter._members.values()
+    presenter._own = own
+    at_100 = LoopSnapshot(
+        run="r", title="r", state="paused", step=100, steps_per_second=1.0, steps=StepColumns()
+    )
+    held = HeldSnapshot(at="step")
+    for member in (own, late):
+        presenter._take(member, at_100)
+        presenter._take(member, held)
+
+    bench.link.steered.emit(StepTrainingCommand())
+    presenter._take(own, HeldSnapshot())
+    presenter._take(own, replace(at_100, step=101))
+    presenter._take(own, held)
+    assert link.sent == [StepTrainingCommand()]
+    presenter._take(late, HeldSnapshot())
+    presenter._take(late, replace(at_100, step=101))
+    presenter._take(late, held)
+    assert link.sent == [StepTrainingCommand()]
+    assert late.words == "rank 1: held after step 101"
     presenter.close()
