@@ -201,8 +201,9 @@ def test_a_rank_that_is_heard_late_takes_one_step(bench):
     own, late = presenter._members.values()
     presenter._own = own
     at_100 = LoopSnapshot(
-        run="r", title="r", state="paused", step=100, steps_per_second=1.0, steps=StepColumns()
-    )
+        run="r", title="r", state="paused", step=100, steps_per_second=1.0, steps=StepColumns(),
+        device="cpu",
+    )  # fmt: skip
     held = HeldSnapshot(at="step")
     for member in (own, late):
         presenter._take(member, at_100)
