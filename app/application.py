@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -312,7 +311,7 @@ def run(path: str = "", attached: tuple[Call, Way] | None = None) -> int:
     after_first_picture(window, partial(application.start, other, attached))
     window.show()  # nothing is painted before events are handled; the project fits the page
     application.open(project)
-    _close_on_interrupt(application)
+    after_first_picture(window, partial(_close_on_interrupt, application))
     code = qt.exec()
     application.bench.link.wait_closed()
     return code
@@ -320,6 +319,8 @@ def run(path: str = "", attached: tuple[Call, Way] | None = None) -> int:
 
 def _close_on_interrupt(application: Application) -> None:
     """Make Ctrl+C in the terminal close the window like its close button."""
+    import signal  # the window shows before it is needed
+
     signal.signal(signal.SIGINT, lambda *_: application.window.close())
     # Python calls a signal handler only while it runs, and Qt's event loop runs no Python by
     # itself.

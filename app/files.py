@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from PySide6.QtCore import QCryptographicHash, QObject, Signal
+from PySide6 import QtCore
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.history import History
@@ -345,7 +346,8 @@ def _name_of(path: str) -> str:
 
 
 def _digest(data: bytes) -> str:
-    found = QCryptographicHash.hash(data, QCryptographicHash.Algorithm.Sha256)
+    sha256 = QtCore.QCryptographicHash.Algorithm.Sha256  # see widgets.make.controls
+    found = QtCore.QCryptographicHash.hash(data, sha256)
     return found.toHex().toStdString()
 
 

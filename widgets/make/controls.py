@@ -1,7 +1,8 @@
 """Words and controls in one call each: named, labelled, with a tooltip and an accessible name.
 
 A control's accessible name is its text unless another is given; a button without a text is called
-by the first words of its tooltip.
+by the first words of its tooltip. Classes of Qt that the first page lacks are written as
+`QtWidgets.QSpinBox`: PySide makes each class, with its enums, when it is first named.
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from PySide6 import QtGui, QtWidgets
 from PySide6.QtCore import QObject, QPoint, Qt, Signal, SignalInstance
-from PySide6.QtGui import QAction, QKeySequence, QShortcut
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QLabel,
     QLineEdit,
     QMenu,
     QPushButton,
     QSizePolicy,
-    QSpinBox,
     QToolButton,
     QWidget,
 )
@@ -248,9 +248,9 @@ def action(
     return made
 
 
-def check(name: str, text: str, tip: str = "", *, checked: bool = False) -> QCheckBox:
+def check(name: str, text: str, tip: str = "", *, checked: bool = False) -> QtWidgets.QCheckBox:
     """A box to tick."""
-    made = named(QCheckBox(text), name, tip=tip)
+    made = named(QtWidgets.QCheckBox(text), name, tip=tip)
     made.setChecked(checked)
     return made
 
@@ -298,9 +298,9 @@ def field(
 
 def spin(
     name: str, accessible: str, tip: str = "", *, low: int = 0, high: int = 99, value: int = 0
-) -> QSpinBox:
+) -> QtWidgets.QSpinBox:
     """A whole number from `low` to `high`."""
-    made = named(QSpinBox(), name, accessible, tip)
+    made = named(QtWidgets.QSpinBox(), name, accessible, tip)
     made.setRange(low, high)
     made.setValue(value)
     return made
@@ -312,9 +312,9 @@ def shortcut(
     slot: Slot,
     *,
     inside: bool = False,
-) -> QShortcut:
+) -> QtGui.QShortcut:
     """Keys that act while `scope` has the focus; with `inside`, also while a widget in it has."""
-    made = QShortcut(QKeySequence(keys), scope)
+    made = QtGui.QShortcut(QKeySequence(keys), scope)
     made.setContext(
         Qt.ShortcutContext.WidgetWithChildrenShortcut
         if inside

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
+from PySide6 import QtWidgets  # for classes that the first page lacks: see `controls`
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QGridLayout,
     QHBoxLayout,
     QLayout,
     QScrollArea,
-    QSplitter,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -112,9 +110,9 @@ def grid(
     down: int = GRID,
     margins: Margins = 0,
     stretch: int | None = None,
-) -> QGridLayout:
+) -> QtWidgets.QGridLayout:
     """A grid with gaps of `across` and `down` pixels; the column `stretch` takes what is left."""
-    made = QGridLayout()
+    made = QtWidgets.QGridLayout()
     if on is not None:
         on.setLayout(made)
     set_margins(made, margins)
@@ -130,10 +128,10 @@ def splitter(
     sizes: Sequence[int] = (),
     shares: Sequence[int] = (),
     upright: bool = False,
-) -> QSplitter:
+) -> QtWidgets.QSplitter:
     """Widgets with a bar between that the reader drags, side by side or, `upright`, under each
     other. `sizes` are their first pixels, `shares` how they share what a larger window brings."""
-    made = QSplitter(Qt.Orientation.Vertical if upright else Qt.Orientation.Horizontal)
+    made = QtWidgets.QSplitter(Qt.Orientation.Vertical if upright else Qt.Orientation.Horizontal)
     for widget in widgets:
         made.addWidget(widget)
     for place, share in enumerate(shares):
@@ -154,6 +152,7 @@ def scroll(
     made.setFrameShape(QScrollArea.Shape.NoFrame)
     if not sideways:
         made.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    inside.resize(inside.size())  # else Qt works out a size for it, before the area gives it one
     made.setWidget(inside)
     return made
 
@@ -163,11 +162,11 @@ def tabs(
     pages: Iterable[tuple[QWidget, str, str]] = (),
     accessible: str = "",
     *,
-    tabs: QTabWidget | None = None,
-) -> QTabWidget:
+    tabs: QtWidgets.QTabWidget | None = None,
+) -> QtWidgets.QTabWidget:
     """Pages of (widget, title, tooltip) behind tabs. `tabs` is a tab widget of the caller's own
     class."""
-    made = named(tabs or QTabWidget(), name, accessible)
+    made = named(tabs or QtWidgets.QTabWidget(), name, accessible)
     made.setDocumentMode(True)
     for widget, title, tip in pages:
         made.setTabToolTip(made.addTab(widget, title), tip)

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from app.other_files import Done, Wanted
 from app.presenters.questions import Questions, in_words
-from app.window.folder_dialog import FolderDialog
 from app.workbench import Workbench
 from engine.protocol import (
     BeginTransfersCommand,
@@ -23,6 +23,9 @@ from engine.protocol import (
     WritePartCommand,
 )
 from engine.protocol.transfers.messages import PART_BYTES, is_file_name
+
+if TYPE_CHECKING:
+    from app.window.folder_dialog import FolderDialog
 
 
 class FilesThere(QObject):
@@ -54,6 +57,8 @@ class FilesThere(QObject):
     # -- choosing --------------------------------------------------------------------------------
 
     def ask(self, title: str, wanted: Wanted, name: str = "") -> str:
+        from app.window.folder_dialog import FolderDialog  # the window shows before it is needed
+
         dialog = FolderDialog(self._bench.window, title, self.machine, wanted, name)
         dialog.view.folder_wanted.connect(lambda path: self._list(dialog, path))
         self._list(dialog, self._seen)
