@@ -12,9 +12,13 @@ import onnx.numpy_helper
 import pytest
 import torch
 from onnx import TensorProto, helper
+from torch._export.serde.serialize import _TORCH_TO_SERIALIZE_DTYPE as TORCH_TO_NUMBERS
 
 from engine.artifacts.contents.artifact import Artifact
 from engine.artifacts.opening import open_artifact
+from engine.artifacts.programs.exported_program import _DTYPES as EXPORTED
+from engine.artifacts.programs.onnx_tensors import DTYPES as ONNX
+from engine.artifacts.programs.onnx_tensors import OTHERS as ONNX_OTHERS
 from engine.errors import LabError
 from engine.protocol import ProgramGraph, ProgramNode
 from engine.tensors.compare import same_bits
@@ -74,14 +78,26 @@ def test_a_program_of_torch_export(files: Path) -> None:
         tuple(each.name for each in node.all_input_nodes) for node in own
     ]
     for mine, theirs in zip(graph.nodes, own, strict=True):
-        shape = tuple(str(size) for size in theirs.meta["val"].shape)
-        assert tuple(map(str, mine.outputs[0].shape or ())) == shape
+        value = theirs.meta["val"]
+        (made,) = mine.outputs
+        assert tuple(map(str, made.shape or ())) == tuple(map(str, value.shape))
+        assert f"torch.{made.dtype}" == str(value.dtype)
+        named = zip(theirs.target._schema.arguments, theirs.args, strict=False)
+        assert dict(mine.attributes) == {
+            each.name: str(arg) for each, arg in named if not isinstance(arg, torch.fx.Node)
+        }
     (relu,) = by_op(graph, "aten.relu")
     assert relu.module == "body.2"
     assert {m.path: m.type for m in graph.modules}["body"] == "Sequential"
     values = {entry.key: entry.value for entry in artifact.entries}
     assert values["head.weight"] == "p_head_weight"
     assert [value.name for value in graph.inputs] == ["x"]
+    signature = exported.graph_signature
+    assert tuple(value.name for value in graph.outputs) == signature.user_outputs
+    ((size, bounds),) = exported.range_constraints.items()
+    assert graph.inputs[0].shape == (str(size), 4)
+    assert artifact.metadata[f"size {size}"] == f"{bounds.lower} to any"
+    assert artifact.metadata["torch"] == torch.__version__
 
 
 def test_an_onnx_model(files: Path) -> None:
@@ -96,6 +112,45 @@ def test_an_onnx_model(files: Path) -> None:
     (relu,) = by_op(graph, "Relu")
     assert relu.module == "body.2" and relu.outputs[0].shape == ("batch", 8)
     assert {m.path: m.type for m in graph.modules}["body.2"] == "ReLU"
+
+
+def test_what_an_onnx_model_says_of_itself_and_its_attributes(tmp_path: Path) -> None:
+    one = onnx.numpy_helper.from_array(torch.ones(1).numpy(), "one")
+    given = {
+        "f": 0.5, "i": -3, "s": "text", "t": one, "fs": [1.5, -0.25], "is": [1, -2],
+        "ss": ["a", "b"],
+    }  # fmt: skip
+    own = helper.make_node("Own", ["x"], ["y"], domain="its.own", **given)
+    usual = helper.make_node("Relu", ["y"], ["z"], name="last")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT16, ["rows", 4, None])
+    words = helper.make_tensor_sequence_value_info("z", TensorProto.FLOAT, None)
+    model = helper.make_model(
+        helper.make_graph([own, usual], "the graph", [x], [words]),
+        producer_name="maker", producer_version="1.2", domain="of it", model_version=7,
+        doc_string="what it is", opset_imports=[helper.make_opsetid("its.own", 3)],
+    )  # fmt: skip
+    helper.set_model_props(model, {"author": "somebody"})
+    onnx.save(model, tmp_path / "own.onnx")
+    artifact = open_artifact(tmp_path / "own.onnx")
+    assert artifact.metadata == {
+        "ir_version": str(model.ir_version), "producer_name": "maker", "producer_version": "1.2",
+        "domain": "of it", "model_version": "7", "doc_string": "what it is",
+        "opset": "its.own 3", "author": "somebody",
+    }  # fmt: skip
+    assert "the graph" in artifact.title
+    graph = program(artifact)
+    assert (graph.inputs[0].shape, graph.inputs[0].dtype) == (("rows", 4, "?"), "float16")
+    assert (graph.outputs[0].shape, graph.outputs[0].dtype) == (None, "sequence")
+    assert [(node.name, node.op) for node in graph.nodes] == [
+        ("", "its.own::Own"),
+        ("last", "Relu"),
+    ]
+    texts = dict(graph.nodes[0].attributes)
+    assert texts.keys() == given.keys() and "tensor" in texts["t"]
+    assert (float(texts["f"]), int(texts["i"])) == (0.5, -3)
+    for name, kind in (("fs", float), ("is", int)):
+        assert [kind(each) for each in texts[name].split(",")] == given[name]
+    assert all(word in texts[name] for name in ("s", "ss") for word in given[name])
 
 
 def assert_same_weights(artifact: Artifact, model: onnx.ModelProto) -> None:
@@ -168,11 +223,52 @@ def test_a_torchscript_program(files: Path, name: str) -> None:
     assert all(name in known for node in graph.nodes for name in node.inputs)
 
 
+class Holding(torch.nn.Module):
+    """Has attributes of many kinds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count, self.label, self.is_on = 3, "abc", True
+        self.plain, self.tensors = torch.ones(2), [torch.zeros(2), torch.ones(3)]
+        self.numbers, self.table = [1, 2], {"a": 4}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.count + self.plain + self.tensors[0] + self.numbers[0] + self.table["a"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.jit
+def test_attributes_of_a_torchscript_module(tmp_path: Path) -> None:
+    torch.jit.save(torch.jit.script(Holding()), tmp_path / "holding.pt")
+    artifact = open_artifact(tmp_path / "holding.pt")
+    texts = {each.key: each.text for each in artifact.entries if each.kind == "value"}
+    model = Holding()
+    assert texts == {
+        "count": str(model.count), "label": model.label, "is_on": str(model.is_on),
+        "numbers": str(model.numbers), "table/a": str(model.table["a"]),
+    }  # fmt: skip
+    tensors = {"plain": model.plain, "tensors/0": model.tensors[0], "tensors/1": model.tensors[1]}
+    assert {each.key for each in artifact.tensors} == tensors.keys()
+    assert all(same_bits(artifact.tensor(key), each) for key, each in tensors.items())
+    roles = {each.key: each.role for each in artifact.tensors}
+    assert roles["plain"] == "attribute"
+
+
 def test_what_depends_on_the_data_shows_both_sides(files: Path) -> None:
     graph = program(open_artifact(files / "choosing.pt"))
     ops = {node.op for node in graph.nodes}
     assert {"linear", "relu", "tanh", "if"} <= ops
     assert "What a loop repeats is shown once" in graph.note
+
+
+def test_the_numbers_that_the_formats_have_for_dtypes() -> None:
+    theirs = {number.value: dtype for dtype, number in TORCH_TO_NUMBERS.items()}
+    assert all(getattr(torch, name) == theirs[number] for number, name in EXPORTED.items())
+    usual = {"FLOAT": "float32", "DOUBLE": "float64"}
+    for number, name in (ONNX | ONNX_OTHERS).items():
+        told = TensorProto.DataType.Name(number)
+        assert usual.get(told, told.lower()) == name.replace("float8_", "float8").replace(
+            "float4_", "float4"
+        )
 
 
 def test_graphs_inside_a_node_of_onnx(tmp_path: Path) -> None:
@@ -186,7 +282,10 @@ def test_graphs_inside_a_node_of_onnx(tmp_path: Path) -> None:
         "choose": "If", "choose.then_branch": "then_branch of If",
         "choose.else_branch": "else_branch of If", "again": "Loop", "again.body": "body of Loop",
     }  # fmt: skip
+    assert "nested" in artifact.title  # the name of the outer graph, not of one inside
     told = {(node.module, node.op): node for node in graph.nodes}
+    assert all("graph" in text for _, text in told["choose", "If"].attributes)
+    assert len(told["choose", "If"].attributes) == 2
     relu, tanh = told["choose.then_branch", "Relu"], told["choose.else_branch", "Tanh"]
     assert relu.inputs == tanh.inputs == ("x",)
     add = told["choose.then_branch", "Add"]
