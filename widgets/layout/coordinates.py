@@ -64,15 +64,12 @@ class _Coordinates:
 
     def _offsets(self, row: list[int]) -> list[float]:
         """The least distance of each item from the first."""
+        widths, item_gap = self.graph.widths, self.graph.level.item_gap
         found = [0.0]
         for before, item in pairwise(row):
-            found.append(found[-1] + self._step(before, item))
+            is_line = widths[before] == 0 or widths[item] == 0
+            found.append(found[-1] + ceil(widths[before] + (LINE_GAP if is_line else item_gap)))
         return found
-
-    def _step(self, before: int, item: int) -> float:
-        widths = self.graph.widths
-        lines = widths[before] == 0 or widths[item] == 0
-        return ceil(widths[before] + (LINE_GAP if lines else self.graph.level.item_gap))
 
     def _move(self, number: int, wishes: list[float]) -> bool:
         """Move a row's items as near to where they wish to be as their distances allow. Returns

@@ -98,16 +98,15 @@ def _heights(
 ) -> tuple[list[float], list[float]]:
     """Top and bottom of each layer. A gap is higher where lines move further sideways in it."""
     shift = [0.0] * len(rows)
-    for item, near in enumerate(graph.below):
-        row = graph.layer[item]
+    for row, x_of_item, near in zip(graph.layer, left, graph.below, strict=True):
         for lower, x, own, _ in near:
-            aside = abs(left[lower] + x - left[item] - own)
+            aside = abs(left[lower] + x - x_of_item - own)
             if aside > shift[row]:
                 shift[row] = aside
     tops, bottoms, y = [], [], 0.0
     for index, row in enumerate(rows):
         tops.append(y)
-        bottoms.append(y + max(graph.heights[item] for item in row))
+        bottoms.append(y + max(map(graph.heights.__getitem__, row)))
         at_top = index == 0 and graph.level.tops
         at_bottom = index + 2 == len(rows) and graph.level.bottoms
         gap = PORT_GAP if at_top or at_bottom else graph.level.layer_gap

@@ -20,6 +20,7 @@ class _Ordering:
     def __init__(self, graph: LayerGraph) -> None:
         self.graph = graph
         self.widths, self.above, self.below = graph.widths, graph.above, graph.below
+        self.has_rows = any(graph.in_rows)
         self.rows = self._first_order()
         self.free = [row for row in self.rows if not self._is_broken(row)]
         """The rows to sort. The rows of a broken layer stay on both sides of their trunks."""
@@ -111,7 +112,7 @@ class _Ordering:
 
     def _is_broken(self, row: list[int]) -> bool:
         """Whether a row is one of a broken layer."""
-        return any(map(self.graph.is_in_rows, row))
+        return self.has_rows and any(map(self.graph.is_in_rows, row))
 
     def _note(self, row: list[int]) -> None:
         for place, item in enumerate(row):
