@@ -100,8 +100,8 @@ def _trials(
         is_stopped = ended.state == "stopped" and not ended.is_pruned
         if not is_stopped:
             study.tell(ended.value, ended.is_pruned)
-        if ended.state == "finished" and _is_better(ended.value, best, wanted.maximise):
-            best = _Best(number, ended.value or 0.0)
+        if ended.state == "finished" and ended.value is not None:
+            best = _better(best, _Best(number, ended.value), wanted.maximise)
         is_last = is_stopped or number == wanted.trials
         run.trial = replace(
             run.trial,
@@ -118,10 +118,10 @@ def _trials(
         raise LabError(f"No trial could be trained. {failed}", hint=getattr(failed, "hint", ""))
 
 
-def _is_better(value: float | None, best: _Best, maximise: bool) -> bool:
-    if value is None or math.isnan(value):
-        return False
-    return best.number == 0 or (value > best.value if maximise else value < best.value)
+def _better(best: _Best, new: _Best, maximise: bool) -> _Best:
+    """The first of two equal ones."""
+    is_better = new.value > best.value if maximise else new.value < best.value
+    return new if is_better or best.number == 0 else best
 
 
 def _begun(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from dataclasses import dataclass
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from engine.errors import LabError
 from engine.exporting import programs as writers
@@ -22,7 +23,7 @@ from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import ExportCommand, RunCellCommand
 from engine.subjects.model_file import load_model
 from engine.verifier.jobs import ConvertJob, Job, ProgramJob, WeightsJob
-from engine.verifier.values import difference
+from engine.verifier.values import difference, leaves
 
 CELL = """
 class Net(nn.Module):
@@ -352,6 +353,25 @@ def test_differences_are_those_of_plain_torch() -> None:
     assert difference(torch.ones(3), torch.ones(3) + 5e-4).agrees
     assert not difference(torch.ones(3), torch.ones(3) + 5e-3).agrees
     assert not difference(torch.tensor([1]), torch.tensor([2])).agrees
+    zeros = torch.zeros(3, dtype=torch.complex64)
+    assert difference(zeros, zeros + 5e-6j).agrees and not difference(zeros, zeros + 5e-5j).agrees
+    assert difference(zeros + 1, zeros + 1 + 5e-4j).agrees
+    assert not difference(zeros + 1, zeros + 1 + 5e-3j).agrees
+
+
+def test_the_tensors_of_an_output_of_any_kind() -> None:
+    @dataclass
+    class Output:
+        first: Tensor
+        more: list[Tensor]
+        none: None = None
+
+    x, y = torch.ones(2), torch.zeros(3)
+    found = leaves({"own": Output(x, [y]), "number": 2, "pair": (x, None)})
+    assert [each is one for each, one in zip(found, (x, y, None, x), strict=True)] == [
+        True, True, False, True,
+    ]  # fmt: skip
+    assert torch.equal(found[2], torch.tensor(2))
 
 
 def test_a_process_that_dies_is_told() -> None:

@@ -125,6 +125,18 @@ def test_accuracy_is_best_high(tmp_path: Path) -> None:
     assert all(row.trial.value == row.epoch.validation_accuracy for row in rows)
 
 
+def test_without_the_figure_none_is_best(tmp_path: Path) -> None:
+    told, (row,) = swept(tmp_path, RATE, figure="validation perplexity", trials=1)
+    assert (row.state, row.trial.value, row.trial.state) == ("finished", None, "")
+    assert told[-1].trial.best == 0
+
+
+def test_values_that_do_not_fit_make_no_run(tmp_path: Path) -> None:
+    _, rows = swept(tmp_path, Choice("blocks.linear1.out_features", (7, 128)), trials=4)
+    assert {row.trial.values for row in rows} == {"linear1.out_features 128"}
+    assert 0 < len(rows) < 4
+
+
 def test_a_trial_that_is_worse_than_most_ends_early(tmp_path: Path) -> None:
     project = replace(PROJECT, training=replace(PROJECT.training, epochs=3))
     _, rows = swept(tmp_path, RATE, project=project, trials=10, prune=True)
@@ -185,8 +197,9 @@ def test_an_object_of_the_users_code_begins_each_trial_with_its_weights(tmp_path
     project = replace(
         PROJECT, subject=ConsoleSubject("net"), objective=Objective(data="data", validation="data")
     )
-    _, rows = swept(tmp_path, Choice("seed", (0,)), lab=lab, project=project, trials=2)
+    told, rows = swept(tmp_path, Choice("seed", (0,)), lab=lab, project=project, trials=2)
     assert rows[0].trial.value == rows[1].trial.value
+    assert told[-1].trial.best == 1  # the first of two equal ones
     after = names["net"].state_dict()
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
 
@@ -224,6 +237,10 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, monkeypatch) -> None:
         (Choice("optimizer_params.nonsense", (1,)), "There is no parameter “nonsense”"),
         (Choice("batch_size", low=0, high=5), "batch_size cannot be 0"),
         (Choice("blocks.none.p", (0.5,)), "The model has no block `none`"),
+        (
+            Choice("blocks.linear1.out_features", (7,)),
+            "No trial could be trained.*“linear2”: Linear expects 128 features, gets 7",
+        ),
     ):
         with pytest.raises(LabError, match=words):
             swept(tmp_path, choice)

@@ -27,6 +27,7 @@ def test_each_filter_of_a_direction_is_as_long_as_that_of_the_weights() -> None:
     torch.testing.assert_close(first.flatten(1).norm(dim=1), conv.flatten(1).norm(dim=1))
     torch.testing.assert_close(second.flatten(1).norm(dim=1), conv.flatten(1).norm(dim=1))
     assert not none.any() and not torch.equal(first, second)
+    assert not directions([torch.randn(4, 3), bias], 1, seed=4)[0][1].any()
     (again, _), _ = directions([conv, bias], 2, seed=4)
     assert torch.equal(first, again)
     assert not torch.equal(first, directions([conv], 1, seed=5)[0][0])
@@ -100,7 +101,7 @@ def test_the_model_is_bit_for_bit_as_before(make_mlp: Make, moons, stopped_after
 
 def test_frozen_weights_stay_and_a_model_without_any_is_told() -> None:
     frozen = nn.Linear(2, 3).requires_grad_(False)
-    model = nn.Sequential(frozen, nn.Linear(3, 1))
+    model = nn.Sequential(frozen, nn.Linear(3, 1, bias=False))
     x = torch.randn(8, 2)
     seen: list[Tensor] = []
 

@@ -13,7 +13,7 @@ from torch import nn
 from engine.project.document import ParamGroup, TrainingSetup, replace
 from engine.runs.parameter_figures import Look
 from engine.training.looks.histograms import BINS, histogram
-from engine.training.looks.looks import Looks
+from engine.training.looks.looks import Looks, StepLook
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import CatalogueObjective
 
@@ -195,6 +195,34 @@ def test_numbers_that_are_not_finite_are_counted_apart() -> None:
     assert found.counts[0] == found.counts[-1] == 1 and found.counts.sum() == 2
     assert histogram(torch.tensor([nan, inf])) is None
     assert histogram(torch.empty(0)) is None
+
+
+def test_gradients_that_are_scaled_are_told_as_they_are() -> None:
+    w = nn.Parameter(torch.ones(3))
+    w.grad = torch.tensor([-8.0, 2.0, 4.0])
+    look = StepLook({"w": w}, 1)
+    look.see_gradients(4.0)
+    look.see_weights()
+    look.see_update()
+    (row,), (gradients, weights) = look.taken()
+    assert row.gradient_norm == pytest.approx((w.grad / 4).norm().item())
+    assert (gradients.low, gradients.high) == (-2.0, 1.0)
+    assert (weights.low, weights.high) == (1.0, 1.0)
+
+
+def test_parameters_without_a_shape_and_sharded_ones_are_left_out() -> None:
+    class Sharded(torch.Tensor):
+        pass
+
+    named = {
+        "lazy": nn.UninitializedParameter(), "w": nn.Parameter(torch.ones(2)),
+        "part": nn.Parameter(torch.ones(2).as_subclass(Sharded)),
+    }  # fmt: skip
+    look = Looks(named).begin(0, by_hand=False)
+    assert look is not None
+    look.see_weights()
+    look.see_update()
+    assert [row.name for row in look.taken().rows] == ["w"]
 
 
 def test_equal_numbers_are_all_in_the_first_bin() -> None:

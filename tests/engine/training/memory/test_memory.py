@@ -47,6 +47,19 @@ def test_what_is_held_is_that_of_the_tensors_themselves(make_mlp: Make, moons) -
     assert found["activations"] == 0  # backward has freed them
 
 
+def test_what_is_saved_counts_also_if_no_backward_comes_for_it() -> None:
+    model, kept = nn.Linear(4, 4), []
+
+    def step(batch: list[Tensor]) -> Tensor:
+        hidden = model(batch[0])
+        kept[:] = [hidden.exp()]  # saves its result, which is not part of the loss
+        return hidden.sum()
+
+    objective = CodeObjective(step, torch.randn(8, 4), None, 8)
+    tracker = OneStep(model, objective, TrainingSetup(batch_size=8)).tracker
+    assert at_end_of(tracker, "loss")["activations"] == kept[0].nbytes
+
+
 def test_activations_are_the_storages_that_the_graph_saves(make_mlp: Make, moons) -> None:
     """After the loss: of each saved tensor its storage, but parameters, buffers and the batch."""
     model = make_mlp()
@@ -144,6 +157,7 @@ def test_the_line_of_the_users_code_is_told(tmp_path) -> None:
 )
 def test_every_set_up_is_followed_to_its_end(make_mlp: Make, moons, fields: dict) -> None:
     tracker = tracked(make_mlp(), replace(moons, **fields))
+    assert all(op.place.line == 0 for op in tracker.ops if not op.place.file)
     ends = {kind: of[-1] for kind, of in tracker.bytes_by_kind().items()}
     assert ends["gradients"] == ends["parameters"] - sum(b.nbytes for b in make_mlp().buffers())
     assert all(size >= 0 for of in tracker.bytes_by_kind().values() for size in of)
