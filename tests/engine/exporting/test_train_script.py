@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ import torch
 from app import templates
 from engine.datasets.load import load_dataset
 from engine.errors import LabError
+from engine.exporting.script_lines import execution_lines
 from engine.exporting.train_script import save_script, script_of
 from engine.handlers.exporting.sources import example_inputs
 from engine.models.check import check
@@ -28,6 +31,7 @@ from engine.project.document import (
     replace,
 )
 from engine.project.edits import loss_call
+from engine.training.execution.compiling import OPTIONS
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import CatalogueObjective
 from tests.scripts import run_script
@@ -180,6 +184,14 @@ def test_each_setting(changes: dict, words: str, tmp_path: Path, capsys) -> None
     project = replace(MOONS, training=replace(MOONS.training, **changes))
     assert words in check_same(project, tmp_path, capsys)
     assert not torch.are_deterministic_algorithms_enabled()  # or other tests would have it
+
+
+def test_a_compiled_model_has_the_options_of_the_run() -> None:
+    """The line alone: to compile takes a compiler of C++."""
+    model = mock.Mock()
+    lines = execution_lines(replace(MOONS.training, compile=True))
+    exec(textwrap.dedent(lines), {"model": model})
+    model.compile.assert_called_once_with(options=OPTIONS)
 
 
 def test_a_script_has_nothing_of_what_is_not_set(tmp_path: Path) -> None:
