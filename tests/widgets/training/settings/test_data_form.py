@@ -60,8 +60,11 @@ def test_what_is_in_the_data_is_told(form: DataForm) -> None:
         "Skipped: 3.\nRow 9 has 1 cell; there are 4 columns.\n… and 2 more"
     )
     table = form.report.columns
-    cells = [table.item(1, place).text() for place in (0, 3, 4, 5)]
-    assert cells == ["age", "1 to 80", "40.5", "12.2"]
+    cells = {
+        table.horizontalHeaderItem(place).text(): table.item(1, place).text()
+        for place in (0, 3, 4, 5)
+    }
+    assert cells == {"column": "age", "range": "1 to 80", "mean": "40.5", "std": "12.2"}
 
 
 def test_a_role_that_is_chosen_is_an_edit_and_there_is_one_target(form: DataForm) -> None:
