@@ -17,15 +17,16 @@ from ..training.components.schedulers import scheduler_arguments
 from ..training.execution.compiling import OPTIONS
 from ..training.execution.recomputing import outermost, recomputed
 from ..training.optimization.groups import Groups
+from .loader_lines import LoaderLines
 
 
-def functions_of(dataset: Dataset, setup: TrainingSetup) -> str:
+def functions_of(dataset: Dataset, setup: TrainingSetup, loader: LoaderLines | None) -> str:
     """The functions that make the batches of an epoch, and compute activations again: those that a
     run has."""
     used: list[Callable] = [t.func for t in dataset.drawn]
     if dataset.loading.balanced:
         used.append(balanced_order)
-    elif dataset.loading.shuffle:
+    elif dataset.loading.shuffle and loader is None:
         used.append(epoch_order)
     sources = dict.fromkeys([generator_of, *used]) if used else {}
     made = [inspect.getsource(function) for function in sources]
@@ -41,6 +42,8 @@ def functions_of(dataset: Dataset, setup: TrainingSetup) -> str:
         made.append("\n".join([*lines, "        yield x, y\n"]))
     if setup.recomputed:
         made.append(inspect.getsource(recomputed))
+    if loader is not None:
+        made.append(loader.functions)
     return "\n\n".join(made)
 
 

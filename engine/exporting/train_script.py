@@ -15,6 +15,7 @@ from ..project.document import ParamValue, TrainingSetup
 from ..training.components.class_weights import weighted
 from ..training.steps.training_step import check_order
 from .code_export import proved
+from .loader_lines import IMPORT, LoaderLines
 from .script_lines import (
     RECOMPUTING_IMPORTS,
     after_epoch,
@@ -65,17 +66,17 @@ def train(model, data):
     model.to(device)
     parameters = [p for p in model.parameters() if p.requires_grad]
 {groups}    optimizer = torch.optim.{optimizer}
-{made}{averaged}{reference}{execution}    torch.manual_seed({seed})
+{loader}{made}{averaged}{reference}{execution}    torch.manual_seed({seed})
     for epoch in range({epochs}):
         model.train()
-        order = {order}
+        {order}
         batches = {batches}
         total = 0.0
 {steps}{average}        {judged}.eval()
         with torch.no_grad(){autocast}:
             losses = [(loss_of({judged}(x), y).item(), len(y)) for x, y in slices(x_val, y_val)]
         validation = sum(loss * n for loss, n in losses) / max(1, len(y_val))
-        training = total / len(order)
+        training = total / {samples}
         print(f"epoch {{epoch + 1}}: loss {{training:.6f}}, validation {{validation:.6f}}")
 {after_epoch}{returned}
 
@@ -106,18 +107,23 @@ def script_of(
     dataset: Dataset,
     path: Path,
     module: nn.Module,
+    loader: LoaderLines | None = None,
 ) -> str:
     """The text of the script that lies at `path`. `code` is the model's Python, with a class
-    `Model`, and `module` the model. Raises LabError for an order of phases that the optimizer
-    cannot run."""
+    `Model`, and `module` the model; `loader` gives the batches, if there is one. Raises LabError
+    for an order of phases that the optimizer cannot run, and for names that the script cannot
+    have."""
     check_order(setup)
-    steps = setup.epochs * ceil(dataset.batches(setup.batch_size) / setup.accumulate)
+    per_epoch = dataset.batches(setup.batch_size) if loader is None else loader.batches
+    steps = setup.epochs * ceil(per_epoch / setup.accumulate)
     scaled = setup.precision == "float16"
     mixed = setup.precision != "float32"
     head, _, _ = code.partition("\nif __name__")
     imports = "from torch import Tensor, nn"
     if setup.recomputed:
         imports += "\nfrom torch.utils.checkpoint import checkpoint"
+    if loader is not None:
+        imports += f"\n{IMPORT}"
     head = head[head.index("import torch") :].replace("from torch import nn", imports, 1)
     made = ["    scaler = torch.amp.GradScaler(device.type)\n"] if scaled else []
     if setup.schedule.kind:
@@ -126,18 +132,24 @@ def script_of(
         made.append(f"    scheduler = {scheduler_call(setup, steps)}\n")
     if swalr := swalr_call(setup):
         made.append(f"    swalr = {swalr}\n")
-    order = "torch.arange(len(y_train))"
+    order, again = "torch.arange(len(y_train))", ""
     if dataset.loading.balanced:
         order = f"balanced_order(y_train.cpu(), {setup.seed}, epoch)"
     elif dataset.loading.shuffle:
         order = f"epoch_order(len(y_train), {setup.seed}, epoch)"
     if dataset.loading.drop_last:
         order += f"[:{dataset.batches(setup.batch_size) * setup.batch_size}]"
-    batches = "slices(x_train[order], y_train[order])"
-    batches = f"transformed({batches}, epoch)" if dataset.drawn else batches
+    order, batches = f"order = {order}", "slices(x_train[order], y_train[order])"
+    if loader is not None:
+        order, batches = "sizes = []", "loaded(loader, device, sizes)"
+        again = "loaded(loader, device, [])"
+    if dataset.drawn:
+        batches, again = (f"transformed({each}, epoch)" for each in (batches, again or batches))
     groups = groups_of(setup, module)
     loop = _LOOP.format(
-        functions=functions_of(dataset, setup),
+        functions=functions_of(dataset, setup, loader),
+        loader="" if loader is None else loader.made,
+        samples="len(order)" if loader is None else "sum(sizes)",
         execution=execution_lines(setup),
         order=order,
         batches=batches,
@@ -156,12 +168,15 @@ def script_of(
         made="".join(made),
         steps=lbfgs_lines(setup) if setup.optimizer == "optim.LBFGS" else step_lines(setup, scaled),
         autocast=f", torch.autocast(device.type, torch.{setup.precision})" if mixed else "",
-        **averaging_parts(setup, batches),
+        **averaging_parts(setup, again or batches),
         reference="    reference, waited = None, 0\n" if setup.stopping.patience else "",
         after_epoch=after_epoch(setup) + stopping_lines(setup, dataset),
         threads=torch.get_num_threads(),
     )
-    return _head(setup, path) + head.rstrip() + "\n\n" + loop
+    script = _head(setup, path) + head.rstrip() + "\n\n" + loop
+    if loader is not None:
+        loader.check(script)
+    return script
 
 
 def _head(setup: TrainingSetup, path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 from ..datasets.facts import facts_of
 from ..datasets.load import load_dataset
@@ -13,7 +14,9 @@ from ..lab import Lab
 from ..models.check import check, require_runnable
 from ..models.code import block_places
 from ..models.forward import ForwardPass
+from ..models.live import LiveModel
 from ..project.edits import loss_call
+from ..project.subject import Objective
 from ..protocol import (
     CheckModelCommand,
     ForwardSnapshot,
@@ -23,7 +26,9 @@ from ..protocol import (
     StartForwardCommand,
     WeightsSnapshot,
 )
+from ..subjects.subject import CanvasModel
 from ..training.components.losses import make_loss
+from .subjects import first_batch, objective_of, running
 
 CHECK_S = 10.0
 """The longest check of a model: it follows each edit, and other commands wait for it."""
@@ -68,7 +73,10 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
     live = lab.models.live_model(command.model, setup.seed)
     try:
         dataset = load_dataset(setup.data)
-        x, y = dataset.train_batch(command.batch, setup.batch_size, setup.seed)
+        if setup.data.loading.given:
+            x, y = _given_batch(lab, live, command)
+        else:
+            x, y = dataset.train_batch(command.batch, setup.batch_size, setup.seed)
     except IndexError as error:
         raise LabError(str(error), hint="Choose another batch.") from error
     loss = make_loss(*loss_call(command.model, setup), dataset).to(live.device)
@@ -76,6 +84,14 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
     forward = lab.models.forward = ForwardPass(live, x, y, loss, setup.seed, command.batch, lines)
     lab.backward.close()
     yield forward.snapshot()
+
+
+def _given_batch(lab: Lab, live: LiveModel, command: StartForwardCommand) -> Any:
+    """A batch of the DataLoader that has objects of the user's code."""
+    setup = command.training
+    objective = objective_of(lab, CanvasModel(live), Objective(), command.model, setup)
+    with running(lab, setup, objective.generators):
+        return first_batch(objective.batches(0, command.batch))
 
 
 def move_forward(lab: Lab, command: MoveForwardCommand) -> Iterator[ForwardSnapshot]:

@@ -61,6 +61,7 @@ from ..subjects.structure import (
 from ..subjects.subject import CanvasModel, CodeModel
 from ..training.objectives.batches import batches_of, generators_of
 from ..training.objectives.code_objective import CodeObjective, Step, compile_step
+from ..training.objectives.loaders import Given, given_by
 from ..training.objectives.objective import CatalogueObjective
 from ..training.objectives.objective import Objective as RunObjective
 from ..training.objectives.usual_steps import described, usual_call, write_step
@@ -99,7 +100,7 @@ def write_usual_step(lab: Lab, command: WriteStepCommand) -> Iterator[Snapshot]:
     if isinstance(subject, CanvasModel):
         raise LabError("The canvas has its own data set and loss.", hint="Set them under Train.")
     data = _value(lab, command.objective.data, subject.variables)
-    batches = batches_of(data, command.training.batch_size, command.training.data.loading)
+    batches = _batches(lab, subject, data, command.training)
     with running(lab, command.training, generators_of(batches)):
         batch = first_batch(batches)
         is_own = inspect.isfunction(subject.variables.get("step"))
@@ -153,7 +154,7 @@ def run_of(
     is_own = isinstance(subject, CodeModel) and inspect.isfunction(subject.variables.get("step"))
     if isinstance(subject, CodeModel) and not written.step and not is_own:
         data = _value(lab, written.data, subject.variables)
-        batches = batches_of(data, training.batch_size, training.data.loading)
+        batches = _batches(lab, subject, data, training)
         run = functools.partial(usual_call, subject.module)
         return lambda: batches, generators_of(batches), run
     objective = objective_of(lab, subject, written, command.model, training)
@@ -235,7 +236,8 @@ def objective_of(
     expressions of the data compute is computed once until code of the user's runs again. Raises
     LabError if the data or the step cannot be used, and what the user's code raises."""
     if isinstance(subject, CanvasModel):
-        return CatalogueObjective(subject.module, training, *loss_call(model, training))
+        given = given_objects(lab, training, lab.console.namespace.variables)
+        return CatalogueObjective(subject.module, training, *loss_call(model, training), given)
     if not written.data:
         raise LabError(
             f"There is no data to train {subject.title} on.",
@@ -249,7 +251,20 @@ def objective_of(
     logging = lab.console.namespace.lab.logging
     known = [*reached(step), *subject.module.modules()]
     loading = training.data.loading
-    return CodeObjective(step, data, validation, training.batch_size, logging, known, loading)
+    given = given_objects(lab, training, subject.variables)
+    return CodeObjective(
+        step, data, validation, training.batch_size, logging, known, loading, given
+    )
+
+
+def _batches(lab: Lab, subject: CodeModel, data: object, training: TrainingSetup) -> Iterable[Any]:
+    given = given_objects(lab, training, subject.variables)
+    return batches_of(data, training.batch_size, training.data.loading, given=given)
+
+
+def given_objects(lab: Lab, training: TrainingSetup, variables: Mapping[str, Any]) -> Given:
+    """The arguments of the DataLoader that the user's code has."""
+    return given_by(training.data.loading, lambda expression: _value(lab, expression, variables))
 
 
 def _step(
@@ -261,7 +276,7 @@ def _step(
     if written.step or not inspect.isfunction(own):
         source = written.step
         if not source:
-            batches = batches_of(data, training.batch_size, training.data.loading)
+            batches = _batches(lab, subject, data, training)
             with running(lab, training, generators_of(batches)):
                 source = write_step(subject.module, first_batch(batches)).source
         variables = {"lab": lab.console.namespace.lab, **subject.variables}

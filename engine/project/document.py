@@ -92,7 +92,10 @@ class Loading(Struct, frozen=True, forbid_unknown_fields=True):
 
     With `padding`, a batch of samples of different lengths is padded to its longest, behind
     ("right") or before its own elements, and `gives` the lengths, or a mask, behind the samples.
-    Both are for data of code."""
+    Both are for data of code.
+
+    GIVEN are further arguments of the DataLoader, each an expression in the console or the
+    subject's code ("" for torch's own): with one of them, a DataLoader gives the batches."""
 
     shuffle: bool = True
     balanced: bool = False
@@ -106,7 +109,21 @@ class Loading(Struct, frozen=True, forbid_unknown_fields=True):
     padding: Literal["none", "right", "left"] = "none"
     padding_value: float = 0.0
     gives: Literal["nothing", "lengths", "mask"] = "nothing"
+    sampler: str = ""
+    batch_sampler: str = ""
+    worker_init_fn: str = ""
+    generator: str = ""
+    collate_fn: str = ""
 
+    @property
+    def given(self) -> dict[str, str]:
+        """The expressions of GIVEN that there are, by argument."""
+        named = {name: getattr(self, name) for name in GIVEN}
+        return {name: expression for name, expression in named.items() if expression}
+
+
+GIVEN = ("sampler", "batch_sampler", "worker_init_fn", "generator", "collate_fn")
+"""Arguments of a DataLoader that are objects of the user's code."""
 
 PaintedPoint = tuple[float, float, int]
 """Two coordinates from -1 to 1, and a class."""

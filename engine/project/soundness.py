@@ -139,6 +139,8 @@ def _check_training(setup: TrainingSetup) -> None:
     _check_between(loading.timeout, 0, limits.MAX_TIMEOUT, f"{at}.data.loading.timeout")
     most = limits.MAX_CLIP
     _check_between(loading.padding_value, -most, most, f"{at}.data.loading.padding_value")
+    for name, expression in loading.given.items():
+        _check_text(expression, f"{at}.data.loading.{name}", limits.MAX_PATH_CHARS)
     loss = _known(catalogue.losses(), setup.loss, "loss", f"{at}.loss")
     _check_params(setup.loss_params, loss.params, setup.loss, f"{at}.loss_params")
     options = _known(catalogue.optimizers(), setup.optimizer, "optimizer", f"{at}.optimizer")

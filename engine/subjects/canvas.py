@@ -110,6 +110,11 @@ class UsersCanvas:
         canvas = self._canvas
         with canvas.sheltered():
             live, setup = canvas.models.live, canvas.training
+            if given := setup.data.loading.given:
+                raise LabError(
+                    f"Train's batches come by a DataLoader with a {next(iter(given))} of yours.",
+                    hint="Iterate a DataLoader with it here, too.",
+                )
             device = torch.device("cpu") if live is None else live.device
             x, y = load_dataset(setup.data).train_batch(number, setup.batch_size, setup.seed)
             return x.to(device), y.to(device)

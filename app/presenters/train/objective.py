@@ -51,13 +51,17 @@ class ObjectivePresenter(QObject):
 
     def _offer_names(self) -> None:
         """Offer the data of the console, or of the subject's file once it has run."""
-        subject, names = self._bench.project.subject, list[str]()
+        subject, names, objects = self._bench.project.subject, list[str](), list[str]()
         variables, file = self._bench.newest(VariablesSnapshot), self._bench.newest(FileSnapshot)
+        if not isinstance(subject, FileSubject) and variables is not None:
+            objects = [v.name for v in variables.variables if v.kind != "number"]
         if isinstance(subject, ConsoleSubject) and variables is not None:
             names = [v.name for v in variables.variables if v.kind not in NO_DATA]
         elif file is not None and _is_of(subject, file):
             names = [found.name for found in file.objects if found.kind == "data"]
+            objects = [found.name for found in file.objects]
         self._form.offer_names(names)
+        self._setup.offer_objects(objects)
 
     def _ask(self) -> None:
         """Ask for the step that fits the data; nothing for the canvas, or without data."""

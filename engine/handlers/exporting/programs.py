@@ -29,6 +29,7 @@ from ...exporting.state import own_state
 from ...exporting.train_script import save_script, script_of
 from ...exporting.verifying import Refused, Verifier
 from ...exporting.weights import writing
+from ...lab import Lab
 from ...models.check import check
 from ...models.live import LiveModel
 from ...project.edits import loss_call
@@ -38,6 +39,7 @@ from ...subjects.subject import CanvasModel
 from ...verifier.jobs import Converted, ConvertJob, Located, LocateJob, ProgramJob, ProgramRun
 from ...verifier.values import Case, difference
 from ...verifier.values import write as write_values
+from ..training.run_script import loader_of_cells
 from .results import Result, Work
 from .sources import Source, code_of, example, example_inputs
 
@@ -112,7 +114,7 @@ def _write(work: Work, still: nn.Module, call: Example) -> str:
     command, source, path = work.command, work.source, work.path
     work.result.files = [path]
     if command.format in ("py", "script"):
-        work.result.files = _write_python(command, source, path)
+        work.result.files = _write_python(work.lab, command, source, path)
         return ""
     if command.format == "zip":
         code, fixed = code_of(work.lab, command, source, still, call)
@@ -136,7 +138,7 @@ def _program(format: Format, still: nn.Module, call: Example) -> Program:
     return traced(still, call) if format == "torchscript-trace" else exported(still, call)
 
 
-def _write_python(command: ExportCommand, source: Source, path: Path) -> list[Path]:
+def _write_python(lab: Lab, command: ExportCommand, source: Source, path: Path) -> list[Path]:
     assert isinstance(source.subject, CanvasModel)
     live, training = source.subject.live, command.training
     code = check(command.model, training).code
@@ -145,7 +147,8 @@ def _write_python(command: ExportCommand, source: Source, path: Path) -> list[Pa
         return [path]
     loss, params = loss_call(command.model, training)
     dataset = load_dataset(training.data)
-    text = script_of(code, training, loss, params, dataset, path, live.module)
+    loader = loader_of_cells(lab, source.subject, command.model, training)
+    text = script_of(code, training, loss, params, dataset, path, live.module, loader)
     save_script(text, live.module, example_inputs(live), dataset, path)
     return [path, path.with_suffix(".data.pt")]
 

@@ -16,7 +16,7 @@ from ..subjects import find_subject, objective_of
 def preview_rates(lab: Lab, command: PreviewRatesCommand) -> Iterator[Snapshot]:
     """Raises LabError if the schedule cannot be made, or its rates are not known before."""
     setup = command.training
-    if isinstance(command.subject, CanvasSubject):
+    if isinstance(command.subject, CanvasSubject) and not setup.data.loading.given:
         batches = load_dataset(setup.data).batches(setup.batch_size)
     else:
         subject = find_subject(lab, command.subject, command.model, setup)

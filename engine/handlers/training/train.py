@@ -27,7 +27,7 @@ from ...protocol import (
 from ...runs import folders
 from ...runs.record import RunProblem, load
 from ...runs.writer import RunWriter
-from ...subjects.subject import CodeModel
+from ...subjects.subject import CanvasModel, CodeModel
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.checkpoints.checkpoint_match import check_match, is_same_subject
@@ -153,8 +153,8 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         if ranks is not None:
             begin_together(ranks, resume)
         run = TrainingRun(loop, resume, command.checkpoint, writer)
-        if code and resume is None:
-            writer.also = script_writer(command.model, command.training, code, subject.module)
+        if isinstance(subject, CanvasModel) and resume is None:
+            writer.also = script_writer(lab, subject, command.model, command.training, code)
     lab.run = run
 
     def tell(finding: Finding) -> None:

@@ -84,6 +84,9 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
         if not least <= value <= most:
             wanted = f"at least {least}" if value < least else f"at most {most:,}"
             raise EditError(f"{name} is {value:,}: it must be {wanted}.")
+    for name, expression in setup.data.loading.given.items():
+        if len(expression) > MAX_PATH_CHARS:
+            raise EditError(f"{name} has at most {MAX_PATH_CHARS:,} characters.")
     if problem := order_problem(setup.order):
         raise EditError(problem)
     if len(setup.data.transforms) > MAX_TRANSFORMS:

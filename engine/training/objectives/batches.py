@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
 
 from ...errors import LabError
 from ...project.document import Loading
-from .loaders import loader_of
+from .loaders import NOTHING_GIVEN, Given, loader_of
 from .parts import Part, PartLoader, part_of_loader
 
 _USUAL = Loading()
@@ -21,15 +21,21 @@ KINDS = "Data is a Dataset, a DataLoader, a tuple of tensors, or a function that
 
 
 def batches_of(
-    data: object, batch_size: int, loading: Loading = _USUAL, is_training: bool = True
+    data: object,
+    batch_size: int,
+    loading: Loading = _USUAL,
+    is_training: bool = True,
+    given: Given = NOTHING_GIVEN,
 ) -> Iterable[Any]:
     """An iterable that gives the batches of an epoch each time it is iterated.
 
     A Dataset, a tensor, and a tuple or list of tensors of one length come as `loading` says: as
     from `DataLoader(dataset, batch_size, shuffle=True)` if it says nothing; not `is_training` in
-    their own order, and all of them. A DataLoader and any other iterable stay what they are; a
-    function is called for every epoch. Raises LabError for anything else.
+    their own order, and all of them. With objects `given`, tensors come by a DataLoader, too. A
+    DataLoader and any other iterable stay what they are; a function is called for every epoch.
+    Raises LabError for anything else.
     """
+    given = given if is_training else given.in_validation
     shuffle, drops = is_training and loading.shuffle, is_training and loading.drop_last
     if isinstance(data, Tensor):
         data = (data,)
@@ -43,11 +49,11 @@ def batches_of(
                 f"The tensors of the data have different numbers of samples: {shapes}.",
                 hint="Dim 0 counts the samples; it must be the same for all.",
             )
-        if loading.workers is not None:
-            return loader_of(TensorDataset(*data), batch_size, loading, shuffle, drops)
+        if loading.workers is not None or given:
+            return loader_of(TensorDataset(*data), batch_size, loading, shuffle, drops, given)
         return _TensorBatches(data, batch_size, shuffle, drops)
     if isinstance(data, Dataset):
-        return loader_of(data, batch_size, loading, shuffle, drops)
+        return loader_of(data, batch_size, loading, shuffle, drops, given)
     if callable(data) and not isinstance(data, Iterable):
         return _Calls(data)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping):
@@ -61,9 +67,11 @@ def batches_of(
     raise LabError(f"An object of type {type(data).__name__} has no batches.", hint=KINDS)
 
 
-def in_order(data: object, batch_size: int, loading: Loading = _USUAL) -> Iterable[Any]:
+def in_order(
+    data: object, batch_size: int, loading: Loading = _USUAL, given: Given = NOTHING_GIVEN
+) -> Iterable[Any]:
     """As `batches_of`, but a Dataset or tensors come in their own order, as for validation."""
-    return batches_of(data, batch_size, loading, is_training=False)
+    return batches_of(data, batch_size, loading, is_training=False, given=given)
 
 
 class _TensorBatches:
@@ -159,8 +167,8 @@ def generators_of(*loaders: object) -> tuple[torch.Generator, ...]:
     """The generators of the loaders' own, and of their samplers and data sets, each once."""
     found: dict[int, torch.Generator] = {}
     for loader in loaders:
-        parts = (getattr(loader, name, None) for name in ("sampler", "batch_sampler", "dataset"))
-        for part in (loader, *parts):
+        parts = [getattr(loader, name, None) for name in ("sampler", "batch_sampler", "dataset")]
+        for part in (loader, *parts, getattr(parts[1], "sampler", None)):
             for value in getattr(part, "__dict__", {}).values():
                 if isinstance(value, torch.Generator):
                     found[id(value)] = value

@@ -26,7 +26,7 @@ from .batches import (
     skipped,
 )
 from .epoch_metrics import EpochMetrics, is_metric
-from .loaders import end_workers
+from .loaders import NOTHING_GIVEN, Given, end_workers
 from .objective import Outcome
 from .parts import Part, PartLoader
 
@@ -46,7 +46,8 @@ class CodeObjective:
     with the key `loss`. `logging()` is a context that gives the figures which code names in it by
     `lab.log`; they stand beside those that the step returns. `reached` are the values that the step
     can reach: those of them that are metrics may be figures too. `loading` says how batches are
-    taken. They are moved to the run's device. Raises LabError for data that has no batches.
+    taken, with which objects `given`. They are moved to the run's device. Raises LabError for data
+    that has no batches.
     """
 
     guess_accuracy = nan
@@ -60,13 +61,14 @@ class CodeObjective:
         logging: Callable[[], Logging] = lambda: nullcontext({}),
         reached: Iterable[object] = (),
         loading: Loading | None = None,
+        given: Given = NOTHING_GIVEN,
     ) -> None:
         loading = loading or Loading()
         self.metrics = EpochMetrics(reached)
         self._step, self._logging = step, logging
-        self._batches = batches_of(data, batch_size, loading)
+        self._batches = batches_of(data, batch_size, loading, given=given)
         self._validation: Iterable[Any] = (
-            () if validation is None else in_order(validation, batch_size, loading)
+            () if validation is None else in_order(validation, batch_size, loading, given)
         )
         self.generators = generators_of(self._batches, self._validation)
         self._parts: Iterable[Part] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,18 +59,111 @@ class Padding:
         return default_collate(list(column))
 
 
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Arguments of a DataLoader that are objects of the user's code; None for torch's own. A
+    sampler may be a function, or a class, that makes one of the data set."""
+
+    sampler: Any = None
+    batch_sampler: Any = None
+    worker_init_fn: Callable[[int], object] | None = None
+    generator: torch.Generator | None = None
+    collate_fn: Callable[[Any], Any] | None = None
+
+    def __bool__(self) -> bool:
+        return any(value is not None for value in vars(self).values())
+
+    @property
+    def in_validation(self) -> Given:
+        """Those that do not say in which order samples come."""
+        return Given(worker_init_fn=self.worker_init_fn, collate_fn=self.collate_fn)
+
+
+NOTHING_GIVEN = Given()
+
+
+def given_by(loading: Loading, find: Callable[[str], object]) -> Given:
+    """What the expressions of `loading` stand for, as `find` says. Raises LabError for objects that
+    a DataLoader cannot take, or not together; and what `find` raises."""
+    if loading.sampler and loading.batch_sampler:
+        raise LabError(
+            "sampler and batch_sampler each say which samples come: a DataLoader takes one.",
+            hint="Leave one of them empty.",
+        )
+    if loading.collate_fn and loading.padding != "none":
+        raise LabError(
+            "collate_fn and padding each make a batch of samples.",
+            hint="Set padding to none, or leave collate_fn empty.",
+        )
+    found: dict[str, Any] = {name: find(text) for name, text in loading.given.items()}
+    for name, value in found.items():
+        wanted = _WANTED[name]
+        if not _fits(name, value):
+            raise LabError(
+                f"{name} is {loading.given[name]}, of type {type(value).__name__}: it must be"
+                f" {wanted}.",
+                hint="Name another object of your code, or leave the field empty.",
+            )
+    return Given(**found)
+
+
+_WANTED = {
+    "sampler": "a Sampler, another object that gives indices each time it is iterated, or a"
+    " function of the data set that makes one",
+    "batch_sampler": "an object that gives lists of indices each time it is iterated, or a function"
+    " of the data set that makes one",
+    "worker_init_fn": "a function of the worker's number",
+    "generator": "a torch.Generator on the CPU",
+    "collate_fn": "a function of a list of samples",
+}
+
+
+def _fits(name: str, value: object) -> bool:
+    if name == "generator":
+        return isinstance(value, torch.Generator) and value.device.type == "cpu"
+    if name in ("sampler", "batch_sampler"):
+        return (isinstance(value, Iterable) or callable(value)) and not isinstance(value, Iterator)
+    return callable(value)
+
+
 def loader_of(
-    dataset: TorchDataset, batch_size: int, loading: Loading, shuffle: bool, drop_last: bool
+    dataset: TorchDataset,
+    batch_size: int,
+    loading: Loading,
+    shuffle: bool,
+    drop_last: bool,
+    given: Given = NOTHING_GIVEN,
 ) -> DataLoader[Any]:
-    """A DataLoader of the data set as `loading` says; an IterableDataset has an order of its
-    own."""
+    """A DataLoader of the data set as `loading` says, with the objects `given`; an IterableDataset
+    has an order of its own, and so has a sampler. Raises LabError for what torch refuses."""
     arguments = arguments_of(loading)
     if loading.padding != "none":
         on_the_left = loading.padding == "left"
         arguments["collate_fn"] = Padding(on_the_left, loading.padding_value, loading.gives)
-    if not isinstance(dataset, IterableDataset):
-        arguments["shuffle"] = shuffle
-    return DataLoader(dataset, batch_size, drop_last=drop_last, **arguments)
+    for name in ("worker_init_fn", "generator", "collate_fn"):
+        if (value := getattr(given, name)) is not None:
+            arguments[name] = value
+    if given.batch_sampler is not None:
+        arguments["batch_sampler"] = _sampler(given.batch_sampler, dataset)
+    else:
+        arguments |= {"batch_size": batch_size, "drop_last": drop_last}
+        if given.sampler is not None:
+            arguments["sampler"] = _sampler(given.sampler, dataset)
+        elif not isinstance(dataset, IterableDataset):
+            arguments["shuffle"] = shuffle
+    try:
+        return DataLoader(dataset, **arguments)
+    except (ValueError, TypeError) as error:
+        if not given:
+            raise
+        raise LabError(
+            f"The DataLoader does not take these arguments. torch says: {error}",
+            hint="Change what the fields of the batches name.",
+        ) from error
+
+
+def _sampler(given: Any, dataset: TorchDataset) -> Any:
+    return given if isinstance(given, Iterable) else given(dataset)
 
 
 def arguments_of(loading: Loading) -> dict[str, Any]:

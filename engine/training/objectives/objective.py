@@ -13,9 +13,9 @@ from ...datasets.load import load_dataset
 from ...errors import LabError
 from ...project.document import ParamValue, TrainingSetup
 from ..components.losses import check_numbers, class_scores, make_loss
-from .batches import moved
+from .batches import generators_of, length_of, moved, skipped
 from .epoch_metrics import EpochMetrics
-from .loaders import arguments_of, end_workers
+from .loaders import NOTHING_GIVEN, Given, arguments_of, end_workers, loader_of
 
 RMSE = "RMSE"
 """A figure of this name is the root of a mean of squares, also over an epoch."""
@@ -117,9 +117,9 @@ class Objective(Protocol):
 
 class CatalogueObjective:
     """A data set and a loss of the catalogue. `loss` replaces the one of the set-up, if a loss
-    block is on the canvas. Raises LabError for an unknown one, or bad parameters."""
-
-    generators: tuple[torch.Generator, ...] = ()
+    block is on the canvas. With objects `given`, torch's DataLoader takes the training samples,
+    in an order drawn from the global generator. Raises LabError for an unknown loss, or bad
+    parameters."""
 
     def __init__(
         self,
@@ -127,6 +127,7 @@ class CatalogueObjective:
         setup: TrainingSetup,
         loss: str = "",
         loss_params: Mapping[str, ParamValue] | None = None,
+        given: Given = NOTHING_GIVEN,
     ) -> None:
         self.metrics = EpochMetrics()
         kind, params = (loss, loss_params or {}) if loss else (setup.loss, setup.loss_params)
@@ -146,15 +147,19 @@ class CatalogueObjective:
                 f"{len(self.dataset):,} samples make no batch of {self._size:,}.",
                 hint="Make batch_size smaller, or turn drop_last off.",
             )
+        self._given = self._given_loader(given) if given else None
+        self.generators = generators_of(self._given)
 
     @property
-    def batches_per_epoch(self) -> int:
+    def batches_per_epoch(self) -> int | None:
+        if self._given is not None:
+            return length_of(self._given)
         return self.dataset.batches(self._size)
 
     def to(self, device: torch.device) -> None:
         self._device = device
         self.loss_fn.to(device)
-        if self.dataset.loading.workers is None:
+        if self.dataset.loading.workers is None and self._given is None:
             self.dataset = self.dataset.to(device)
 
     def batches(self, epoch: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -164,7 +169,9 @@ class CatalogueObjective:
         large one, each batch is picked, so that there is no second copy of the whole.
         """
         dataset = self.dataset
-        order = dataset.order(self._seed, epoch)[: self.batches_per_epoch * self._size]
+        if self._given is not None:
+            return self._training(map(self._pair, skipped(self._given, first)), epoch, first)
+        order = dataset.order(self._seed, epoch)[: dataset.batches(self._size) * self._size]
         x, y, order = dataset.x_train, dataset.y_train, order.to(dataset.x_train.device)
         if dataset.loading.workers is not None:
             found = self._loaded(x, y, order, first)
@@ -178,7 +185,7 @@ class CatalogueObjective:
         return self._training(found, epoch, first)
 
     def close(self) -> None:
-        end_workers(self._loader)
+        end_workers(self._loader, self._given)
 
     def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         self._variance = _variance_of(self.dataset.y_val)
@@ -194,6 +201,8 @@ class CatalogueObjective:
     def judged(self, batch: tuple[Tensor, Tensor], prediction: Tensor) -> Outcome:
         _, y = batch
         loss = self.loss_fn(prediction, y)
+        if self._variance is None and y.is_floating_point():  # of a collate_fn: shares of classes
+            return Outcome(loss, len(y))
         if self._variance is None:
             return Outcome(loss, y.numel(), (class_scores(self.loss_fn, prediction), y))
         figures = self._fit(prediction.detach(), y, self._variance)
@@ -216,6 +225,29 @@ class CatalogueObjective:
         for number, (x, y) in enumerate(batches, first):
             self._variance = variance  # validation has another
             yield self.dataset.transformed(x, self._seed, epoch, number), y
+
+    def _given_loader(self, given: Given) -> DataLoader:
+        dataset, loading = self.dataset, self.dataset.loading
+        if loading.balanced:
+            raise LabError(
+                "balanced says itself which samples come, without a DataLoader.",
+                hint="Turn balanced off, and name a WeightedRandomSampler as the sampler.",
+            )
+        samples = TensorDataset(dataset.x_train, dataset.y_train)
+        arguments = (loading.shuffle, loading.drop_last, given)
+        return loader_of(samples, self._size, loading, *arguments)
+
+    def _pair(self, batch: Any) -> tuple[Tensor, Tensor]:
+        """A batch of the DataLoader with the user's objects. Raises LabError if it is no pair."""
+        is_pair = isinstance(batch, tuple | list) and len(batch) == 2
+        if not is_pair or not all(isinstance(part, Tensor) for part in batch):
+            raise LabError(
+                "The collate_fn gives no pair of tensors (x, y), and a model of blocks learns from"
+                " such pairs.",
+                hint="Let it return (x, y).",
+            )
+        x, y = (moved(part, self._device) for part in batch)
+        return x, y
 
     def _loaded(
         self, x: Tensor, y: Tensor, order: Tensor, first: int

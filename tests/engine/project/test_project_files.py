@@ -170,7 +170,12 @@ def test_a_small_project_word_for_word():
         "start_method": "default",
         "padding": "none",
         "padding_value": 0.0,
-        "gives": "nothing"
+        "gives": "nothing",
+        "sampler": "",
+        "batch_sampler": "",
+        "worker_init_fn": "",
+        "generator": "",
+        "collate_fn": ""
       },
       "points": []
     },

@@ -10,6 +10,7 @@ from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text
+from widgets.training.settings.console_field import GivenForm
 from widgets.training.settings.fold import fold
 from widgets.training.settings.loading_fields import LOADER, LOADING, PADDED, PADDING
 
@@ -34,7 +35,9 @@ class BatchesForm(QWidget):
             "setup_batches_words",
             wrap=True,
         )
-        body = make.page(words, self._form, gap=GRID // 2)
+        self.given = GivenForm("setup_batches_given")
+        self.given.edited.connect(self._emit)
+        body = make.page(words, self._form, self.given, gap=GRID // 2)
         self._more = fold(
             "batches_more",
             "More: batches, padding",
@@ -50,11 +53,14 @@ class BatchesForm(QWidget):
         shown = (*_OF_CODE, *(LOADER if loading.workers is not None else ()), *padding)
         values = {param.name: getattr(loading, param.name) for param in shown}
         self._form.show_params(shown, values)
+        self.given.show_loading(loading)
         if loading != Loading():
             self._more.setChecked(True)
 
     def _edit(self, name: str, value: ParamValue) -> None:
-        data = self._setup.data
-        loading = replace(data.loading, **{name: value})
-        setup = replace(self._setup, data=replace(data, loading=loading))
-        self.setup_edited.emit(setup, set_text(name, value))
+        loading = replace(self._setup.data.loading, **{name: value})
+        self._emit(loading, set_text(name, value))
+
+    def _emit(self, loading: Loading, words: str) -> None:
+        setup = replace(self._setup, data=replace(self._setup.data, loading=loading))
+        self.setup_edited.emit(setup, words)

@@ -1,4 +1,4 @@
-"""The name of data of the console."""
+"""Names of the user's code: data of the console, and arguments of the DataLoader."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from PySide6.QtCore import QStringListModel, Qt, Signal
 from PySide6.QtWidgets import QCompleter, QWidget
 
+from engine.project.document import Loading, ParamValue, replace
 from widgets import make
+from widgets.fields import TextField
+from widgets.forms import ParamForm
 from widgets.theme import GRID
+from widgets.training.settings.choices import set_text
+from widgets.training.settings.fold import fold
+from widgets.training.settings.loading_fields import GIVEN
 
 _EXAMPLES = 2
 
@@ -55,3 +61,54 @@ class ConsoleField(QWidget):
         if text != self._shown:
             self._shown = text
             self.chosen.emit(text)
+
+
+class GivenForm(QWidget):
+    """Shows the objects of a `Loading`, folded while there are none. Each edit emits the whole new
+    one; the fields complete the names of the console."""
+
+    edited = Signal(object, str)
+    """(the new Loading, what was done)"""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._loading = Loading()
+        self._names = QStringListModel(self)
+        self._form = make.named(ParamForm(), f"{name}_form")
+        self._form.value_edited.connect(self._edit)
+        words = make.label(
+            "Names of the console or of the model's file. A DataLoader then gives the batches.",
+            "muted",
+            f"{name}_words",
+            wrap=True,
+        )
+        body = make.page(words, self._form, gap=GRID // 2)
+        self._more = fold(
+            f"{name}_more",
+            "Objects of your code",
+            "A sampler, a collate_fn and other arguments of torch's DataLoader that your code has.",
+            body,
+        )
+        make.column(self._more, body, on=self, gap=GRID // 2)
+        self._form.show_params(GIVEN, {})
+        for param in GIVEN:
+            field = self._form.field(param.name)
+            assert isinstance(field, TextField)
+            completer = QCompleter(self._names, field)
+            completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+            field.lineEdit().setCompleter(completer)
+            field.lineEdit().setPlaceholderText("torch's own")
+
+    def show_loading(self, loading: Loading) -> None:
+        self._loading = loading
+        self._form.show_params(GIVEN, {param.name: getattr(loading, param.name) for param in GIVEN})
+        if loading.given:
+            self._more.setChecked(True)
+
+    def offer_names(self, names: Sequence[str]) -> None:
+        """The names that the fields complete."""
+        self._names.setStringList(list(names))
+
+    def _edit(self, name: str, value: ParamValue) -> None:
+        text = str(value).strip()
+        self.edited.emit(replace(self._loading, **{name: text}), set_text(name, text or "torch's"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import PurePath
 
@@ -139,6 +140,10 @@ class DataForm(QWidget):
     def previews(self) -> bool:
         """Whether the reader wants to see what is in the data."""
         return self._preview.isChecked()
+
+    def offer_objects(self, names: Sequence[str]) -> None:
+        """The names of the console that the DataLoader's arguments may be."""
+        self._loading.given.offer_names(names)
 
     def set_path(self, path: str) -> None:
         """Use a file or a folder: with the kind that is shown if it is read from one, else with

@@ -78,6 +78,44 @@ LOADER = (
         " system. fork knows classes of the console.",
     ),
 )
+GIVEN = (
+    Param(
+        "sampler",
+        "str",
+        _DEFAULT.sampler,
+        doc="A Sampler of your code, such as a WeightedRandomSampler, or a function of the data set"
+        " that makes one: it gives the rows of an epoch in place of shuffle.",
+    ),
+    Param(
+        "batch_sampler",
+        "str",
+        _DEFAULT.batch_sampler,
+        doc="An object of your code that gives the rows of each batch, in place of batch_size,"
+        " shuffle and drop_last; or a function of the data set that makes one.",
+    ),
+    Param(
+        "worker_init_fn",
+        "str",
+        _DEFAULT.worker_init_fn,
+        doc="A function of your code that each worker process calls with its number as it starts.",
+    ),
+    Param(
+        "generator",
+        "str",
+        _DEFAULT.generator,
+        doc="A torch.Generator of your code: the order and the workers' seeds are drawn from it,"
+        " not from the global one. A run that goes back to a step takes its state back, too.",
+    ),
+    Param(
+        "collate_fn",
+        "str",
+        _DEFAULT.collate_fn,
+        doc="A function of your code that makes a batch of a list of samples. A model of blocks"
+        " needs a pair (x, y); its validation data comes without it.",
+    ),
+)
+"""Arguments of the DataLoader that are objects of the user's code; with one of them, a DataLoader
+gives the batches."""
 PADDING = (
     Param(
         "padding",

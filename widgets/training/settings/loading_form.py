@@ -14,6 +14,7 @@ from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text, with_value
+from widgets.training.settings.console_field import GivenForm
 from widgets.training.settings.fold import fold
 from widgets.training.settings.loading_fields import LOADER, LOADING
 
@@ -43,7 +44,10 @@ class LoadingForm(QWidget):
         self._list = make.column(gap=GRID // 2)
         self._form = make.named(ParamForm(), "setup_loading_form")
         self._form.value_edited.connect(self._edit_loading)
-        body = make.page(self._list, make.row(self._add, make.STRETCH), self._form, gap=GRID // 2)
+        self.given = GivenForm("setup_loading_given")
+        self.given.edited.connect(self._emit_loading)
+        add = make.row(self._add, make.STRETCH)
+        body = make.page(self._list, add, self._form, self.given, gap=GRID // 2)
         self._more = fold(
             "data_more",
             "More: transforms, batches",
@@ -63,6 +67,7 @@ class LoadingForm(QWidget):
         shown = LOADING if setup.loading.workers is None else (*LOADING, *LOADER)
         values = {param.name: getattr(setup.loading, param.name) for param in shown}
         self._form.show_params(shown, values)
+        self.given.show_loading(setup.loading)
         if kinds or setup.loading != _DEFAULT:
             self._more.setChecked(True)
 
@@ -100,8 +105,10 @@ class LoadingForm(QWidget):
         self._emit(tuple(chosen), set_text(name, value))
 
     def _edit_loading(self, name: str, value: ParamValue) -> None:
-        loading = replace(self._setup.loading, **{name: value})
-        self.edited.emit(replace(self._setup, loading=loading), set_text(name, value))
+        self._emit_loading(replace(self._setup.loading, **{name: value}), set_text(name, value))
+
+    def _emit_loading(self, loading: Loading, words: str) -> None:
+        self.edited.emit(replace(self._setup, loading=loading), words)
 
 
 class _TransformRow(QWidget):

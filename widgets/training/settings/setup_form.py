@@ -172,6 +172,11 @@ class SetupForm(QScrollArea):
         self._watch_form.setup_edited.connect(self.setup_edited)
         self.ranks.setup_edited.connect(self.setup_edited)
 
+    def offer_objects(self, names: Sequence[str]) -> None:
+        """The names of the user's code that the arguments of a DataLoader may be."""
+        self.data.offer_objects(names)
+        self._batches.given.offer_names(names)
+
     # -- showing ---------------------------------------------------------------------------------
 
     def show_subject(self, is_code: bool) -> None:

@@ -9,6 +9,7 @@ from app.presenters.train.train import TrainPresenter
 from engine.project import edits
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import FileObject, FileSnapshot, Variable, VariablesSnapshot, WriteStepCommand
+from widgets.forms import ParamForm
 from widgets.training.train_view import TrainView
 
 PATH = "/work/net.py"
@@ -63,6 +64,18 @@ def test_a_subject_that_is_chosen_after_its_file_ran_has_its_data_offered(bench,
     work_on(bench, ConsoleSubject("model"))
     assert offered(view) == ["x", "pairs", "y"]
     assert view.form.objective.data.placeholderText() == "such as x, pairs, …"
+
+
+def test_the_arguments_of_a_loader_have_the_objects_of_the_subjects_code_offered(bench, view):
+    def objects(form: str) -> list[str]:
+        field = view.form.findChild(ParamForm, f"setup_{form}_given_form").field("sampler")
+        return field.lineEdit().completer().model().stringList()
+
+    assert objects("loading") == objects("batches") == ["x", "model", "pairs", "y"]
+    work_on(bench, FileSubject(PATH, "Net()"))
+    assert objects("batches") == ["Net", "train_loader"]
+    work_on(bench, FileSubject("/work/other.py", "Net()"))
+    assert objects("batches") == []
 
 
 def test_words_on_missing_data_go_once_data_are_named(bench, view):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtWidgets import QToolButton
 
 from engine.project import edits
-from engine.project.document import DataSetup, Loading, Project, TrainingSetup
+from engine.project.document import GIVEN, DataSetup, Loading, Project, TrainingSetup
 from widgets.forms import ParamForm
 from widgets.training.settings.batches_form import BatchesForm
 
@@ -65,3 +66,32 @@ def test_each_field_is_edited_and_the_document_takes_it(
 def test_the_document_keeps_its_bounds() -> None:
     with pytest.raises(edits.EditError, match="timeout is -1"):
         edits.set_training(Project(), of(timeout=-1.0))
+
+
+def test_objects_of_code_are_named_and_the_document_takes_them(form: BatchesForm) -> None:
+    form.show_setup(of(workers=1))
+    form.given.offer_names(["balanced", "sampler_of_rows", "rows"])
+    fields = form.findChild(ParamForm, "setup_batches_given_form")
+    assert [param.name for param in fields.params] == list(GIVEN)
+    for name in GIVEN:
+        form.told.clear()
+        fields.field(name).committed.emit(f" mine.{name} ")
+        ((setup, words),) = form.told
+        assert setup == of(workers=1, **{name: f"mine.{name}"})
+        assert words == f"Set {name.replace('_', ' ')} to mine.{name}"
+        assert edits.set_training(Project(), setup).training == setup
+    completer = fields.field("sampler").lineEdit().completer()
+    completer.setCompletionPrefix("sam")
+    assert completer.completionCount() == 1
+    assert completer.currentCompletion() == "sampler_of_rows"
+
+
+def test_the_objects_are_folded_until_there_is_one(form: BatchesForm) -> None:
+    form.show()
+    more, given = (
+        form.findChild(QToolButton, f"{n}_more") for n in ("batches", "setup_batches_given")
+    )
+    form.show_setup(of())
+    assert not more.isChecked() and not given.isChecked()
+    form.show_setup(of(collate_fn="mine"))
+    assert more.isChecked() and given.isChecked()

@@ -1,0 +1,95 @@
+"""Objects of the console for the DataLoader, in the script of a run: the same weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from app import templates
+from engine.errors import LabError
+from engine.exporting.loader_lines import loader_lines
+from engine.handlers.training.run_script import FILE
+from engine.project.document import (
+    Averaging,
+    DataSetup,
+    Loading,
+    TrainingSetup,
+    Transform,
+    replace,
+)
+from engine.protocol import RunCellCommand, TrainCommand, TrainingSnapshot
+from engine.session import Session
+from tests.scripts import run_script
+
+CELLS = [
+    "seed = 4",
+    "drawn = torch.Generator().manual_seed(seed)\nweights = torch.linspace(1, 2, 5000)",
+    "class Drawn(torch.utils.data.WeightedRandomSampler):\n"
+    "    def __init__(self, data):\n        super().__init__(weights[: len(data)], len(data))",
+    "def shifted(samples):\n"
+    "    x, y = zip(*samples)\n"
+    "    return torch.stack(x) + np.float32(0.5), F.relu(torch.stack(y))",
+]
+MODEL = templates.load_template("mlp").model
+DATA = DataSetup("digits", transforms=(Transform("GaussianNoise"),))
+
+
+@pytest.mark.parametrize(
+    "loading",
+    [
+        Loading(sampler="Drawn", generator="drawn", collate_fn="shifted"),
+        Loading(batch_sampler="torch.utils.data.BatchSampler(range(900), 300, True)", workers=0),
+    ],
+)
+def test_the_script_of_a_run_gives_its_weights(tmp_path: Path, loading: Loading) -> None:
+    setup = TrainingSetup(
+        data=replace(DATA, loading=loading), batch_size=400, epochs=2, averaging=Averaging("SWA")
+    )
+    answers: list = []
+    session = Session(answers.append)
+    for number, cell in enumerate(CELLS, 1):
+        session.handle(RunCellCommand(id=number, source=cell))
+    folder, out = tmp_path / "run", tmp_path / "weights.pt"
+    session.handle(TrainCommand(id=99, model=MODEL, training=setup, folder=str(folder)))
+    while session.advance():
+        pass
+    assert any(isinstance(each, TrainingSnapshot) for each in answers), answers[-1]
+    ended = [each for each in answers if isinstance(each, TrainingSnapshot)][-1]
+    assert ended.state == "finished", answers[-1]
+    run_script(folder / FILE, "--out", str(out))
+    state = torch.load(out, weights_only=True)
+    live = session.lab.models.live_model(MODEL, setup.seed)
+    for name, tensor in live.module.state_dict().items():
+        assert torch.equal(tensor, state[name]), name
+    session.close()
+
+
+def lines(loading: Loading, cells: list[str], batches: int | None = 5):
+    setup = TrainingSetup(data=DataSetup(loading=loading), batch_size=16)
+    return loader_lines(setup, cells, {}, batches)
+
+
+def test_a_script_that_cannot_have_the_objects_is_refused() -> None:
+    for loading, cells, batches, words in (
+        (Loading(sampler="s"), ["s = Own(n)"], 5, "No cell makes `Own`"),
+        (Loading(sampler="mine.py:s"), [], 5, "is of a file"),
+        (Loading(sampler="s"), ["s = [1]"], None, "how many batches"),
+    ):
+        with pytest.raises(LabError, match=words):
+            lines(loading, cells, batches)
+    assert lines(Loading(), [], None) is None
+
+
+@pytest.mark.parametrize("cell", ["def train(x): return x", "train = list", "samples = loaded = 1"])
+def test_a_name_that_the_script_has_itself_is_refused(cell: str) -> None:
+    name = cell.removeprefix("def ").split("(")[0].split(" ")[0]
+    found = lines(Loading(collate_fn=name), [cell])
+    assert found is not None
+    script = f"{found.functions}\n\ndef train(model, data):\n{found.made}    return loader\n"
+    with pytest.raises(LabError, match="of its own"):
+        found.check(script)
+    other = lines(Loading(collate_fn="fine"), ["fine = list"])
+    assert other is not None
+    other.check(script.replace(found.functions, other.functions))
