@@ -15,7 +15,7 @@ from widgets.text import format_number
 from widgets.theme import GRID
 from widgets.training.plots.series import Series
 from widgets.training.plots.step_scale import place_of, placed, step_at
-from widgets.training.plots.upright_lines import UprightLine, UprightLines
+from widgets.training.plots.upright_lines import UprightLine, UprightLines, rows_of
 
 FAINT = 0.35
 """The share of its colour that the raw line keeps under the smoothed one."""
@@ -77,7 +77,9 @@ class PlotCanvas(pg.GraphicsView):
         self.marks = UprightLines(self.box, lambda: theme.current().muted, dots, -2)
         self.notes = UprightLines(self.box, lambda: theme.current().accent, line, 2)
         self.box.sigRangeChangedManually.connect(lambda *_: self.moved_by_hand.emit())
-        self.box.sigXRangeChanged.connect(lambda *_: self.range_changed.emit())
+        self.box.sigXRangeChanged.connect(
+            lambda *_: (self._place_words(), self.range_changed.emit())
+        )
         self.box.sigResized.connect(lambda *_: (self._place_words(), self.range_changed.emit()))
         scene = self.sceneObj
         assert scene is not None  # until the view is closed
@@ -207,8 +209,10 @@ class PlotCanvas(pg.GraphicsView):
         self._place_words()
 
     def _place_words(self) -> None:
-        height_px = self.box.height()
-        self.notes.place_words(self.marks.place_words(0, height_px), height_px)
+        """The user's words come first: there may not be room for all."""
+        rows = rows_of(self.box.height())
+        self.notes.place_words(rows)
+        self.marks.place_words(rows)
 
     def _scaled(self, y: Floats) -> Floats:
         if not self._log:

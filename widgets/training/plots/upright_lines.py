@@ -13,8 +13,11 @@ from widgets.training.plots.step_scale import place_of
 
 GROUND = 204
 """How much the words cover of what is behind them, of 255."""
-ROW_PX, MOST_ROWS = 17, 6
-"""The height of a row of words, and how many rows there are before they begin again at the top."""
+ROW_PX, MOST_ROWS = 18, 6
+"""The height of a row of words, and how many rows there are at most."""
+
+Rows = list[list[tuple[float, float]]]
+"""What each row of words covers of the plot's width: spans (left, right), in pixels."""
 
 
 class UprightLine(NamedTuple):
@@ -45,20 +48,30 @@ class UprightLines:
             options = {"anchors": [(0, 0), (1, 0)]}  # at the line's right, else at its left
             place = place_of(line.step, log)
             item = pg.InfiniteLine(place, angle=90, label=line.text or None, labelOpts=options)
+            if line.text:
+                item.label.textItem.document().setDocumentMargin(1)  # rows do not touch
             item.setZValue(self._z)
             self._box.addItem(item, ignoreBounds=True)
             self.items.append(item)
         self.restyle()
 
-    def place_words(self, above: int, height_px: float) -> int:
-        """Put the words of each line below those of the lines before it, while there is room, and
-        below `above` others. Returns how many are there then."""
-        rows = max(1, min(MOST_ROWS, int(height_px // ROW_PX)))
+    def place_words(self, rows: Rows) -> None:
+        """Put the words of each line in the first row where they cover no others, and hide those
+        that no row has room for. What they cover is added to `rows`."""
+        height, width = max(self._box.height(), ROW_PX), self._box.width()
+        first, last = self._box.viewRange()[0]
         for item in self.items:
-            if (label := getattr(item, "label", None)) is not None:
-                label.setPosition(1 - (above % rows * ROW_PX + 2) / max(height_px, ROW_PX))
-                above += 1
-        return above
+            if (label := getattr(item, "label", None)) is None:
+                continue
+            at = (item.x() - first) / (last - first) * width
+            wide = label.boundingRect().width()
+            span = (at, at + wide) if at < width / 2 else (at - wide, at)
+            free = (number for number, row in enumerate(rows) if _is_free(row, span))
+            number = next(free, None)
+            label.setVisible(number is not None)
+            if number is not None:
+                rows[number].append(span)
+                label.setPosition(1 - (number * ROW_PX + 2) / height)
 
     def rescale(self, log: bool) -> None:
         for item, line in zip(self.items, self._shown, strict=True):
@@ -74,3 +87,12 @@ class UprightLines:
             if (label := getattr(item, "label", None)) is not None:
                 label.setColor(line.color or colors.text)
                 label.fill = pg.mkBrush(colors.color("surface", alpha=GROUND))
+
+
+def rows_of(height_px: float) -> Rows:
+    """As many empty rows as fit, at least one."""
+    return [[] for _ in range(max(1, min(MOST_ROWS, int(height_px // ROW_PX))))]
+
+
+def _is_free(row: list[tuple[float, float]], span: tuple[float, float]) -> bool:
+    return all(right < span[0] or left > span[1] for left, right in row)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
@@ -673,22 +674,50 @@ def test_falling_steps_are_refused_in_a_full_plot() -> None:
     assert (track.raw.x == kept).all()
 
 
-def test_words_of_marks_and_notes_stand_below_each_other(plot: LivePlot, qapp) -> None:
-    plot.append("loss", [1, 2, 3], [3.0, 2.0, 1.0])
-    plot.show_marks([(1, "first"), (2, ""), (2, "second")])
-    plot.show_notes([(2, "third")])
+def words_of(plot: LivePlot) -> dict[str, QRectF]:
+    """Where the words over the curves stand, of those that are shown."""
+    items = [*plot._canvas.marks.items, *plot._canvas.notes.items]
+    labels = [item.label for item in items if hasattr(item, "label")]
+    within = 0.1  # pixels: what touches does not cover
+    return {
+        label.toPlainText(): label.mapToScene(label.boundingRect())
+        .boundingRect()
+        .adjusted(within, within, -within, -within)
+        for label in labels
+        if label.isVisible()
+    }
+
+
+def test_words_of_marks_and_notes_cover_no_others(plot: LivePlot, qapp) -> None:
+    """The user's own words stand in the first rows."""
+    plot.append("loss", range(1, 101), [1.0] * 100)
+    plot.show_marks([(20, "first"), (50, ""), (50, "second")])
+    plot.show_notes([(50, "third"), (90, "fourth")])
+    plot.refresh()
+    for size in ((480, 260), (640, 420)):
+        plot.resize(*size)
+        qapp.processEvents()
+        at = words_of(plot)
+        rows = {text: round((place.top() - at["third"].top()) / 18) for text, place in at.items()}
+        assert rows == {"first": 0, "third": 0, "fourth": 0, "second": 1}
+        assert not any(a.intersects(b) for a, b in combinations(at.values(), 2))
+
+
+def test_words_without_room_are_hidden_until_the_plot_is_zoomed(plot: LivePlot, qapp) -> None:
+    plot.append("loss", range(1, 201), [1.0] * 200)
+    notes = [(step, f"note {step}") for step in range(2, 200, 4)]
+    plot.show_notes(notes)
     plot.refresh()
     qapp.processEvents()
-
-    def tops() -> list[float]:
-        items = [*plot._canvas.marks.items, *plot._canvas.notes.items]
-        labels = [item.label for item in items if hasattr(item, "label")]
-        return [label.mapToScene(label.boundingRect()).boundingRect().top() for label in labels]
-
-    assert np.diff(tops()).tolist() == pytest.approx([17, 17], abs=1.5)
-    plot.resize(640, 420)  # also with another height
+    shown = words_of(plot)
+    assert 4 < len(shown) < len(notes) and len(plot._canvas.notes.items) == len(notes)
+    assert not any(a.intersects(b) for a, b in combinations(shown.values(), 2))
+    plot._canvas.show_x(100, 112)
     qapp.processEvents()
-    assert np.diff(tops()).tolist() == pytest.approx([17, 17], abs=1.5)
+    shown = words_of(plot)
+    assert {"note 102", "note 106", "note 110"} <= shown.keys()
+    seen = [shown[f"note {step}"] for step in (102, 106, 110)]
+    assert not any(a.intersects(b) for a, b in combinations(seen, 2))
 
 
 def test_marks_are_lines_with_words_until_the_plot_is_cleared(plot: LivePlot) -> None:
