@@ -1,6 +1,7 @@
 """A small GPT that learns the characters of its own source file.
 
-Two lines are Tensor Lab's: the import and `lab.watch`. `lab.log` adds a figure to the plots.
+Two lines are Tensor Lab's: the import and `lab.watch`. `lab.log` adds a figure to the
+plots, and the logits to the histograms.
 
     python gpt.py --steps 2000        # then, in another terminal: tensorlab attach gpt
 """
@@ -71,7 +72,7 @@ def main():
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         right = (logits.argmax(-1) == window[:, 1:]).float().mean()
-        lab.log(accuracy=right)
+        lab.log(accuracy=right, logits=lab.histogram(logits))
         if step % 100 == 0 or step == options.steps - 1:
             print(f"step {step}: loss {loss.item():.3f}, accuracy {right.item():.3f}")
 

@@ -47,6 +47,7 @@ from ..serve import Worker
 from ..session import Session
 from .allowed import refusal
 from .answering import Answering
+from .figures import LoggedFigures
 from .holder import AttachedHolder
 from .peer import Peer
 from .windows import Windows
@@ -97,7 +98,7 @@ class AttachedSession:
         self._loop, self._updates = self._holder.loop, lab.subjects.updates
         self._loop.step = steps
         self._has_begun = self._is_entered = False
-        self._logged: dict[str, int] = {}  # the last step in which a figure was logged
+        self.logged = LoggedFigures(self._namespace.lab)
         lab.inside = self._holder.inside  # the user's code runs
         self._stack = ExitStack()
         self._stack.enter_context(breakpoints_held(self.hold, thread))
@@ -279,19 +280,6 @@ class AttachedSession:
             return False
         loop.begin_step()
         return True
-
-    def log(self, figures: Mapping[str, Any], step: int, is_awake: bool) -> None:
-        """Add figures to the next optimizer step, after number `step`; raises as `UsersLab.log`. If
-        that one is not looked at, those that are logged in every step are not read."""
-        logged = self._logged
-        if not is_awake:
-            kept = {name: v for name, v in figures.items() if logged.get(name, -2) < step - 1}
-        else:
-            kept = figures
-        if kept:
-            self._namespace.lab.log(**kept)
-        for name in figures:
-            logged[name] = step
 
     @property
     def steps_backward(self) -> bool:

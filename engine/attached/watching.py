@@ -26,10 +26,12 @@ from ..connecting.greeting import About, Hello, Refusal, Role, Welcome, encode
 from ..connecting.listener import Listener
 from ..loops.backward_calls import backward_calls
 from ..loops.hooks import Steps, steps_shown
+from ..loops.logged import histogram as histogram
 from ..recording.user_files import variables_of
 from ..version import version
 from .attached_session import AttachedSession
 from .discovery import found_for
+from .figures import Newest
 from .notebooks import follow_cells
 from .opening import has_display, open_window
 
@@ -154,7 +156,9 @@ class Watching(Steps):
             return
         try:
             self._end_logged_step(session)
-            session.log(figures, self._steps, self._is_awake)
+            is_alone = not self._has_optimizer and step is not None  # its calls are the steps
+            next_step = max(self._steps + 1, step or 0) if is_alone else self._steps + 1
+            session.logged.add(figures, self._steps, next_step, self._is_awake)
             self._logged = step or 0
         except Exception as error:
             _tell_once("log", error)
@@ -286,8 +290,9 @@ def watch(
 
 def log(step: int | None = None, **figures: Any) -> None:
     """Draw these figures with the next optimizer step that is looked at: numbers, or tensors of one
-    element. Steps are drawn as this process counts them. In a script in which no optimizer of
-    torch's steps, each call is a step: number `step`, if that is larger than the one before.
+    element. Of a larger tensor, and of `histogram(tensor)`, the elements are drawn over the steps.
+    Steps are drawn as this process counts them. In a script in which no optimizer of torch's steps,
+    each call is a step: number `step`, if that is larger than the one before.
     """
     if _watching is not None and _watching.session is not None:
         _watching.log(figures, step)
@@ -329,6 +334,14 @@ class backward:
             if kind is None and not self._has_run:
                 self._loss.backward(**self._arguments)
 
+
+def _newest() -> Mapping[str, Tensor]:
+    session = None if _watching is None else _watching.session
+    return {} if session is None else session.logged.newest()
+
+
+logged = Newest(_newest)
+"""Copies of the newest tensors that were logged while a window is attached, by name."""
 
 _told: set[str] = set()
 

@@ -7,6 +7,7 @@ import codeop
 import linecache
 import sys
 import weakref
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from copy import copy
@@ -153,8 +154,9 @@ class Namespace:
         return {**self.variables, **self.named()}
 
     def resolve(self, expression: str) -> object:
-        """The object that `expression` names, as `resolve.resolve` finds it. Raises LabError."""
-        return resolve(expression, self.variables)
+        """The object that `expression` names, as `resolve.resolve` finds it: `lab` is known also
+        where no variable has that name. Raises LabError."""
+        return resolve(expression, ChainMap(self.variables, {"lab": self.lab}))
 
     def tensor(self, expression: str) -> torch.Tensor:
         """The tensor that `expression` names. Raises LabError for any other object."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LabError
+from ..loops.logged import LoggedTensors, as_logged, histogram
 
 MAX_FIGURES = 24
 """Different names in one cell: each has a plot of its own."""
@@ -27,18 +28,34 @@ class UsersLab:
         self._subject = subject
         self._names: set[str] = set()
         self._figures: dict[str, Tensor | float] = {}
+        self._is_in_step = False
+        self.tensors = LoggedTensors()
 
-    def log(self, **figures: Any) -> None:
-        """Add figures to the next optimizer step: numbers, or tensors of one element.
+    def log(self, step: int | None = None, **figures: Any) -> None:
+        """Add figures to the next optimizer step: numbers, or tensors of one element. Of a larger
+        tensor, and of `lab.histogram(tensor)`, the elements are drawn over the steps of a loop.
+        Steps are counted by the lab: `step` is for scripts in which no optimizer of torch's steps.
 
-        Raises TypeError for other values, and ValueError for tensors of more elements and for more
-        than 24 names in a cell, or in a step of Train.
+        Raises TypeError for other values, and ValueError for complex tensors and for more than 24
+        names in a cell. In a step of Train larger tensors are refused.
         """
-        found = {name: _figure(name, value) for name, value in figures.items()}
-        if len(self._names | found.keys()) > MAX_FIGURES:
+        tensors = {}
+        if not self._is_in_step:
+            found = {name: as_logged(name, value) for name, value in figures.items()}
+            tensors = {name: each for name, each in found.items() if each is not None}
+        numbers = {n: _figure(n, value) for n, value in figures.items() if n not in tensors}
+        if len(self._names | figures.keys()) > MAX_FIGURES:
             raise ValueError(f"lab.log takes at most {MAX_FIGURES} different names in a cell")
-        self._names |= found.keys()
-        self._figures |= found
+        self._names |= figures.keys()
+        self._figures |= numbers
+        self.tensors.add(tensors)
+
+    histogram = staticmethod(histogram)
+
+    @property
+    def logged(self) -> Mapping[str, Tensor]:
+        """Copies of the newest tensors that were logged, by name."""
+        return self.tensors.newest
 
     @property
     def subject(self) -> nn.Module:
@@ -62,6 +79,7 @@ class UsersLab:
         """Forget what an earlier cell has logged."""
         self._names.clear()
         self._figures.clear()
+        self.tensors.begin()
 
     def take_figures(self) -> dict[str, Tensor | float]:
         """The figures logged since the last call; tensors are 0-dim, with no graph."""
@@ -71,12 +89,12 @@ class UsersLab:
     @contextmanager
     def logging(self) -> Iterator[dict[str, Tensor | float]]:
         """A context that gives the figures logged in it; those of a loop around it stay."""
-        before = self._names, self._figures
-        self._names, self._figures = set(), {}
+        before = self._names, self._figures, self._is_in_step
+        self._names, self._figures, self._is_in_step = set(), {}, True
         try:
             yield self._figures
         finally:
-            self._names, self._figures = before
+            self._names, self._figures, self._is_in_step = before
 
     def __repr__(self) -> str:
         return "<lab: lab.log(name=value) adds a figure to the plots of a loop>"

@@ -12,7 +12,6 @@ from time import perf_counter
 from types import FrameType, ModuleType
 from typing import Any
 
-import torch
 from torch import nn
 
 from ..advice.adviser import Adviser
@@ -27,7 +26,7 @@ from ..console.variables import list_variables
 from ..errors import LabError, error_report
 from ..lab import Lab
 from ..loops.backward_calls import backward_calls
-from ..loops.hooks import Steps, steps_shown
+from ..loops.hooks import Steps, is_out_of_reach, steps_shown
 from ..loops.loop_looks import LoopLooks, Tables
 from ..loops.own_loop import OwnLoop
 from ..loops.watching import Watching
@@ -204,7 +203,7 @@ class Holder:
     def inside(self, answer: Callable[[], None]) -> None:
         """Call `answer` in the middle of the user's code, unless torch is in a state there in which
         the lab cannot read tensors."""
-        if self._is_holding or self._is_answering or _is_out_of_reach():
+        if self._is_holding or self._is_answering or is_out_of_reach():
             return
         self._is_answering = True
         with self._lab.control.own_code():
@@ -215,18 +214,6 @@ class Holder:
                 logging.getLogger(__name__).exception("A question inside a cell has failed.")
             finally:
                 self._is_answering = False
-
-
-_transforms: Callable[[], object] = torch._C._functorch.peek_interpreter_stack  # pyright: ignore
-
-
-def _is_out_of_reach() -> bool:
-    """Whether torch compiles, transforms a function (vmap, grad), or captures a CUDA graph."""
-    return (
-        torch.compiler.is_compiling()
-        or _transforms() is not None
-        or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
-    )
 
 
 @contextmanager
@@ -240,6 +227,7 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
     if not lab.is_training:  # Train shows one loop at a time
         watching += [loop_looks(lab, namespace, holder.loop), holder.loop]
     with ExitStack() as stack:
+        stack.enter_context(namespace.lab.tensors.counted(lambda: holder.loop.step + 1))
         if lab.attend is not None:
             stack.enter_context(backward_calls(holder.step_backward))
             stack.enter_context(breakpoints_held(lambda frame: holder.hold(frame, "line")))

@@ -163,6 +163,18 @@ def quiet() -> Iterator[None]:
                 yield
 
 
+_transforms: Callable[[], object] = torch._C._functorch.peek_interpreter_stack  # pyright: ignore
+
+
+def is_out_of_reach() -> bool:
+    """Whether torch compiles, transforms a function (vmap, grad), or captures a CUDA graph."""
+    return (
+        torch.compiler.is_compiling()
+        or _transforms() is not None
+        or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+    )
+
+
 def _without_graph(tensor: Tensor) -> Tensor:
     if type(tensor) is Tensor and not torch._C._len_torch_function_stack():  # pyright: ignore
         return tensor.detach()

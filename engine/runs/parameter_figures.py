@@ -18,7 +18,8 @@ from typing import Literal, NamedTuple
 from .metrics import marks
 from .reading import opened
 
-Kind = Literal["weights", "gradients"]
+Kind = Literal["weights", "gradients", "logged"]
+"""Those that `lab.log` was given are of loops, which have no file."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS parameters (step INTEGER, place INTEGER, name TEXT,
     gradient_norm REAL, weight_norm REAL, update_norm REAL, PRIMARY KEY (step, name)) WITHOUT ROWID;

@@ -74,19 +74,27 @@ def _line(name: str, rows: Sequence[ParameterRow], places: dict[int, int]) -> No
 def read_histograms(lab: Lab, command: ReadHistogramsCommand) -> Iterator[HistogramsSnapshot]:
     """Raises LabError if the run cannot be read."""
     source = _figures(lab, command)
-    if source is None:
+    logged = lab.console.namespace.lab.tensors
+    logged_names = logged.histogram_names() if command.of_loop else []
+    kind = "logged" if source is None and logged_names else command.kind
+    if kind == "logged":
+        names = logged_names
+        name = command.name if command.name in names else next(iter(names), "")
+        found = logged.histograms(name)
+    elif source is None:
         yield HistogramsSnapshot(folder="")
         return
-    path, as_copy = source
-    with as_lab_errors():
-        names = parameter_reading.names(path, as_copy)
-        name = command.name if command.name in names else next(iter(names), "")
-        found = parameter_reading.read_histograms(path, name, command.kind, MAX_HISTOGRAMS, as_copy)
+    else:
+        path, as_copy = source
+        with as_lab_errors():
+            names = parameter_reading.names(path, as_copy)
+            name = command.name if command.name in names else next(iter(names), "")
+            found = parameter_reading.read_histograms(path, name, kind, MAX_HISTOGRAMS, as_copy)
     yield HistogramsSnapshot(
         folder=command.folder or LOOP,
-        name=name,
-        kind=command.kind,
-        names=tuple(names[:MAX_NAMES]),
+        name=sendable(name),
+        kind=kind,
+        names=tuple(map(sendable, names[:MAX_NAMES])),
         steps=tuple(each.step for each in found),
         lows=tuple(each.low for each in found),
         highs=tuple(each.high for each in found),

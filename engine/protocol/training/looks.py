@@ -17,6 +17,9 @@ EACH_MODULE = 99
 BINS = 64
 
 
+HistogramKind = Literal["weights", "gradients", "logged"]
+
+
 class ReadModuleNormsCommand(Command, frozen=True, kw_only=True):
     """Read the norms of a run's modules from its folder -> ModuleNormsSnapshot; an empty one for
     the folder "", that of no run. With `of_loop` those of the newest loop of a cell or file.
@@ -59,25 +62,27 @@ class ModuleNormsSnapshot(Snapshot, frozen=True, kw_only=True):
 class ReadHistogramsCommand(Command, frozen=True, kw_only=True):
     """Read the histograms of one parameter of a run, or of its gradient, from the run's folder ->
     HistogramsSnapshot; an empty one for the folder "". An unknown `name` stands for the first
-    parameter. With `of_loop` those of the newest loop of a cell or file."""
+    parameter. With `of_loop` those of the newest loop of a cell or file, or of a script; of the
+    kind "logged" what it has given to `lab.log`, also if nothing else was looked at."""
 
     handler = "training.looks:read_histograms"
     newest_only = True
     while_running = True
     folder: str
     name: str = ""
-    kind: Literal["weights", "gradients"] = "weights"
+    kind: HistogramKind = "weights"
     of_loop: bool = False
 
 
 class HistogramsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """Of the parameter `name`, among the `names` that were looked at. For each of `steps`, `counts`
-    has BINS little-endian uint32 of equal bins from `lows` to `highs`, the lowest and the highest
-    finite element; if these are equal, the first bin has all. `others` are not finite."""
+    """Of the parameter or logged tensor `name`, among the `names` that were looked at. For each of
+    `steps`, `counts` has BINS little-endian uint32 of equal bins from `lows` to `highs`, the lowest
+    and the highest finite element; if these are equal, the first bin has all. `others` are not
+    finite."""
 
     folder: str
     name: str = ""
-    kind: Literal["weights", "gradients"] = "weights"
+    kind: HistogramKind = "weights"
     names: tuple[str, ...] = ()
     steps: tuple[int, ...] = ()
     lows: tuple[float, ...] = ()

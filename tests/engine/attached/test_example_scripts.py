@@ -9,7 +9,15 @@ from pathlib import Path
 
 from engine.connecting.dialing import dial
 from engine.connecting.places import listening
-from engine.protocol import ContinueTrainingCommand, HeldSnapshot, LoopSnapshot, PauseSignal
+from engine.protocol import (
+    ContinueTrainingCommand,
+    HeldSnapshot,
+    HistogramsSnapshot,
+    LoopSnapshot,
+    PauseSignal,
+    ReadHistogramsCommand,
+    StepTrainingCommand,
+)
 from engine.version import version
 from tests.engine.attaching import ROOT, Script, Window
 
@@ -34,6 +42,13 @@ def test_gpt_learns_and_its_figures_are_drawn(script: Callable[..., Script]) -> 
     running.address()
     window = running.attach()
     assert window.welcome.about.name == "gpt"
+    window.send(PauseSignal())
+    window.until(HeldSnapshot, lambda held: held.at)
+    window.send(StepTrainingCommand())  # it logs after its step
+    window.until(HeldSnapshot, lambda held: held.at)
+    window.send(ReadHistogramsCommand(folder="", of_loop=True))
+    assert window.until(HistogramsSnapshot).names == ("logits",)
+    window.send(ContinueTrainingCommand())
     loops = [s for s in window.to_end() if isinstance(s, LoopSnapshot)]
     assert loops[-1].step == 60
     accuracies = [value for loop in loops for value in loop.steps.accuracy if value == value]

@@ -6,12 +6,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import torch
+
 from engine.project.subject import ConsoleSubject
 from engine.protocol import (
     ContinueTrainingCommand,
     DoneSnapshot,
     HeldSnapshot,
+    HistogramsSnapshot,
     LoopSnapshot,
+    ReadHistogramsCommand,
+    ReadValuesCommand,
+    ValuesSnapshot,
     WatchCommand,
 )
 from tests.engine.attaching import Script, Window
@@ -70,6 +76,76 @@ def test_what_is_logged_in_each_step_has_no_gaps_and_what_is_seldom_is_not_lost(
     seldom = [v for row in found.values() if not math.isnan(v := row.get("seldom", math.nan))]
     assert seldom[:2] == [400, 800]
     assert all(row["step_ms"] > 0 for step, row in found.items() if step > 1)
+
+
+LOGGING = """
+import torch
+from torch import nn
+import tensorlab as lab
+
+torch.manual_seed(0)
+x = torch.randn(64, 5)
+model = nn.Linear(5, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+lab.log(before=x)
+lab.watch(model, optimizer, wait=True)
+lab.hold()
+for number in range(4):
+    optimizer.zero_grad()
+    out = model(x)
+    out.square().mean().backward()
+    if number == 2:
+        lab.log(out=out, weight=lab.histogram(model.weight))
+        logged = out.detach().clone()
+    optimizer.step()
+lab.hold()
+print(torch.histc(logged, 64).tolist(), logged.tolist())
+"""
+
+
+def test_tensors_that_are_logged_are_counted_and_copied(script: Callable[..., Script]) -> None:
+    running = script(LOGGING)
+    running.address()
+    window = running.attach()
+    window.until(HeldSnapshot)
+    window.send(ContinueTrainingCommand())
+    window.until(HeldSnapshot, lambda held: held.at)
+    window.send(ReadHistogramsCommand(folder="", of_loop=True, name="out"))
+    found = window.until(HistogramsSnapshot)
+    assert (found.kind, found.names, found.steps) == ("logged", ("out", "weight"), (3,))
+    window.send(ReadValuesCommand(expression="lab.logged['out']", row_count=64, column_count=3))
+    values = window.until(ValuesSnapshot)
+    window.send(ContinueTrainingCommand())
+    window.to_end()
+    counts, logged = eval(running.end().replace("] [", "], ["))
+    assert torch.frombuffer(bytearray(found.counts), dtype=torch.int32).tolist() == counts
+    assert torch.equal(
+        torch.tensor([[float(text) for text in row] for row in values.cells]), torch.tensor(logged)
+    )
+
+
+def test_a_script_without_an_optimizer_counts_the_steps_itself(
+    script: Callable[..., Script],
+) -> None:
+    running = script("""
+import torch
+import tensorlab as lab
+lab.watch(wait=True)
+lab.hold()
+for step in range(10, 50, 10):
+    lab.log(step=step, x=torch.arange(4.0) * step)
+lab.hold()
+""")
+    running.address()
+    window = running.attach()
+    window.until(HeldSnapshot)
+    window.send(ContinueTrainingCommand())
+    window.until(HeldSnapshot, lambda held: held.at)
+    window.send(ReadHistogramsCommand(folder="", of_loop=True))
+    found = window.until(HistogramsSnapshot)
+    assert dict(zip(found.steps, found.highs, strict=True)) == {10: 30, 20: 60, 30: 90, 40: 120}
+    window.close()
+    running.end()
 
 
 def test_a_module_that_a_window_watches_has_its_figures_in_each_step(

@@ -13,8 +13,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from engine.console.output import Output
-from engine.handlers.holding import _is_out_of_reach, seen_and_held, shown_and_held
+from engine.handlers.holding import seen_and_held, shown_and_held
 from engine.lab import Lab
+from engine.loops.hooks import is_out_of_reach
 from engine.process import EngineProcess
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject
@@ -213,19 +214,19 @@ def test_in_a_transformed_function_the_answer_comes_after_it(
     assert [s.ok for s in cell.go() if isinstance(s, CellSnapshot)] == [True]
 
 
-def test_torch_is_out_of_reach_in_a_transformed_or_compiled_function() -> None:
-    assert not _is_out_of_reach()
+def test_torchis_out_of_reach_in_a_transformed_or_compiled_function() -> None:
+    assert not is_out_of_reach()
     seen: list[bool] = []
 
     def look(x: torch.Tensor) -> torch.Tensor:
-        seen.append(_is_out_of_reach())
+        seen.append(is_out_of_reach())
         return x * 2
 
     torch.func.vmap(look)(torch.arange(3.0))
     torch.func.grad(look)(torch.tensor(1.0))
     with mock.patch("torch.compiler.is_compiling", return_value=True):
         look(torch.tensor(1.0))
-    assert seen == [True, True, True] and not _is_out_of_reach()
+    assert seen == [True, True, True] and not is_out_of_reach()
 
 
 def test_an_answer_is_not_interrupted_by_the_next() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Literal
 
 import numpy as np
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QComboBox, QStackedWidget, QWidget
 
-from engine.protocol import HistogramsSnapshot
+from engine.protocol import HistogramKind, HistogramsSnapshot
 from widgets import make
 from widgets.charts.axes import Scale
 from widgets.charts.heat_map import HeatMap
@@ -26,19 +25,20 @@ from widgets.training.over_time.resampling import (
     value_scale,
 )
 
-Kind = Literal["weights", "gradients"]
 EMPTY = (
     "No run yet.\n\nEvery run of Train is looked at from time to time, in at most 0.5 % of its"
     " time, whether this page is open or not. The histograms of each parameter and of its gradient"
     " appear here over the steps; a run that is opened again has them too."
-    " A loop in a cell or file has them while it is the newest. Not looked at are scripts that are"
-    " attached to, whose time is their own, and models that FSDP2 shards: no process has a whole"
-    " parameter."
+    " A loop in a cell or file has them while it is the newest, and so has what it gives to"
+    " lab.log(name=tensor). Of a script that is attached to, whose time is its own, only that is"
+    " shown. Not looked at are models that FSDP2 shards: no process has a whole parameter."
 )
+NOTHING_LOGGED = "lab.log(name=tensor) in a loop of your code draws its elements here."
 SOON = "The run has started: its first histograms come in a moment."
 _KINDS = (
     ("weights", "weights", "The elements of the parameter after the step"),
     ("gradients", "gradients", "The elements of its gradient, before clipping"),
+    ("logged", "logged", "The elements of a tensor that the loop has given to lab.log"),
 )
 
 
@@ -58,12 +58,12 @@ class HistogramPane(QStackedWidget):
         self.name = ""
         self.trouble = make.empty(EMPTY, "histograms_trouble")
         self._names = make.combo(
-            "histograms_name", "Parameter", "The parameter whose elements are shown"
+            "histograms_name", "Tensor", "The parameter, or logged tensor, whose elements are shown"
         )
         self._names.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._names.activated.connect(self._choose)
         self._kind = make.combo(
-            "histograms_kind", "Weights or gradients", "Weights, or their gradients", _KINDS
+            "histograms_kind", "Kind", "Weights, their gradients, or what your code logs", _KINDS
         )
         self._kind.activated.connect(lambda _: self.asked.emit())
         self._middle = make.check(
@@ -98,12 +98,13 @@ class HistogramPane(QStackedWidget):
         )
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> HistogramKind:
         return self._kind.currentData()
 
     def show_histograms(self, found: HistogramsSnapshot) -> None:
         self._found, self.name = found, found.name
-        if not found.names:
+        self._kind.setCurrentIndex(self._kind.findData(found.kind))
+        if not found.names and found.kind != "logged":
             self.show_trouble(SOON if found.folder else EMPTY)
             return
         known = [self._names.itemText(i) for i in range(self._names.count())]
@@ -122,6 +123,8 @@ class HistogramPane(QStackedWidget):
 
     def show_chosen(self, name: str) -> None:
         """Show the parameter that another view has chosen, if this run has it; emits `asked`."""
+        if self.kind == "logged":
+            return
         if name != self.name and self._names.findText(name) >= 0:
             self.name = name
             self.asked.emit()
@@ -133,12 +136,14 @@ class HistogramPane(QStackedWidget):
     def _choose(self) -> None:
         self.name = self._names.currentText()
         self.asked.emit()
-        self.chosen.emit(self.name)
+        if self.kind != "logged":
+            self.chosen.emit(self.name)
 
     def _draw(self) -> None:
         found = self._found
         if not found.steps:
-            self._pointed.setText(f"{found.name} had no finite {found.kind} when it was looked at.")
+            nothing = f"{found.name} had no finite {_noun(found)} when it was looked at."
+            self._pointed.setText(nothing if found.names else NOTHING_LOGGED)
             self.map.show_values(np.empty((0, 0)), self._x, self._y, ("", "", ""))
             return
         self._pointed.setText("")
@@ -149,7 +154,7 @@ class HistogramPane(QStackedWidget):
             shares(found, self._x, self._y),
             self._x,
             self._y,
-            ("step", found.kind, "share of elements"),
+            ("step", _noun(found), "share of elements"),
             is_log=is_log,
         )
 
@@ -165,8 +170,12 @@ class HistogramPane(QStackedWidget):
         part = format_percent(share) if isfinite(share) else "none"
         between = f"{format_number(low, 3)} to {format_number(high, 3)}"
         self._pointed.setText(
-            f"step {found.steps[look]:,}: {part} of {count:,} {found.kind} are in {between}"
+            f"step {found.steps[look]:,}: {part} of {count:,} {_noun(found)} are in {between}"
         )
+
+
+def _noun(found: HistogramsSnapshot) -> str:
+    return "elements" if found.kind == "logged" else found.kind
 
 
 def _bad_words(found: HistogramsSnapshot) -> str:

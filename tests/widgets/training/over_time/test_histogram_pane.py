@@ -128,3 +128,21 @@ def test_it_looks_as_it_did(pane: HistogramPane, name: str, qapp) -> None:
     theme.apply(qapp, {"light": theme.LIGHT, "dark": theme.DARK}[name])
     pane.show_histograms(found())
     assert_same_picture(pane, f"histograms_{name}")
+
+
+def test_what_a_loop_logs_is_of_no_parameter(pane: HistogramPane) -> None:
+    asked, chosen = [], []
+    pane.asked.connect(lambda: asked.append((pane.name, pane.kind)))
+    pane.chosen.connect(chosen.append)
+    pane.show_histograms(found(kind="logged", name="out", names=("out", "x")))
+    assert pane.kind == "logged"  # the engine has said so: nothing else was looked at
+    pane._names.setCurrentIndex(1)
+    pane._names.activated.emit(1)
+    pane.show_chosen("out")
+    assert asked == [("x", "logged")] and chosen == []
+    pane.map.point_at((ROWS // 2, 0))
+    assert "of 2,000 elements are in" in said(pane, "histograms_pointed")
+    nothing = {"steps": (), "lows": (), "highs": (), "others": (), "counts": b""}
+    pane.show_histograms(found(kind="logged", name="", names=(), **nothing))
+    assert said(pane, "histograms_pointed").startswith("lab.log(name=tensor)")
+    assert pane._kind.isVisible()  # the way back

@@ -1,0 +1,53 @@
+"""What the user's code logs while a window is attached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from ..console.users_lab import UsersLab
+from ..loops.logged import as_logged
+
+
+class Newest(Mapping[str, Tensor]):
+    """The newest tensors that were logged, by name; `found()` gives those of now."""
+
+    def __init__(self, found: Callable[[], Mapping[str, Tensor]]) -> None:
+        self._found = found
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._found()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found())
+
+    def __len__(self) -> int:
+        return len(self._found())
+
+
+class LoggedFigures:
+    def __init__(self, lab: UsersLab) -> None:
+        self._lab = lab
+        self.newest = lambda: lab.logged
+        self._last: dict[str, int] = {}  # the last step after which a figure was logged
+
+    def add(
+        self, figures: Mapping[str, Any], steps: int, next_step: int, is_looked_at: bool
+    ) -> None:
+        """Add figures to the step that comes after `steps` steps, number `next_step`; raises as
+        `UsersLab.log`. If it is not looked at, numbers that are logged in every step are not read.
+        """
+        kept = {
+            name: value
+            for name, value in figures.items()
+            if is_looked_at
+            or self._last.get(name, -2) < steps - 1
+            or as_logged(name, value) is not None
+        }
+        if kept:
+            with self._lab.tensors.counted(lambda: next_step):
+                self._lab.log(**kept)
+        for name in figures:
+            self._last[name] = steps

@@ -1,0 +1,137 @@
+"""What `lab.log` is given besides numbers: tensors and their histograms, by name and step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import ceil
+from time import perf_counter
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..runs.parameter_figures import Histogram, spread
+from ..tensors.readable import readable
+from ..training.looks.histograms import histogram as counts_of
+from .hooks import is_out_of_reach, quiet
+
+SHARE = 0.01
+"""Copying and counting take at most this share of a loop's time, but for the first looks."""
+FREE_LOOKS = 16
+"""So many at each name: many loops are over in a second."""
+MAX_COUNTED = 1 << 22
+"""Of a tensor with more elements, every second, third ... one is counted."""
+MAX_KEPT_BYTES = 1 << 22
+"""The newest tensor of a name is kept up to this size."""
+MAX_HISTOGRAMS = 256
+"""Steps of one name. Of more, half stay, evenly over the steps."""
+
+
+class Logged(NamedTuple):
+    """A tensor, and how it is to be logged."""
+
+    kind: Literal["tensor", "histogram"]
+    values: Any
+
+
+def histogram(values: Any) -> Logged:
+    """`lab.log(outputs=lab.histogram(x))` draws the elements of x over the steps, and keeps no
+    tensor."""
+    return Logged("histogram", values)
+
+
+def as_logged(name: str, value: Any) -> Logged | None:
+    """What is to be logged as a tensor; None for a number. Raises TypeError and ValueError."""
+    if isinstance(value, Logged):
+        kind, values = value
+        try:
+            values = values if isinstance(values, Tensor) else torch.as_tensor(values)
+        except (TypeError, ValueError, RuntimeError):
+            what = type(value.values).__name__
+            raise TypeError(f"lab.log({name}=lab.{kind}(...)) takes a tensor, not {what}") from None
+    elif isinstance(value, Tensor) and value.numel() != 1:
+        kind, values = "tensor", value
+    elif isinstance(value, np.ndarray) and value.size != 1:
+        kind, values = "tensor", torch.as_tensor(value)
+    else:
+        return None
+    if values.is_complex():
+        raise ValueError(f"lab.log({name}=...) takes real numbers, not {values.dtype}")
+    return Logged(kind, values)
+
+
+T = TypeVar("T", bound=Histogram)
+
+
+class LoggedTensors:
+    """What a loop has logged. `newest` are copies on the CPU, by name. Any thread may read."""
+
+    def __init__(self) -> None:
+        self._next_step: Callable[[], int] = lambda: 1
+        self.newest: Mapping[str, Tensor] = {}
+        self._histograms: dict[str, tuple[Histogram, ...]] = {}
+        self._due_s: dict[str, float] = {}
+        self._looks: Counter[str] = Counter()
+        self._is_of_loop_before = False
+
+    @contextmanager
+    def counted(self, next_step: Callable[[], int]) -> Iterator[None]:
+        """What is logged in this context belongs to the step number `next_step()`."""
+        before, self._next_step = self._next_step, next_step
+        try:
+            yield
+        finally:
+            self._next_step = before
+
+    def begin(self) -> None:
+        """Other code runs: what was logged before is shown until it logs something."""
+        self._is_of_loop_before = True
+
+    def add(self, found: Mapping[str, Logged]) -> None:
+        """Look at these tensors, or at some of them: of many short steps, at a few."""
+        if not found or is_out_of_reach():
+            return
+        if self._is_of_loop_before:
+            self._is_of_loop_before = False
+            self.newest, self._histograms, self._due_s = {}, {}, {}
+            self._looks.clear()
+        step = self._next_step()
+        for name, logged in found.items():
+            began_s = perf_counter()
+            if self._looks[name] < FREE_LOOKS or began_s >= self._due_s[name]:
+                with quiet():
+                    self._look(name, logged, step)
+                now_s = perf_counter()
+                self._looks[name] += 1
+                self._due_s[name] = now_s + (now_s - began_s) * len(self._looks) / SHARE
+
+    def histogram_names(self) -> list[str]:
+        return list(self._histograms)
+
+    def histograms(self, name: str) -> Sequence[Histogram]:
+        return self._histograms.get(name, ())
+
+    def _look(self, name: str, logged: Logged, step: int) -> None:
+        dense = readable(logged.values).dense
+        if dense is None:
+            return
+        if logged.kind == "tensor" and dense.nbytes <= MAX_KEPT_BYTES:
+            self.newest = {**self.newest, name: dense.clone()}
+        found = counts_of(dense.reshape(-1)[:: ceil(dense.numel() / MAX_COUNTED) or 1])
+        if found is not None:
+            counts = found.counts.astype("<u4").tobytes()
+            row = Histogram(name, "logged", step, found.low, found.high, found.others, counts)
+            before = self._histograms.get(name, ())
+            self._histograms = {**self._histograms, name: _added(before, row, MAX_HISTOGRAMS)}
+
+
+def _added(before: tuple[T, ...], row: T, limit: int) -> tuple[T, ...]:
+    """The rows of the steps before that of this one, and this one."""
+    rows = (*(each for each in before if each.step < row.step), row)
+    if len(rows) <= limit:
+        return rows
+    kept = set(spread([each.step for each in rows], limit // 2))
+    return tuple(each for each in rows if each.step in kept)
