@@ -57,10 +57,11 @@ class PlainHooks:
     def take(self, module: nn.Module) -> dict[str, float]:
         found = {}
         for path, outputs in self.outputs.items():
-            numbers = torch.cat([output.detach().flatten() for output in outputs])
-            gradients = torch.cat([output.grad.flatten() for output in outputs])
+            wide = torch.float64 if outputs[0].dtype == torch.float64 else torch.float32
+            numbers = torch.cat([output.detach().flatten() for output in outputs]).to(wide)
+            gradients = torch.cat([output.grad.flatten() for output in outputs]).to(wide)
             part = module.get_submodule(path)
-            own = [p.grad.flatten() for p in part.parameters() if p.grad is not None]
+            own = [p.grad.flatten().to(wide) for p in part.parameters() if p.grad is not None]
             values = {
                 MEAN: numbers.mean(),
                 STD: numbers.std(),
@@ -74,19 +75,22 @@ class PlainHooks:
         return found
 
 
-def test_the_figures_are_those_of_plain_hooks_over_all_calls_of_a_step():
+@pytest.mark.parametrize(
+    ("dtype", "close"), [(torch.float32, 1e-5), (torch.float64, 1e-12), (torch.bfloat16, 1e-5)]
+)
+def test_the_figures_are_those_of_plain_hooks_over_all_calls_of_a_step(dtype, close):
     paths = ("1", "3")
-    plain, net = made(), made()
+    plain, net = made().to(dtype), made().to(dtype)
     hooks, watching = PlainHooks(plain, paths), Watching()
     watching.watch(NET, net, paths)
     for step in range(3):
-        x = torch.randn(5 + step, 4)
+        x = torch.randn(5 + step, 4, dtype=dtype)
         for module in (plain, net):
             torch.manual_seed(step)
             module.zero_grad()
             (module(x).square().mean() + 3 * module(x[:2] + 1).sum()).backward()
         told = {name: float(value) for name, value in watching.take().items()}
-        assert told == pytest.approx(hooks.take(plain), rel=1e-5)
+        assert told == pytest.approx(hooks.take(plain), rel=close)
     for ours, theirs in zip(net.parameters(), plain.parameters(), strict=True):
         assert ours.grad is not None and theirs.grad is not None
         assert torch.equal(ours.grad, theirs.grad)

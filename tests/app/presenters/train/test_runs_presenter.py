@@ -61,7 +61,7 @@ def test_the_list_is_read_again_while_a_run_may_go_on(runs, link) -> None:
     for names, goes_on in ((("grows",), True), (("elsewhere",), True), (("old", "ended"), False)):
         again.stop()
         runs.list()
-        listed = RunsSnapshot(folder="", runs=tuple(map(rows.get, names)), read_s=now)
+        listed = RunsSnapshot(folder="", runs=tuple(rows[name] for name in names), read_s=now)
         link.answer(listed)
         assert again.isActive() == goes_on, names
     runs.show_folder("/there")
