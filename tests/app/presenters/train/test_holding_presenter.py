@@ -44,7 +44,7 @@ def test_the_reasons_are_sent_at_once_after_each_change_and_to_a_new_engine(view
     ],
 )
 def test_the_part_that_a_hold_is_about_is_chosen(view, bench, monkeypatch, fields, part):
-    hold = Hold(kind="not finite", step=3, text="It is NaN.", hint="", **fields)
+    hold = Hold(kind="unchanged", step=3, text="It does not move.", hint="", **fields)
     chosen, shown = [], []
     bench.selection.changed.connect(lambda *_: chosen.append(bench.selection.current))
     monkeypatch.setattr(make, "pop_up", lambda menu, below: shown.append(below))
