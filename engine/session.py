@@ -66,7 +66,7 @@ class Session:
 
     def handle(self, command: Command) -> None:
         """Answer one command. An error becomes an ErrorSnapshot, and the session goes on."""
-        with self._console_values():
+        with self.console_values():
             self._handle(command)
 
     def _handle(self, command: Command) -> None:
@@ -143,11 +143,11 @@ class Session:
                 self._show_pause()
             return False
         self._showed_pause = False
-        with self._console_values():
+        with self.console_values():
             self._next()
         return self._job is not None
 
-    def _console_values(self) -> AbstractContextManager[None]:
+    def console_values(self) -> AbstractContextManager[None]:
         """Data sets of the console are found in this context."""
 
         def find(expression: str) -> object:

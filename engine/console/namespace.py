@@ -109,7 +109,7 @@ class Namespace:
                 output.redirected(),
                 warnings_at_users_lines(),
                 breakpoints_told(),
-                self._as_main(name),
+                self.as_main(name),
                 self.folder.current(),
                 self._modes.users(),
                 ExitStack() as stack,
@@ -266,13 +266,13 @@ class Namespace:
                 self.recordings.add(recorder.recording)
 
     @contextmanager
-    def _as_main(self, name: str) -> Iterator[None]:
+    def as_main(self, name: str = "") -> Iterator[None]:
         """Make the namespace's module `__main__`. For a cell that is a file, also set `sys.argv`
         and let it import the modules in its folder."""
         main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
         sys.modules["__main__"] = self.module
         file = Path(name)
-        if file.is_file():
+        if name and file.is_file():
             self.variables["__file__"] = name
             sys.argv = [name]
             sys.path.insert(0, str(file.resolve().parent))

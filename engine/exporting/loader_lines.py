@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..console.statements import names_in, statements_of
+from ..console.elsewhere.statements import names_in, statements_of
 from ..errors import LabError
 from ..project.document import TrainingSetup
 from ..project.subject import split_reference

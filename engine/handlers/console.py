@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ..console.completion import complete
+from ..console.elsewhere.handing import take
 from ..console.output import Output
 from ..console.process_output import ProcessOutput
 from ..console.tensor_report import report_tensors
@@ -32,6 +33,7 @@ from ..protocol import (
     RunExampleCommand,
     RunHeldCommand,
     Snapshot,
+    TakeConsoleCommand,
     TensorReport,
     TensorsSnapshot,
     VariablesSnapshot,
@@ -44,6 +46,16 @@ from .holding import shown_and_held
 
 EXAMPLE = "<cell of the example>"
 """The name of an example's code in tracebacks."""
+
+
+def take_console(lab: Lab, command: TakeConsoleCommand) -> Iterator[Snapshot]:
+    """Raises LabError if the values cannot be made in this process."""
+    try:
+        data = Path(command.path).read_bytes()
+    except OSError as error:
+        raise LabError(f"{command.path} cannot be read: {error.strerror}.") from error
+    take(lab.console.namespace, data, output_of(lab), lab.control)
+    yield from ()
 
 
 def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:

@@ -25,6 +25,12 @@ def train_arguments(project: Project, path: str) -> tuple[str, ...]:
             " file."
         )
     if isinstance(subject, CanvasSubject):
+        data = project.training.data
+        if data.loading.given or data.kind == "console":
+            raise NoCommand(
+                "Other machines do not have the objects of the console: take data of a file, and no"
+                " objects of your code for its DataLoader."
+            )
         if not path:
             raise NoCommand("Save the project first: the command names its file.")
         return (path,)

@@ -62,7 +62,8 @@ def main(path: str) -> int:
     try:
         ranks = session.lab.ranks = join(place, command.training)
         if place.rank:
-            follow(session.lab, command)
+            with session.console_values():
+                follow(session.lab, command)
             return 0
         session.handle(command)
         link.listen(session.lab.control)

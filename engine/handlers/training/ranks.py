@@ -10,12 +10,19 @@ from pathlib import Path
 from msgspec.structs import replace
 from torch import nn
 
+from ...console.elsewhere.handing import handed, names_of
 from ...errors import LabError
 from ...lab import Lab
 from ...models.check import require_runnable
 from ...project.atomic import private_folder
 from ...project.document import ADJUSTABLE, TrainingSetup
-from ...project.subject import CanvasSubject, ConsoleSubject, files_of
+from ...project.subject import (
+    CanvasSubject,
+    ConsoleSubject,
+    FileSubject,
+    files_of,
+    split_reference,
+)
 from ...protocol import (
     AdjustTrainingCommand,
     Command,
@@ -35,7 +42,7 @@ from ...protocol import (
 from ...runs import folders
 from ...runs.record import RunProblem, load, save
 from ...training.checkpoints import checkpoint_files
-from ...training.distributed.launch import BEGINS_RUN, Launched
+from ...training.distributed.launch import BEGINS_RUN, Handover, Launched
 from ...training.distributed.rank_files import RANKS, last_lines, log_of
 from ...training.distributed.ranks import check_setup
 from ...training.distributed.wrapped import check_sharding
@@ -115,16 +122,15 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
     module = find_subject(lab, command.subject, command.model, command.training).module
     if command.training.sharding == "FSDP2":
         check_sharding(command.training, module)
+    files = [RunFileCommand(path=path) for path in files_needed(command)]
+    given = Handover([*files], module.state_dict(), console_for(lab, command))
     folder = _folder(command)
     inner = replace(command, fresh=False, folder=str(folder))
     try:
         private_folder(folder)
         private_folder(folder / RANKS)
-        files: list[Command] = [
-            RunFileCommand(path=path) for path in files_of(command.subject, command.objective)
-        ]
-        processes, weights = command.training.processes, module.state_dict()
-        launched = Launched(folder / RANKS, processes, files, inner, weights)
+        processes = command.training.processes
+        launched = Launched(folder / RANKS, processes, inner, given)
     except OSError as error:
         raise LabError(f"The processes could not be started: {error}.") from error
     run = lab.run = RanksRun(command.training, folder, launched.send)
@@ -141,17 +147,41 @@ def _check(command: TrainCommand) -> None:
     check_setup(command.training)
     if isinstance(command.subject, CanvasSubject):
         require_runnable(command.model, command.training)
-    if isinstance(command.subject, ConsoleSubject):
-        raise LabError(
-            "Other processes do not have the objects of the console.",
-            hint="Write the model into a Python file, and choose it there as the subject.",
-        )
     if command.to_step is not None or command.find_divergence:
         raise LabError(
             "Only a run of one process goes to a step.",
             hint="Resume goes on from its last checkpoint. With processes at 1, a run keeps states"
             " to go back to.",
         )
+
+
+def files_needed(command: TrainCommand) -> list[str]:
+    """The Python files that another process has to run before it can train the subject."""
+    named = [reference[0] for text in _expressions(command) if (reference := split_reference(text))]
+    return list(dict.fromkeys([*files_of(command.subject, command.objective), *named]))
+
+
+def console_for(lab: Lab, command: TrainCommand) -> bytes:
+    """The values of the console that another process needs to train the subject; empty without
+    any. Raises LabError that tells why it cannot have one of them."""
+    if isinstance(command.subject, FileSubject):
+        return b""
+    expressions = [text for text in _expressions(command) if split_reference(text) is None]
+    source = ""
+    if isinstance(command.subject, ConsoleSubject):
+        expressions.append(command.subject.expression)
+        source = command.objective.step or "step"
+    names = names_of(expressions, source)
+    return handed(lab.console.namespace, names) if expressions else b""
+
+
+def _expressions(command: TrainCommand) -> list[str]:
+    """The expressions of the user's code that data and batches are had by."""
+    data, objective = command.training.data, command.objective
+    of_data = [data.path] if data.kind == "console" else []
+    if not isinstance(command.subject, CanvasSubject):
+        of_data = [objective.data, objective.validation]
+    return [text for text in (*of_data, *data.loading.given.values()) if text]
 
 
 def _folder(command: TrainCommand) -> Path:

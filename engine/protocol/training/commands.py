@@ -56,6 +56,14 @@ class SweepCommand(TrainCommand, frozen=True, kw_only=True):
     sweep: Sweep
 
 
+class TakeConsoleCommand(Command, frozen=True, kw_only=True):
+    """Give the console the values that the engine which has started this process left in the file
+    `path`."""
+
+    handler = "console:take_console"
+    path: str
+
+
 class StepTrainingCommand(Command, frozen=True, kw_only=True):
     """Run one optimizer step of the paused run, or of the loop that is held."""
 

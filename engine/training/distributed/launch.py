@@ -11,6 +11,7 @@ import threading
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import torch
@@ -21,6 +22,7 @@ from ...protocol import (
     Command,
     RunFileCommand,
     Snapshot,
+    TakeConsoleCommand,
     TrainCommand,
     decode_snapshot,
     encode_command,
@@ -30,16 +32,25 @@ from .rank_files import RankFailure, clear, failures_in
 
 RANK = "engine.ranks.rank"
 LAUNCHER = "engine.ranks.launcher"
-JOB, WEIGHTS = "job.json", "weights.pt"
-BEGINS_RUN = (RunFileCommand.__name__, TrainCommand.__name__)
+JOB, WEIGHTS, CONSOLE = "job.json", "weights.pt", "console.bin"
+BEGINS_RUN = (RunFileCommand.__name__, TakeConsoleCommand.__name__, TrainCommand.__name__)
 """Without the answer to one of these commands there is no run."""
 LOOK_UP_S = 0.05
 LEAVING_S = 20.0
 
 
+class Handover(NamedTuple):
+    """What ranks have before they train: the commands that run the user's files, the weights to
+    begin with, and the values of the console (see `console/elsewhere`), if they need any."""
+
+    files: list[Command]
+    weights: dict[str, Tensor]
+    console: bytes = b""
+
+
 class Job(msgspec.Struct, frozen=True):
-    """What a rank reads: where rank 0 reports, the commands that run the user's files, and the one
-    that trains, encoded."""
+    """What a rank reads: where rank 0 reports, the commands that run the user's files and give the
+    console its values, and the one that trains, encoded."""
 
     address: str
     key: bytes
@@ -50,30 +61,30 @@ class Job(msgspec.Struct, frozen=True):
 class Launched:
     """The ranks of a run, from the start on. `close` it: no rank lives on.
 
-    `folder` is for the job and for what the ranks print. `weights` are those to begin with. Raises
-    OSError.
+    `folder` is for the job and for what the ranks print. Raises OSError.
     """
 
     def __init__(
         self,
         folder: Path,
         processes: int,
-        files: list[Command],
         train: Command,
-        weights: dict[str, Tensor],
+        given: Handover,
     ) -> None:
         self._folder = folder
         clear(folder)
-        torch.save(weights, folder / WEIGHTS)
+        torch.save(given.weights, folder / WEIGHTS)
+        before = list(given.files)
+        if given.console:
+            _write_privately(folder / CONSOLE, given.console)
+            before.append(TakeConsoleCommand(path=str(folder / CONSOLE)))
         key = secrets.token_bytes(32)
         self._listener = Listener(authkey=key)
         job = Job(
-            str(self._listener.address), key, [encode_command(c) for c in files],
+            str(self._listener.address), key, [encode_command(c) for c in before],
             encode_command(train),
         )  # fmt: skip
-        descriptor = os.open(folder / JOB, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(job))
+        _write_privately(folder / JOB, msgspec.json.encode(job))
         self._heard: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._connecting = threading.Lock()
@@ -132,7 +143,7 @@ class Launched:
                 Client(self._listener.address).close()  # wakes the thread that waits for rank 0
         self._listening.join(LEAVING_S)
         self._listener.close()
-        for name in (JOB, WEIGHTS):
+        for name in (JOB, WEIGHTS, CONSOLE):
             (self._folder / name).unlink(missing_ok=True)
 
     def _listen(self) -> None:
@@ -144,6 +155,12 @@ class Launched:
                 self._connection = connection
             while True:
                 self._heard.put(connection.recv_bytes())
+
+
+def _write_privately(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(data)
 
 
 def _environment() -> dict[str, str]:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
-class _Statement(NamedTuple):
+class Statement(NamedTuple):
     """A statement of a cell: what it makes or changes, and what it reads."""
 
     text: str
     makes: frozenset[str]
     reads: frozenset[str]
+    binds: frozenset[str]
+    """The names that it gives a whole value."""
 
 
 class Statements(NamedTuple):
@@ -42,7 +44,15 @@ def statements_of(names: Iterable[str], cells: Sequence[str]) -> Statements:
     return Statements("\n".join(each.text for each in used), made, unknown)
 
 
-def _in(cell: str) -> Iterable[_Statement]:
+def statements_making(name: str, cells: Sequence[str]) -> list[Statement]:
+    """The statements at the top of the cells that give this name a value: the last that does so
+    and all that change an entry or an attribute of it."""
+    found = [each for cell in cells for each in _in(cell) if name in each.makes]
+    whole = [i for i, each in enumerate(found) if name in each.binds]
+    return found[whole[-1] :] if whole else []
+
+
+def _in(cell: str) -> Iterable[Statement]:
     try:
         tree = ast.parse(cell)
     except SyntaxError:  # it never ran
@@ -53,12 +63,12 @@ def _in(cell: str) -> Iterable[_Statement]:
             first = min((each.lineno for each in node.decorator_list), default=node.lineno)
             lines = cell.splitlines()[first - 1 : node.end_lineno]
             text = "\n".join(lines)
-        yield _Statement(text, frozenset(_made_by(node)), names_in(node))
+        binds = frozenset(_bound_by(node))
+        yield Statement(text, binds | frozenset(_changed_by(node)), names_in(node), binds)
 
 
-def _made_by(node: ast.stmt) -> Iterable[str]:
-    """The names that a statement gives a value, or an entry or attribute of theirs; "*" for an
-    import of all names."""
+def _bound_by(node: ast.stmt) -> Iterable[str]:
+    """The names that a statement gives a value; "*" for an import of all names."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
         yield node.name
         return
@@ -69,7 +79,14 @@ def _made_by(node: ast.stmt) -> Iterable[str]:
             yield inner.name
         elif isinstance(inner, ast.alias):
             yield (inner.asname or inner.name).split(".")[0]
-        elif isinstance(inner, ast.Attribute | ast.Subscript) and isinstance(inner.ctx, ast.Store):
+
+
+def _changed_by(node: ast.stmt) -> Iterable[str]:
+    """The names of which a statement gives an entry or an attribute a value."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+        return
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute | ast.Subscript) and isinstance(inner.ctx, ast.Store):
             owner: ast.expr = inner
             while isinstance(owner, ast.Attribute | ast.Subscript):
                 owner = owner.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.console.statements import statements_of
+from engine.console.elsewhere.statements import statements_of
 
 CELLS = [
     "import math as m\nfrom random import Random\nunused = 1 / 3",
