@@ -119,6 +119,7 @@ def test_a_loops_figures_are_torchs_own(desk: Desk) -> None:
     times = column(loops, "step_ms")
     assert math.isnan(times[0]) and all(0 < ms < 60_000 for ms in times[1:])
     assert all(size > 2**20 for size in column(loops, "rss_bytes"))
+    assert column(loops, "cuda_allocated_bytes") == []  # it ran on the CPU
     assert all(math.isnan(value) for value in column(loops, "accuracy"))
 
 

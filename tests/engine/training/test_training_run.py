@@ -40,6 +40,7 @@ def test_all_steps_and_epochs_arrive_once_and_in_order(
 ) -> None:
     snapshots = train(TrainingRun(TrainingLoop(make_mlp(), moons)))
     assert [step for s in snapshots for step in s.steps.step] == list(range(1, 10))
+    assert not any(s.steps.cuda_allocated_bytes for s in snapshots)  # it ran on the CPU
     assert [row.epoch for s in snapshots for row in s.epoch_rows] == [1, 2, 3]
     assert (snapshots[0].state, snapshots[0].step, snapshots[0].epoch) == ("running", 0, 1)
 
