@@ -3,8 +3,8 @@
 In the wheel this file is `tensorlab/__init__.py`, beside `app`, `widgets`, `engine` and `assets`;
 in a checkout it stands at the root, beside the same folders. Scripts may `import tensorlab.engine`
 in both: inside `engine` imports are relative, so only `main` puts general names such as `app` on
-`sys.path`. `watch`, `log`, `hold` and `backward` let a window attach to a script; `histogram` says
-how a tensor is logged, and `logged` has the newest.
+`sys.path`. `watch`, `log`, `hold` and `backward` let a window attach to a script; `histogram` and
+`image` say how a tensor is logged, and `logged` has the newest.
 
 Importing this module must stay cheap: every worker that multiprocessing spawns imports it again.
 """
@@ -16,9 +16,9 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.attached.watching import backward, histogram, hold, log, logged, watch
+    from engine.attached.watching import backward, histogram, hold, image, log, logged, watch
 
-__all__ = ["backward", "histogram", "hold", "log", "logged", "main", "watch"]
+__all__ = ["backward", "histogram", "hold", "image", "log", "logged", "main", "watch"]
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 __path__ = [_FOLDER]

@@ -27,6 +27,7 @@ from ..connecting.listener import Listener
 from ..loops.backward_calls import backward_calls
 from ..loops.hooks import Steps, steps_shown
 from ..loops.logged import histogram as histogram
+from ..loops.logged import image as image
 from ..recording.user_files import variables_of
 from ..version import version
 from .attached_session import AttachedSession
@@ -290,7 +291,8 @@ def watch(
 
 def log(step: int | None = None, **figures: Any) -> None:
     """Draw these figures with the next optimizer step that is looked at: numbers, or tensors of one
-    element. Of a larger tensor, and of `histogram(tensor)`, the elements are drawn over the steps.
+    element. Of a larger tensor, and of `histogram(tensor)`, the elements are drawn over the steps;
+    of `image(tensor)` the images are shown.
     Steps are drawn as this process counts them. In a script in which no optimizer of torch's steps,
     each call is a step: number `step`, if that is larger than the one before.
     """

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LabError
-from ..loops.logged import LoggedTensors, as_logged, histogram
+from ..loops.logged import LoggedTensors, as_logged, histogram, image
 
 MAX_FIGURES = 24
 """Different names in one cell: each has a plot of its own."""
@@ -33,7 +33,8 @@ class UsersLab:
 
     def log(self, step: int | None = None, **figures: Any) -> None:
         """Add figures to the next optimizer step: numbers, or tensors of one element. Of a larger
-        tensor, and of `lab.histogram(tensor)`, the elements are drawn over the steps of a loop.
+        tensor, and of `lab.histogram(tensor)`, the elements are drawn over the steps of a loop; of
+        `lab.image(tensor)` the images are shown.
         Steps are counted by the lab: `step` is for scripts in which no optimizer of torch's steps.
 
         Raises TypeError for other values, and ValueError for complex tensors and for more than 24
@@ -51,6 +52,7 @@ class UsersLab:
         self.tensors.add(tensors)
 
     histogram = staticmethod(histogram)
+    image = staticmethod(image)
 
     @property
     def logged(self) -> Mapping[str, Tensor]:

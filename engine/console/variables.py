@@ -32,7 +32,8 @@ _TRUSTED = sys.stdlib_module_names | {"numpy", "torch"}
 def list_variables(namespace: Namespace, control: Control | None = None) -> VariablesSnapshot:
     """Tensors, modules, optimizers, numbers and other objects, in the order they were made.
 
-    Private names and what every namespace starts with are left out. Reads no element of
+    Private names and what every namespace starts with are left out; tensors that were logged come
+    last. Reads no element of
     a tensor that has more than one, draws no random numbers and builds no graph. An object of a
     class of the user's own has ANSWER_S to say what it is, and is asked no more if it does not.
     """
@@ -45,6 +46,7 @@ def list_variables(namespace: Namespace, control: Control | None = None) -> Vari
         and not name.startswith("_")
         and namespace.initial.get(name) is not value
     ]
+    found += [(f"lab.logged[{name!r}]", t) for name, t in namespace.lab.logged.items()]
     namespace.storages.numbers(
         value for _, value in found if issubclass(type(value), torch.Tensor | np.ndarray)
     )

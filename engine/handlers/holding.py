@@ -58,6 +58,7 @@ class Holder:
             self._name_of,
             None if lab.attend is None else self._hold_at_step,
             watching_of(lab),
+            lambda: namespace.lab.tensors.has_images,
         )
 
     def hold(self, frame: FrameType, at: HeldAt, is_traced: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What `lab.log` is given besides numbers: tensors and their histograms, by name and step."""
+"""What `lab.log` is given besides numbers: tensors, their histograms, and images."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..protocol import LoggedImages
 from ..runs.parameter_figures import Histogram, spread
 from ..tensors.readable import readable
 from ..training.looks.histograms import histogram as counts_of
 from .hooks import is_out_of_reach, quiet
+from .images import is_image, look_at_images
 
 SHARE = 0.01
 """Copying and counting take at most this share of a loop's time, but for the first looks."""
@@ -26,14 +28,14 @@ MAX_COUNTED = 1 << 22
 """Of a tensor with more elements, every second, third ... one is counted."""
 MAX_KEPT_BYTES = 1 << 22
 """The newest tensor of a name is kept up to this size."""
-MAX_HISTOGRAMS = 256
+MAX_HISTOGRAMS, MAX_IMAGES = 256, 64
 """Steps of one name. Of more, half stay, evenly over the steps."""
 
 
 class Logged(NamedTuple):
     """A tensor, and how it is to be logged."""
 
-    kind: Literal["tensor", "histogram"]
+    kind: Literal["tensor", "histogram", "image"]
     values: Any
 
 
@@ -41,6 +43,12 @@ def histogram(values: Any) -> Logged:
     """`lab.log(outputs=lab.histogram(x))` draws the elements of x over the steps, and keeps no
     tensor."""
     return Logged("histogram", values)
+
+
+def image(values: Any) -> Logged:
+    """`lab.log(sample=lab.image(x))` shows an image: (H, W), (C, H, W), (H, W, C) with 1, 3 or 4
+    channels, or a batch of them, of which the first ones are shown."""
+    return Logged("image", values)
 
 
 def as_logged(name: str, value: Any) -> Logged | None:
@@ -60,10 +68,15 @@ def as_logged(name: str, value: Any) -> Logged | None:
         return None
     if values.is_complex():
         raise ValueError(f"lab.log({name}=...) takes real numbers, not {values.dtype}")
+    if kind == "image" and not is_image(values.shape):
+        raise ValueError(
+            f"lab.log({name}=lab.image(...)) takes (H, W), (C, H, W), (H, W, C) with 1, 3 or 4"
+            f" channels, or a batch of them, not shape {tuple(values.shape)}"
+        )
     return Logged(kind, values)
 
 
-T = TypeVar("T", bound=Histogram)
+Look = TypeVar("Look", Histogram, LoggedImages)
 
 
 class LoggedTensors:
@@ -73,6 +86,7 @@ class LoggedTensors:
         self._next_step: Callable[[], int] = lambda: 1
         self.newest: Mapping[str, Tensor] = {}
         self._histograms: dict[str, tuple[Histogram, ...]] = {}
+        self._images: dict[str, tuple[LoggedImages, ...]] = {}
         self._due_s: dict[str, float] = {}
         self._looks: Counter[str] = Counter()
         self._is_of_loop_before = False
@@ -96,8 +110,8 @@ class LoggedTensors:
             return
         if self._is_of_loop_before:
             self._is_of_loop_before = False
-            self.newest, self._histograms, self._due_s = {}, {}, {}
-            self._looks.clear()
+            self.newest, self._histograms, self._images = {}, {}, {}
+            self._due_s, self._looks = {}, Counter()
         step = self._next_step()
         for name, logged in found.items():
             began_s = perf_counter()
@@ -114,24 +128,40 @@ class LoggedTensors:
     def histograms(self, name: str) -> Sequence[Histogram]:
         return self._histograms.get(name, ())
 
+    @property
+    def has_images(self) -> bool:
+        """Whether the code that runs now, or has run last, has logged images."""
+        return bool(self._images) and not self._is_of_loop_before
+
+    def image_names(self) -> list[str]:
+        return list(self._images)
+
+    def images(self, name: str) -> Sequence[LoggedImages]:
+        return self._images.get(name, ())
+
     def _look(self, name: str, logged: Logged, step: int) -> None:
         dense = readable(logged.values).dense
         if dense is None:
             return
-        if logged.kind == "tensor" and dense.nbytes <= MAX_KEPT_BYTES:
+        if logged.kind != "histogram" and dense.nbytes <= MAX_KEPT_BYTES:
             self.newest = {**self.newest, name: dense.clone()}
+        if logged.kind == "image":
+            before = self._images.get(name, ())
+            after = _added(before, look_at_images(dense, step), MAX_IMAGES)
+            self._images = {**self._images, name: after}
+            return
         found = counts_of(dense.reshape(-1)[:: ceil(dense.numel() / MAX_COUNTED) or 1])
         if found is not None:
             counts = found.counts.astype("<u4").tobytes()
             row = Histogram(name, "logged", step, found.low, found.high, found.others, counts)
-            before = self._histograms.get(name, ())
-            self._histograms = {**self._histograms, name: _added(before, row, MAX_HISTOGRAMS)}
+            rows = _added(self._histograms.get(name, ()), row, MAX_HISTOGRAMS)
+            self._histograms = {**self._histograms, name: rows}
 
 
-def _added(before: tuple[T, ...], row: T, limit: int) -> tuple[T, ...]:
-    """The rows of the steps before that of this one, and this one."""
-    rows = (*(each for each in before if each.step < row.step), row)
-    if len(rows) <= limit:
-        return rows
-    kept = set(spread([each.step for each in rows], limit // 2))
-    return tuple(each for each in rows if each.step in kept)
+def _added(before: tuple[Look, ...], look: Look, limit: int) -> tuple[Look, ...]:
+    """The looks at the steps before that of this one, and this one."""
+    looks = (*(each for each in before if each.step < look.step), look)
+    if len(looks) <= limit:
+        return looks
+    kept = set(spread([each.step for each in looks], limit // 2))
+    return tuple(each for each in looks if each.step in kept)

@@ -45,7 +45,7 @@ class OwnLoop(Steps):
     with a closure has the loss and the gradients of the closure's last call. `figures()` gives what
     the user has logged since the last row, `watch` those of watched modules. With several
     optimizers or groups, each has named figures too; `name_of` names an optimizer or a
-    parameter, "" if it has no name.
+    parameter, "" if it has no name. `has_images` says whether the user has logged images.
 
     `send` gets snapshots while the code runs, at most 30 a second, and none before the first step;
     making them takes at most SENT_SHARE of the time.
@@ -62,6 +62,7 @@ class OwnLoop(Steps):
         name_of: Callable[[object], str] = lambda thing: "",
         hold: Holds | None = None,
         watch: Watch | None = None,
+        has_images: Callable[[], bool] = lambda: False,
     ) -> None:
         self.title = title
         self.step = 0
@@ -72,6 +73,7 @@ class OwnLoop(Steps):
         self._name_of = name_of
         self._hold = hold
         self.watch = watch
+        self._has_images = has_images
         self._budget, self._speed = Budget(), Speed()
         self._is_measured = False
         self._loss: Tensor | None = None
@@ -261,6 +263,7 @@ class OwnLoop(Steps):
             gpu=self._gpu.memory(),
             error=error,
             hold=self._why,
+            has_images=self._has_images(),
         )
 
     @contextmanager

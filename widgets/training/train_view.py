@@ -24,6 +24,7 @@ from widgets.training.checks.check_pane import CheckPane
 from widgets.training.landscape.landscape_pane import LandscapePane
 from widgets.training.memory.memory_pane import MemoryPane
 from widgets.training.over_time.histogram_pane import HistogramPane
+from widgets.training.over_time.image_pane import ImagePane
 from widgets.training.over_time.module_pane import ModulePane
 from widgets.training.parameter_pane import ParameterPane
 from widgets.training.plot_board import PlotBoard
@@ -81,7 +82,7 @@ class TrainView(QWidget):
         self.predictions.hide()
         self.bar.predictions_toggled.connect(self.predictions.setVisible)
         self.checks = CheckPane()
-        self.modules, self.histograms = ModulePane(), HistogramPane()
+        self.modules, self.histograms, self.images = ModulePane(), HistogramPane(), ImagePane()
         self.memory, self.landscape = MemoryPane(), LandscapePane()
         self.ranks = RankPane()
         self.tabs = make.tabs(
@@ -98,6 +99,7 @@ class TrainView(QWidget):
                     "Histograms",
                     "Weights and gradients of each parameter over the steps of the run",
                 ),
+                (self.images, "Images", "Images that your loop logs, over its steps"),
                 (
                     self.memory,
                     "Memory",
@@ -112,7 +114,8 @@ class TrainView(QWidget):
             ),
             "Pictures of the run",
         )
-        self.tabs.setTabVisible(self.tabs.indexOf(self.ranks), False)
+        for pane in (self.images, self.ranks):
+            self.tabs.setTabVisible(self.tabs.indexOf(pane), False)
         panes = (self.tabs, self.parameters, self.predictions, self.checks)
         beside = make.splitter(*panes, sizes=(640, 480, 400, 480), shares=(1, 1, 0, 1))
         self.runs = RunPane()
@@ -174,6 +177,8 @@ class TrainView(QWidget):
             ):
                 self._best = row
         self._pages.setCurrentIndex(1)
+        has_images = isinstance(snapshot, LoopSnapshot) and snapshot.has_images
+        self.tabs.setTabVisible(self.tabs.indexOf(self.images), has_images)
         self.bar.show_progress(snapshot, self._last, self._best)
         self.strip.show_run(snapshot)
         self.hold.show_run(snapshot)
@@ -196,6 +201,7 @@ class TrainView(QWidget):
         """Return to the state before the first run: another model has come."""
         self._forget(("", 0))
         self._pages.setCurrentIndex(0)
+        self.tabs.setTabVisible(self.tabs.indexOf(self.images), False)
         self.bar.clear()
         self.strip.hide()
         self.hold.hide()

@@ -9,16 +9,19 @@ from pathlib import Path
 from ...errors import sendable
 from ...lab import Lab
 from ...protocol import (
+    MAX_IMAGE_STEPS,
     MAX_LINES,
     MAX_NAMES,
     HistogramsSnapshot,
+    ImagesSnapshot,
     ModuleNormsSnapshot,
     NormLine,
     ReadHistogramsCommand,
+    ReadImagesCommand,
     ReadModuleNormsCommand,
 )
 from ...runs import folders, parameter_reading
-from ...runs.parameter_figures import ParameterRow
+from ...runs.parameter_figures import ParameterRow, spread
 from ...runs.parameter_reading import Source
 from ...runs.record import load
 from ...runs.summary import is_out_of_reach
@@ -100,6 +103,19 @@ def read_histograms(lab: Lab, command: ReadHistogramsCommand) -> Iterator[Histog
         highs=tuple(each.high for each in found),
         others=tuple(each.others for each in found),
         counts=b"".join(each.counts for each in found),
+    )
+
+
+def read_images(lab: Lab, command: ReadImagesCommand) -> Iterator[ImagesSnapshot]:
+    logged = lab.console.namespace.lab.tensors
+    names = logged.image_names()
+    name = command.name if command.name in names else next(iter(names), "")
+    found = logged.images(name)
+    chosen = set(spread([each.step for each in found], MAX_IMAGE_STEPS))
+    yield ImagesSnapshot(
+        name=sendable(name),
+        names=tuple(map(sendable, names)),
+        steps=tuple(each for each in found if each.step in chosen),
     )
 
 

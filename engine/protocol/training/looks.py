@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ..commands import Command
+from ..datasets.messages import SampleImage
 from ..snapshots import Snapshot
 
 MAX_LINES = 12
@@ -15,6 +16,7 @@ MAX_NAMES = 1000
 EACH_MODULE = 99
 """Deeper than any module: each has a line of its own."""
 BINS = 64
+MAX_IMAGE_STEPS = 12
 
 
 HistogramKind = Literal["weights", "gradients", "logged"]
@@ -72,6 +74,36 @@ class ReadHistogramsCommand(Command, frozen=True, kw_only=True):
     name: str = ""
     kind: HistogramKind = "weights"
     of_loop: bool = False
+
+
+class LoggedImages(Struct, frozen=True):
+    """Images of one step: the first of `count` in a tensor of shape `shape`, made smaller if they
+    are large. Black is the number `low`, white `high`."""
+
+    step: int
+    shape: tuple[int, ...]
+    count: int
+    low: float
+    high: float
+    images: tuple[SampleImage, ...]
+
+
+class ReadImagesCommand(Command, frozen=True, kw_only=True):
+    """Read the images that the newest loop of a cell, a file or a script has given to `lab.log`
+    under one name -> ImagesSnapshot. An unknown `name` stands for the first."""
+
+    handler = "training.looks:read_images"
+    newest_only = True
+    while_running = True
+    name: str = ""
+
+
+class ImagesSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The images of MAX_IMAGE_STEPS steps at the most, under the name `name` of `names`."""
+
+    name: str = ""
+    names: tuple[str, ...] = ()
+    steps: tuple[LoggedImages, ...] = ()
 
 
 class HistogramsSnapshot(Snapshot, frozen=True, kw_only=True):

@@ -220,9 +220,10 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
 class LoopSnapshot(RunSnapshot, frozen=True, kw_only=True):
     """Progress of the loop of a cell: `step` counts the steps of all optimizers. `title` names the
     cell or its file. A loop that is "paused" is held after its step, or with `hold` before the
-    update of the next one."""
+    update of the next one. `has_images`: it has logged some."""
 
     title: str
+    has_images: bool = False
     hold: Hold | None = None
 
 

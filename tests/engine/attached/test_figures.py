@@ -14,8 +14,10 @@ from engine.protocol import (
     DoneSnapshot,
     HeldSnapshot,
     HistogramsSnapshot,
+    ImagesSnapshot,
     LoopSnapshot,
     ReadHistogramsCommand,
+    ReadImagesCommand,
     ReadValuesCommand,
     ValuesSnapshot,
     WatchCommand,
@@ -95,7 +97,7 @@ for number in range(4):
     out = model(x)
     out.square().mean().backward()
     if number == 2:
-        lab.log(out=out, weight=lab.histogram(model.weight))
+        lab.log(out=out, weight=lab.histogram(model.weight), batch=lab.image(x))
         logged = out.detach().clone()
     optimizer.step()
 lab.hold()
@@ -115,6 +117,9 @@ def test_tensors_that_are_logged_are_counted_and_copied(script: Callable[..., Sc
     assert (found.kind, found.names, found.steps) == ("logged", ("out", "weight"), (3,))
     window.send(ReadValuesCommand(expression="lab.logged['out']", row_count=64, column_count=3))
     values = window.until(ValuesSnapshot)
+    window.send(ReadImagesCommand())
+    (images,) = window.until(ImagesSnapshot).steps
+    assert (images.step, images.shape) == (3, (64, 5))
     window.send(ContinueTrainingCommand())
     window.to_end()
     counts, logged = eval(running.end().replace("] [", "], ["))

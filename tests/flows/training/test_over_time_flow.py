@@ -50,6 +50,39 @@ def test_both_pages_show_the_run_and_follow_the_selection(mlp) -> None:
     mlp.bench.link.drain()
 
 
+def test_what_a_loop_logs_is_shown_and_opened(mlp) -> None:
+    view = mlp.window.page("train")
+    mlp.workspaces.at_tensors().submit(
+        "net = nn.Linear(3, 1)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for _ in range(4):\n"
+        "    out = net(torch.ones(2, 3))\n"
+        "    out.sum().backward()\n"
+        "    lab.log(out=out, weight=lab.image(net.weight))\n"
+        "    optimizer.step()\n"
+    )
+    mlp.bench.link.drain()
+    tensors = mlp.workspaces.tensors
+    listed = [variable.name for variable in tensors.page.variables.model.variables]
+    assert listed[-2:] == ["lab.logged['out']", "lab.logged['weight']"]
+    mlp.window.show_workspace("train")
+    assert view.tabs.isTabVisible(view.tabs.indexOf(view.images))
+    view.tabs.setCurrentWidget(view.images)
+    mlp.bench.link.drain()
+    assert view.images.name == "weight" and view.images.strip.sizeHint().width() > 300
+    view.tabs.setCurrentWidget(view.histograms)
+    view.histograms._kind.setCurrentIndex(2)
+    view.histograms.asked.emit()
+    mlp.bench.link.drain()
+    assert view.histograms.name == "out" and view.histograms.map.values.size
+    view.images.chosen.emit("weight")
+    mlp.bench.link.drain()
+    assert mlp.window.workspace == "tensors" and tensors.expression == "lab.logged['weight']"
+    assert tensors.page.tabs.currentWidget() is tensors.page.values
+    train(mlp)
+    assert not view.tabs.isTabVisible(view.tabs.indexOf(view.images))
+
+
 def test_a_loop_of_a_cell_is_looked_at_and_then_the_next_run(mlp) -> None:
     view = mlp.window.page("train")
     mlp.workspaces.at_tensors().submit(

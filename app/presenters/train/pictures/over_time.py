@@ -1,19 +1,21 @@
-"""Norms by module and histograms of the newest run: read again while it goes on, and only while
-they are seen."""
+"""Norms by module, histograms and images of the newest run: read again while it goes on, and only
+while they are seen."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from app.presenters.train.live_reading import LiveReading
 from app.selection.finding import module_of, parameter_of
-from app.selection.references import Module, Parameter
+from app.selection.references import Element, Module, Parameter
 from app.workbench import Workbench
 from engine.protocol import (
     HistogramsSnapshot,
+    ImagesSnapshot,
     LoopSnapshot,
     ModuleNormsSnapshot,
     ReadHistogramsCommand,
+    ReadImagesCommand,
     ReadModuleNormsCommand,
     RunSnapshot,
     Snapshot,
@@ -25,6 +27,10 @@ MODULES, HISTOGRAMS = "module lines", "histograms"
 
 
 class OverTimePresenter(QObject):
+    """`tensor_wanted(reference)`: the reader wants to see a tensor."""
+
+    tensor_wanted = Signal(object)
+
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
@@ -35,6 +41,16 @@ class OverTimePresenter(QObject):
         self._maps = LiveReading(
             bench, self._histograms, self._histograms_command, self._take_histograms, self
         )
+        self._images = view.images
+        self._strip = LiveReading(
+            bench,
+            self._images,
+            lambda: ReadImagesCommand(name=self._images.name),
+            self._take_images,
+            self,
+        )
+        self._images.asked.connect(self._strip.again)
+        self._images.chosen.connect(self._choose_newest)
         self._modules.asked.connect(self._lines.again)
         self._histograms.asked.connect(self._maps.again)
         bench.selection.views[self._modules] = MODULES
@@ -82,6 +98,13 @@ class OverTimePresenter(QObject):
     def _take_histograms(self, found: HistogramsSnapshot) -> bool:
         self._histograms.show_histograms(found)
         return True
+
+    def _take_images(self, found: ImagesSnapshot) -> bool:
+        self._images.show_images(found)
+        return True
+
+    def _choose_newest(self, name: str) -> None:
+        self.tensor_wanted.emit(Element(f"lab.logged[{name!r}]"))
 
     def _choose(self, name: str, is_parameter: bool) -> None:
         self._bench.selection.choose(Parameter(name) if is_parameter else Module(name), MODULES)
