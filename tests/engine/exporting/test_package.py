@@ -128,6 +128,8 @@ def test_it_names_its_files_and_what_pip_installs(ask, subjects, tmp_path) -> No
         names = archive.namelist()
         readme = archive.read("README.md").decode()
         assert archive.read("gpt.py") == GPT.path.read_bytes()
+        weights = archive.getinfo("weights.pt")
+        assert weights.extract_version == zipfile.ZIP64_VERSION  # they may take over 4 GiB
         assert archive.read("requirements.txt").decode() == (
             f"torch=={torch.__version__.split('+')[0]}\n"
         )
