@@ -262,13 +262,12 @@ def test_what_depends_on_the_data_shows_both_sides(files: Path) -> None:
 
 def test_the_numbers_that_the_formats_have_for_dtypes() -> None:
     theirs = {number.value: dtype for dtype, number in TORCH_TO_NUMBERS.items()}
-    assert all(getattr(torch, name) == theirs[number] for number, name in EXPORTED.items())
-    usual = {"FLOAT": "float32", "DOUBLE": "float64"}
-    for number, name in (ONNX | ONNX_OTHERS).items():
-        told = TensorProto.DataType.Name(number)
-        assert usual.get(told, told.lower()) == name.replace("float8_", "float8").replace(
-            "float4_", "float4"
-        )
+    ours = {number: getattr(torch, name) for number, name in EXPORTED.items()}
+    assert {**ours, TORCH_TO_NUMBERS[torch.complex32].value: torch.complex32} == theirs
+    for number, name in ONNX.items():
+        assert helper.tensor_dtype_to_np_dtype(number).name == name
+    for number, name in ONNX_OTHERS.items():
+        assert TensorProto.DataType.Name(number).lower() == name.replace("_", "")
 
 
 def test_graphs_inside_a_node_of_onnx(tmp_path: Path) -> None:
