@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QObject, Qt
 
 from app.autosave import Autosave, find_recoveries, recovery_folder
 from app.files import ProjectFiles
@@ -30,7 +27,7 @@ from app.presenters.recording import RecordingPresenter
 from app.presenters.show_in import ShowIn
 from app.presenters.subject import SubjectPresenter
 from app.presenters.weights import WeightsPresenter
-from app.presenters.window import WindowPresenter, apply_theme
+from app.presenters.window import WindowPresenter
 from app.processes.engine_link import EngineLink
 from app.processes.layout_worker import LayoutWorker
 from app.processes.link import Link
@@ -40,11 +37,10 @@ from app.store import Store
 from app.ways import ways
 from app.weights import Weights
 from app.window.dialogs import Dialogs
-from app.window.first_picture import after_first_picture
 from app.window.main_window import MainWindow
+from app.window.new_window import make_window
 from app.workbench import Workbench
 from app.workspaces import Workspaces
-from engine.project.files import SUFFIX
 
 if TYPE_CHECKING:
     from engine.connecting.dialing import Call
@@ -60,9 +56,11 @@ class Application(QObject):
     folder `recovery`.
     """
 
-    def __init__(self, link: Link, dialogs: Dialogs, settings: Settings, recovery: Path) -> None:
+    def __init__(
+        self, window: MainWindow, link: Link, dialogs: Dialogs, settings: Settings, recovery: Path
+    ) -> None:
         super().__init__()
-        self.window = MainWindow()
+        self.window = window
         store = Store(parent=self)
         history = History(store, self)
         link.setParent(self)
@@ -144,8 +142,8 @@ class Application(QObject):
         if project:
             self.window.page("model")
             self.bench.files.open(project)
-        if self.window.workspace is None:
-            self.window.show_workspace("start")
+        if self.window.workspace in (None, "start"):
+            self.workspaces.at_start()
         self.frame.offer(find_recoveries(self._recovery))
 
     def start(self, path: str = "", attached: tuple[Call, Way] | None = None) -> None:
@@ -285,45 +283,15 @@ def build(
     dialogs: Dialogs | None = None,
     settings: Settings | None = None,
     recovery: Path | None = None,
+    window: MainWindow | None = None,
 ) -> Application:
-    """Make the program's parts. A QApplication must exist; nothing is shown or started yet."""
+    """Make the program's parts, around a window that is there or a new one. A QApplication must
+    exist; nothing is shown or started yet."""
     settings = settings or Settings()
-    apply_theme(settings.theme)
     return Application(
-        link_factory(), dialogs or Dialogs(), settings, recovery or recovery_folder()
+        window or make_window(settings),
+        link_factory(),
+        dialogs or Dialogs(),
+        settings,
+        recovery or recovery_folder(),
     )
-
-
-def run(path: str = "", attached: tuple[Call, Way] | None = None) -> int:
-    """Open the window and return the exit code once it is closed. `attached` is a process that was
-    called to be shown, and how to call it again."""
-    qt = QApplication.instance() or QApplication([*sys.argv[:1], "-style", "Fusion"])
-    assert isinstance(qt, QApplication)
-    qt.setApplicationName("tensorlab")
-    qt.setApplicationDisplayName("Tensor Lab")
-    application = build()
-    window = application.window
-    application.frame.fit_screen(window.screen().availableGeometry())
-    after_first_picture(window, gc.enable)
-    # Starting the engine takes a processor for a second: the Start page or a project is seen
-    # before. Other files are for the engine.
-    project, other = (path, "") if path.endswith(SUFFIX) else ("", path)
-    after_first_picture(window, partial(application.start, other, attached))
-    window.show()  # nothing is painted before events are handled; the project fits the page
-    application.open(project)
-    after_first_picture(window, partial(_close_on_interrupt, application))
-    code = qt.exec()
-    application.bench.link.wait_closed()
-    return code
-
-
-def _close_on_interrupt(application: Application) -> None:
-    """Make Ctrl+C in the terminal close the window like its close button."""
-    import signal  # the window shows before it is needed
-
-    signal.signal(signal.SIGINT, lambda *_: application.window.close())
-    # Python calls a signal handler only while it runs, and Qt's event loop runs no Python by
-    # itself.
-    beat = QTimer(application, interval=200)
-    beat.timeout.connect(lambda: None)
-    beat.start()

@@ -117,7 +117,7 @@ def _open_window(path: str, attached: tuple[Call, Callable[[], Call]] | None = N
     from app.python_imports import import_plainly
 
     import_plainly()
-    from app.application import run
+    from app.run import run
 
     return run(path, attached)
 

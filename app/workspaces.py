@@ -152,10 +152,13 @@ class Workspaces(QObject):
     @cached_property
     def start(self) -> StartPresenter:
         from app.presenters.first_steps import FirstStepsPresenter
-        from app.presenters.start import StartPresenter
+        from app.presenters.start import StartPresenter, start_page
         from widgets.start.start_page import StartPage
 
-        page = StartPage()
+        page = self._window.pages.get("start")
+        if not isinstance(page, StartPage):
+            page = start_page(self._bench.actions, self._bench.settings.recent_files)
+            self._window.add_page("start", page)
         presenter = StartPresenter(self._bench, page, self)
         first_steps = FirstStepsPresenter(self._bench, self)
         first_steps.steps_wanted.connect(self.at_passes)
@@ -164,7 +167,6 @@ class Workspaces(QObject):
         presenter.example_requested.connect(self.show_example)
         presenter.mistake_requested.connect(self.show_mistake)
         self._attaching.show_in(page.attach)
-        self._window.add_page("start", page)
         return presenter
 
     @cached_property

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject, Signal
 
 from app import templates
-from app.workbench import Workbench
+from app.actions import Actions
 from engine.project import files
 from engine.project.examples import graph_examples, mistakes
 from widgets.start.cards import Way
 from widgets.start.start_page import StartPage
+
+if TYPE_CHECKING:  # the page shows before it is needed
+    from app.workbench import Workbench
 
 _TENSOR_ACTIONS = (
     ("tensors.console", "Type Python in the console"),
@@ -35,40 +41,8 @@ class StartPresenter(QObject):
         page.way_chosen.connect(self._go)
         page.recent_chosen.connect(bench.files.open)
         page.template_chosen.connect(self._open_template)
-        page.show_templates([(t.key, t.title, t.summary, t.icon) for t in templates.templates()])
-        page.show_ways(self._ways())
         bench.files.path_changed.connect(self._show_recent)
         bench.files.failed.connect(self._show_recent)
-        self._show_recent()
-
-    def _ways(self) -> tuple[Way, ...]:
-        actions = self._bench.actions
-        examples, wrong = graph_examples().values(), mistakes().values()
-        return (
-            Way(
-                "tensors",
-                "Tensors",
-                "The storage, strides and sharing of every tensor that your Python makes.",
-                "mdi6.matrix",
-                tuple((key, title, actions[key].statusTip()) for key, title in _TENSOR_ACTIONS),
-            ),
-            Way(
-                "autograd",
-                "Autograd examples",
-                "Small graphs, forward and backward, with numbers to check by hand.",
-                "mdi6.sitemap-outline",
-                tuple((each.key, each.title, each.tip) for each in examples),
-                f"All {len(examples)} examples",
-            ),
-            Way(
-                "mistakes",
-                "Usual mistakes",
-                "What each one does, where the graph shows it, and what to write instead.",
-                "mdi6.alert-outline",
-                tuple((each.key, each.title, each.happens) for each in wrong),
-                f"All {len(wrong)} mistakes",
-            ),
-        )
 
     def _go(self, way: str, entry: str) -> None:
         match way:
@@ -89,3 +63,42 @@ class StartPresenter(QObject):
 
     def _show_recent(self) -> None:
         self.page.show_recent(self._bench.settings.recent_files)
+
+
+def start_page(actions: Actions, recent: Sequence[str]) -> StartPage:
+    """The page with all that it shows; `recent` are the files used last. A StartPresenter makes its
+    buttons work."""
+    page = StartPage()
+    page.show_templates([(t.key, t.title, t.summary, t.icon) for t in templates.templates()])
+    page.show_ways(_ways(actions))
+    page.show_recent(recent)
+    return page
+
+
+def _ways(actions: Actions) -> tuple[Way, ...]:
+    examples, wrong = graph_examples().values(), mistakes().values()
+    return (
+        Way(
+            "tensors",
+            "Tensors",
+            "The storage, strides and sharing of every tensor that your Python makes.",
+            "mdi6.matrix",
+            tuple((key, title, actions[key].statusTip()) for key, title in _TENSOR_ACTIONS),
+        ),
+        Way(
+            "autograd",
+            "Autograd examples",
+            "Small graphs, forward and backward, with numbers to check by hand.",
+            "mdi6.sitemap-outline",
+            tuple((each.key, each.title, each.tip) for each in examples),
+            f"All {len(examples)} examples",
+        ),
+        Way(
+            "mistakes",
+            "Usual mistakes",
+            "What each one does, where the graph shows it, and what to write instead.",
+            "mdi6.alert-outline",
+            tuple((each.key, each.title, each.happens) for each in wrong),
+            f"All {len(wrong)} mistakes",
+        ),
+    )

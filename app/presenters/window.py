@@ -6,21 +6,19 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from PySide6.QtCore import QMargins, QObject, QRect, Qt
+from PySide6.QtCore import QObject
 from PySide6.QtGui import QActionGroup, QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from app.actions import ON_CANVAS
 from app.autosave import Autosave, Recovery
 from app.settings import ThemeChoice
+from app.window.new_window import apply_theme
 from app.workbench import Workbench
 from engine.project.document import WORKSPACES, Workspace, replace
 from engine.project.subject import CanvasSubject, title
 from engine.protocol import ReadySnapshot
-from widgets import theme
 
-_FRAME = QMargins(8, 32, 8, 8)
-"""Room for the frame and the title that the desktop draws around the window."""
 _THEMES: tuple[ThemeChoice, ...] = ("system", "light", "dark")
 
 
@@ -50,20 +48,8 @@ class WindowPresenter(QObject):
         application.focusChanged.connect(bench.history.seal)
         self._show_title()
         self._show_undo()
-        geometry = bench.settings.bytes("geometry")
-        if not geometry.isEmpty():
-            window.restoreGeometry(geometry)
-
-    def fit_screen(self, free: QRect) -> None:
-        """Bring the window, with its frame, inside the free area of its screen. It becomes smaller
-        only if it must."""
-        window = self._bench.window
-        room = free.size().shrunkBy(_FRAME)
-        window.resize(window.size().boundedTo(room))
-        box = QRect(window.pos(), window.size().grownBy(_FRAME))
-        if not free.contains(box):
-            box.moveCenter(free.center())
-            window.move(box.topLeft())
+        if window.workspace is not None:  # shown before this was there
+            self._on_workspace_changed(window.workspace)
 
     def offer(self, recoveries: list[Recovery]) -> None:
         """Offer to restore the work that crashed windows left."""
@@ -174,14 +160,3 @@ class WindowPresenter(QObject):
 
     def _remember(self) -> None:
         self._bench.settings.set_bytes("geometry", self._bench.window.saveGeometry())
-
-
-def apply_theme(choice: ThemeChoice) -> None:
-    """Set the application's theme; `system` means the theme of the desktop."""
-    application = QApplication.instance()
-    assert isinstance(application, QApplication)
-    dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
-    wanted = {"light": theme.LIGHT, "dark": theme.DARK}.get(
-        choice, theme.DARK if dark else theme.LIGHT
-    )
-    theme.apply(application, wanted)

@@ -53,7 +53,7 @@ def test_the_first_window_lies_inside_its_screen():
     script = """
         from PySide6.QtCore import QTimer
         from PySide6.QtWidgets import QApplication
-        from app import application
+        from app import application, run
         from app.processes.engine_link import EngineLink
 
         def look():
@@ -63,7 +63,7 @@ def test_the_first_window_lies_inside_its_screen():
 
         EngineLink.start = lambda self: None
         application.Application.start = lambda *_: QTimer.singleShot(0, look)
-        application.run()
+        run.run()
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
@@ -111,6 +111,41 @@ def test_the_first_page_is_painted_before_the_engine_starts(painter, file, page,
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == [f"True set() {page} "]
+
+
+def test_the_start_page_is_painted_before_the_rest_is_loaded_and_then_works():
+    script = """
+        import sys
+        from PySide6.QtCore import QTimer
+        from PySide6.QtWidgets import QPushButton
+        from app import cli
+        from widgets.start.cards import TemplateCard
+
+        loaded = []
+        paint = TemplateCard.paintEvent
+        def paint_and_note(*event):
+            paint(*event)
+            loaded.append({"app.application", "engine.protocol"} & {*sys.modules})
+            from app.processes.engine_link import EngineLink
+            EngineLink.start = lambda link: QTimer.singleShot(0, use)
+        TemplateCard.paintEvent = paint_and_note
+
+        def use():
+            from PySide6.QtWidgets import QApplication
+            window = next(w for w in QApplication.topLevelWidgets() if w.isVisible())
+            page = window.page("start")
+            assert window.workspace == "start"
+            page.template_chosen.emit("mlp")
+            print(loaded[0], window.windowTitle().split(" ")[0], window.workspace)
+            window.may_close = lambda: True
+            window.close()
+
+        cli.main([])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["set() MLP model"], done.stderr
 
 
 def test_a_python_file_waits_for_the_engine_behind_the_start_page(tmp_path):
@@ -165,9 +200,9 @@ def test_a_project_that_the_program_begins_with_fits_its_page():
             window.close()
             return 0
 
-        def build():
+        def build(**parts):
             global window
-            made = build_program()
+            made = build_program(**parts)
             window = made.window
             return made
 

@@ -13,6 +13,7 @@ from app.autosave import Autosave
 from app.processes.inline_link import InlineLink
 from app.settings import Settings
 from app.store import Store
+from app.window.new_window import fit_screen
 from engine.project import edits, files
 from engine.project.document import WORKSPACES, Project
 
@@ -134,7 +135,7 @@ def test_the_window_and_its_title_come_inside_a_small_screen(make):
     program = make()
     for free in ((0, 0, 1366, 728), (0, 32, 1024, 668), (1920, 0, 1366, 768)):
         program.window.setGeometry(0, 0, 1440, 900)
-        program.frame.fit_screen(QRect(*free))
+        fit_screen(program.window, QRect(*free))
         with_frame = program.window.size().grownBy(QMargins(8, 32, 8, 8))
         assert QRect(*free).contains(QRect(program.window.pos(), with_frame)), free
         assert program.window.width() >= 1000 and program.window.height() >= 600
@@ -144,7 +145,7 @@ def test_a_window_that_fits_its_screen_stays_as_it_is(make):
     program = make()
     program.window.setGeometry(100, 100, 1440, 900)
     before = program.window.geometry()
-    program.frame.fit_screen(QRect(0, 0, 1920, 1080))
+    fit_screen(program.window, QRect(0, 0, 1920, 1080))
     assert program.window.geometry() == before
 
 

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from app import templates
-from app.presenters.start import StartPresenter
+from app.presenters.start import StartPresenter, start_page
 from engine.project.document import Project
 from engine.project.examples import graph_examples, mistakes
 from widgets.start.cards import TemplateCard, WayCard
@@ -15,7 +15,7 @@ from widgets.start.start_page import StartPage
 
 @pytest.fixture
 def page(bench, qtbot, monkeypatch) -> StartPage:
-    page = StartPage()
+    page = start_page(bench.actions, bench.settings.recent_files)
     qtbot.addWidget(page)
     page.recent = []
     monkeypatch.setattr(page, "show_recent", page.recent.append)
@@ -48,7 +48,6 @@ def test_a_template_that_is_not_there_is_told_and_what_is_open_stays(page, bench
 
 def test_recent_files_are_shown_and_opened(page, bench, tmp_path):
     path = str(tmp_path / "a.tlab")
-    assert page.recent == [()]
     bench.files.save_as(path)
     assert page.recent[-1] == (path,)
     page.recent_chosen.emit(path)

@@ -12,8 +12,9 @@ from PySide6.QtWidgets import QDialog, QLabel, QPushButton, QTextBrowser, QWidge
 
 from app.actions import ON_CANVAS
 from app.autosave import Autosave, Recovery
-from app.presenters.window import WindowPresenter, apply_theme
+from app.presenters.window import WindowPresenter
 from app.window.main_window import MainWindow
+from app.window.new_window import apply_theme, fit_screen
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Project, ViewState, replace
@@ -208,7 +209,7 @@ def test_leaving_asks_and_keeps_the_place_of_the_window(desk) -> None:
 def test_the_window_and_its_frame_come_inside_the_screen(desk, free, at, place) -> None:
     desk.window.resize(QSize(1200, 800))
     desk.window.move(at)
-    presenter_of(desk).fit_screen(free)
+    fit_screen(desk.window, free)
     assert QRect(desk.window.pos(), desk.window.size()) == place
 
 

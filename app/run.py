@@ -1,0 +1,78 @@
+"""The program with a window, from its first picture to its end.
+
+The Start page is painted before the rest of the program is loaded, and before the engine starts,
+which takes a processor for a second. A project is shown at once: its page needs the rest.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from app.presenters.start import start_page
+from app.settings import Settings
+from app.window.first_picture import after_first_picture
+from app.window.main_window import MainWindow
+from app.window.new_window import fit_screen, make_window
+from engine.project.files import SUFFIX
+
+if TYPE_CHECKING:
+    from app.application import Application
+    from engine.connecting.dialing import Call
+
+
+def run(path: str = "", attached: tuple[Call, Callable[[], Call]] | None = None) -> int:
+    """Open the window and return the exit code once it is closed. `attached` is a process that was
+    called to be shown, and how to call it again."""
+    qt = QApplication.instance() or QApplication([*sys.argv[:1], "-style", "Fusion"])
+    assert isinstance(qt, QApplication)
+    qt.setApplicationName("tensorlab")
+    qt.setApplicationDisplayName("Tensor Lab")
+    settings = Settings()
+    window = make_window(settings)
+    fit_screen(window, window.screen().availableGeometry())
+    project, other = (path, "") if path.endswith(SUFFIX) else ("", path)
+    made: list[Application] = []
+
+    def make() -> None:
+        from app import application
+
+        made.append(application.build(settings=settings, window=window))
+        made[0].open(project)
+
+    def begin() -> None:
+        if not made:
+            make()
+        gc.enable()
+        made[0].start(other, attached)
+        _close_on_interrupt(window)
+
+    after_first_picture(window, begin)
+    if project:
+        window.show()  # nothing is painted before events are handled; the project fits the page
+        make()
+    else:
+        window.add_page("start", start_page(window.actions_table, settings.recent_files))
+        window.show_workspace("start")
+        window.show()
+    code = qt.exec()
+    for application in made:
+        application.bench.link.wait_closed()
+    return code
+
+
+def _close_on_interrupt(window: MainWindow) -> None:
+    """Make Ctrl+C in the terminal close the window like its close button."""
+    import signal  # the window shows before it is needed
+
+    signal.signal(signal.SIGINT, lambda *_: window.close())
+    # Python calls a signal handler only while it runs, and Qt's event loop runs no Python by
+    # itself.
+    beat = QTimer(window, interval=200)
+    beat.timeout.connect(lambda: None)
+    beat.start()
