@@ -1,4 +1,4 @@
-"""Models and state_dicts whose files the tests read."""
+"""Models and state_dicts whose files the tests read, and what they compare."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import torch
 from onnx import TensorProto, helper
 from torch import Tensor, nn
 from torch._higher_order_ops import while_loop
+
+from engine.artifacts.contents.artifact import Artifact
+from engine.protocol import ProgramGraph
 
 
 class Net(nn.Module):
@@ -170,3 +173,15 @@ def odd_state() -> dict[str, Tensor]:
         "strange": torch.tensor([math.nan, math.inf, -0.0]),
         "parameter": nn.Parameter(torch.ones(2)),
     }
+
+
+def program(artifact: Artifact) -> ProgramGraph:
+    assert artifact.graph is not None
+    return artifact.graph
+
+
+def assert_same_weights(artifact: Artifact, model: onnx.ModelProto) -> None:
+    assert {e.key for e in artifact.tensors} == {t.name for t in model.graph.initializer}
+    for tensor in model.graph.initializer:
+        expected = torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy())
+        assert torch.equal(artifact.tensor(tensor.name), expected), tensor.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -370,3 +371,23 @@ def test_a_run_that_was_taken_over_fails_in_words_and_writes_no_checkpoint(
     run.close()
     assert run.snapshot("stopped").checkpoint == before.checkpoint
     assert [path.name for path in writer.checkpoints.iterdir()] == [Path(before.checkpoint).name]
+
+
+def test_while_it_runs_a_thread_writes_its_figures(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch
+) -> None:
+    def is_there() -> bool:
+        return any(thread.name == "run-writer" for thread in threading.enumerate())
+
+    clock = Clock(monkeypatch)
+    run = TrainingRun(TrainingLoop(make_mlp(), moons))
+    steps = run.steps()
+    next(steps)
+    run.snapshot("running")  # the first figures
+    clock.now += 10
+    next(steps)
+    assert is_there()
+    steps.close()
+    run.close()
+    run.snapshot("stopped")
+    assert not is_there()
