@@ -184,6 +184,7 @@ def _sweep(options: argparse.Namespace) -> None:
         options.sampler_seed,
         options.metric,
         options.prune,
+        options.jobs,
         options.runs_folder,
         options.epochs,
         options.device,

@@ -140,6 +140,11 @@ def _sweep(parser: argparse.ArgumentParser) -> None:
         help="train each trial to its end, also one that is worse than the median",
     )  # fmt: skip
     parser.add_argument(
+        "--jobs", metavar="N", type=_between(1, MAX_PROCESSES), default=1,
+        help="as many trials at once, each in a process of its own with its share of the cores"
+        " (default: 1)",
+    )  # fmt: skip
+    parser.add_argument(
         "--runs", metavar="DIR", type=Path, dest="runs_folder",
         help="folder for the runs (default: NAME.runs beside the project)",
     )  # fmt: skip

@@ -34,6 +34,7 @@ class SweepOptions:
     seed: int
     metric: str
     prune: bool
+    jobs: int = 1
     runs: Path | None = None
     epochs: int | None = None
     device: str | None = None
@@ -100,13 +101,15 @@ def _sweep_of(options: SweepOptions) -> Sweep:
         raise CommandFailure(message, BAD_ARGUMENTS)
     figure = figure.replace("_", " ") if figure.startswith(("validation_", "train_")) else figure
     maximise = direction == "max" or (not direction and "accuracy" in figure)
-    return Sweep(tuple(choices), options.trials, options.seed, figure, maximise, options.prune)
+    return Sweep(
+        tuple(choices), options.trials, options.seed, figure, maximise, options.prune, options.jobs
+    )
 
 
 def _trained(target: Target, command: SweepCommand) -> list[RunRow]:
     """The trials, as their folders tell them."""
     folders: dict[str, None] = {}
-    told = 0
+    told = set[int]()
     try:
         with Conversation("training") as engine:
             engine.ready()
@@ -120,8 +123,8 @@ def _trained(target: Target, command: SweepCommand) -> list[RunRow]:
                 if snapshot.folder:
                     folders[snapshot.folder] = None
                 trial = snapshot.trial
-                if trial is not None and trial.state != "running" and trial.number > told:
-                    told = trial.number
+                if trial is not None and trial.state != "running" and trial.number not in told:
+                    told.add(trial.number)
                     _print_progress(trial)
     except EngineEnded as end:
         raise CommandFailure(f"{target.path}: {end}") from None

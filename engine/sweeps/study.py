@@ -43,28 +43,28 @@ class Study:
                 else pruners.NopPruner(),
             )
         self._space = {choice.name: _distribution(choice) for choice in sweep.choices}
-        self._trial: Trial | None = None
+        self._trials: dict[int, Trial] = {}
 
-    def ask(self) -> dict[str, ParamValue]:
-        """The values of the next trial."""
-        self._trial = self._study.ask(self._space)
-        return dict(self._trial.params)
+    def ask(self, number: int) -> dict[str, ParamValue]:
+        """The values of a trial, by its number."""
+        trial = self._trials[number] = self._study.ask(self._space)
+        return dict(trial.params)
 
-    def report(self, epoch: int, value: float) -> bool:
+    def report(self, number: int, epoch: int, value: float) -> bool:
         """Whether the trial had better end, by its figure after an epoch."""
-        assert self._trial is not None
-        self._trial.report(value, epoch)
-        return self._trial.should_prune()
+        trial = self._trials[number]
+        trial.report(value, epoch)
+        return trial.should_prune()
 
-    def tell(self, value: float | None, pruned: bool = False) -> None:
+    def tell(self, number: int, value: float | None, pruned: bool = False) -> None:
         """The trial has ended with its figure; None if it failed."""
-        assert self._trial is not None
+        trial = self._trials.pop(number)
         if pruned:
-            self._study.tell(self._trial, state=self._states.PRUNED)
+            self._study.tell(trial, state=self._states.PRUNED)
         elif value is None or math.isnan(value):
-            self._study.tell(self._trial, state=self._states.FAIL)
+            self._study.tell(trial, state=self._states.FAIL)
         else:
-            self._study.tell(self._trial, value)
+            self._study.tell(trial, value)
 
 
 def _distribution(choice: Choice) -> BaseDistribution:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QLineEdit, QToolButton, QVBoxLayout, QWidget
 
-from engine.project.limits import MAX_SEED, MAX_TRIALS
+from engine.project.limits import MAX_PROCESSES, MAX_SEED, MAX_TRIALS
 from engine.project.sweeps.sweep import Sweep, SweepProblem, parse_choice
 from widgets import make
 from widgets.flow_layout import FlowLayout
@@ -83,12 +83,20 @@ class SweepPane(QWidget):
             " before it at the same epoch (Optuna's median pruner).",
             checked=True,
         )
+        self.jobs = make.spin(
+            "sweep_jobs",
+            "Trials at once",
+            "As many trials go on at once, each in a process of its own with its share of the"
+            " cores. The curves are those of one trial; the list has all.",
+            low=1,
+            high=MAX_PROCESSES,
+        )
         self.start = make.button(
             "sweep_start",
             "Start sweep",
             "mdi6.play",
             self._start,
-            tip="Train each trial from fresh weights, one after the other. Afterwards the model has"
+            tip="Train each trial from fresh weights, as a run of its own. Afterwards the model has"
             " the weights again that it has now; the list has all trials, and marks the best.",
             primary=True,
         )
@@ -97,7 +105,8 @@ class SweepPane(QWidget):
         for part in (
             *(self.add, make.label("Trials", of=self.trials), self.trials),
             *(make.label("Compared by", of=self.figure), self.figure),
-            *(make.label("Seed", of=self.seed), self.seed, self.prune, self.start),
+            *(make.label("Seed", of=self.seed), self.seed),
+            *(make.label("At once", of=self.jobs), self.jobs, self.prune, self.start),
         ):
             foot.addWidget(part)
         make.column(self._lines, foot, self.told, on=self, gap=GRID // 2)
@@ -188,5 +197,6 @@ class SweepPane(QWidget):
                 figure=figure,
                 maximise="accuracy" in figure,
                 prune=self.prune.isChecked(),
+                jobs=self.jobs.value(),
             )
         )

@@ -48,7 +48,8 @@ class Choice(Struct, frozen=True):
 class Sweep(Struct, frozen=True):
     """Trials with values drawn by a sampler with `seed`. The best has the lowest `figure` of its
     last epoch, or with `maximise` the highest. With `prune`, a trial ends early whose figure is
-    worse than the median of those before at the same epoch."""
+    worse than the median of those before at the same epoch. `jobs` trials go on at once, each in a
+    process of its own; a sampler that learns of trials then knows those that have ended."""
 
     choices: tuple[Choice, ...]
     trials: int = 20
@@ -56,6 +57,13 @@ class Sweep(Struct, frozen=True):
     figure: str = "validation loss"
     maximise: bool = False
     prune: bool = True
+    jobs: int = 1
+
+    def is_better(self, value: float | None, best: float) -> bool:
+        """Whether a figure is better than the best so far, which is NaN without one."""
+        if value is None or math.isnan(value):
+            return False
+        return math.isnan(best) or (value > best if self.maximise else value < best)
 
 
 def parse_choice(name: str, text: str) -> Choice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ...project.document import Model, TrainingSetup
+from ...project.document import Model, ParamValue, TrainingSetup
 from ...project.subject import CanvasSubject, Objective, Subject
 from ...project.sweeps.sweep import Sweep
 from ..commands import Command
@@ -52,8 +52,21 @@ class SweepCommand(TrainCommand, frozen=True, kw_only=True):
     own -> the TrainingSnapshots of these runs, one after the other. Afterwards the model has the
     weights again that it had before."""
 
-    handler = "training.sweep:sweep"
+    handler = "training.sweeps.sweep:sweep"
     sweep: Sweep
+
+
+class TrialCommand(SweepCommand, frozen=True, kw_only=True):
+    """Train one trial of a sweep, `number` (from 1) with its `values`, in a process that the engine
+    of the sweep has started. `weights` is a file with those that the sweep began with, if the
+    user's code makes them; `threads` are torch's."""
+
+    handler = "training.sweeps.trial:train_trial"
+    sweep_id: str
+    number: int
+    values: dict[str, ParamValue]
+    threads: int
+    weights: str = ""
 
 
 class TakeConsoleCommand(Command, frozen=True, kw_only=True):

@@ -1,0 +1,139 @@
+"""One trial of a sweep: a run with values of its own, from fresh weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from msgspec.structs import replace
+from torch import Tensor, nn
+
+from ....errors import LabError
+from ....lab import Lab
+from ....models.check import require_runnable
+from ....project.document import HoldWhen, ParamValue, Project
+from ....project.subject import CanvasSubject
+from ....project.sweeps.sweep import in_words
+from ....project.sweeps.trials import with_values
+from ....protocol import (
+    EpochRow,
+    Snapshot,
+    SweepCommand,
+    TrainingState,
+    TrialCommand,
+    TrialProgress,
+)
+from ....runs.record import Trial
+from ....runs.writer import RunWriter
+from ....training.loop import TrainingLoop
+from ....training.run import TrainingRun
+from ...console import output_of
+from ...subjects import find_subject, forget_weights, objective_of
+from ..train import driven
+
+Weights = dict[str, Tensor]
+
+
+class Ended(NamedTuple):
+    """How a trial ended: its figure after the last epoch, None without one."""
+
+    state: TrainingState
+    value: float | None
+    is_pruned: bool
+
+
+def train_trial(lab: Lab, command: TrialCommand) -> Iterator[Snapshot | None]:
+    """As `train`, one trial of a sweep in a process of its own. Raises LabError and EditError if it
+    cannot begin."""
+    torch.set_num_threads(command.threads)
+    project, wanted = project_of(command), command.sweep
+    trial = Trial(command.sweep_id, command.number, command.values, wanted.figure, wanted.maximise)
+    if command.weights:
+        saved = torch.load(command.weights, weights_only=True)
+        module_of(lab, project).load_state_dict(saved)
+    folder = Path(command.folder)
+    run = lab.run = begun(lab, project, command.values, folder, weights_of(module_of(lab, project)))
+    try:
+        run.files.writer.tag(trial)
+        words = in_words(command.values)
+        run.trial = TrialProgress(command.number, wanted.trials, words, wanted.figure)
+        ended = yield from trained(lab, run, lambda epoch, value: False, trial)
+        run.files.writer.tag(replace(trial, value=ended.value))
+        yield run.snapshot(ended.state)
+    finally:
+        run.files.writer.close()
+
+
+def project_of(command: SweepCommand) -> Project:
+    """What is varied; nobody waits for each trial, so none is held."""
+    return Project(
+        model=command.model,
+        training=replace(command.training, hold=HoldWhen()),
+        subject=command.subject,
+        objective=command.objective,
+    )
+
+
+def begun(
+    lab: Lab, project: Project, values: dict[str, ParamValue], folder: Path, first: Weights
+) -> TrainingRun:
+    """The run of a trial, before its first step. Raises LabError and EditError."""
+    project = with_values(project, values)
+    setup = project.training
+    if isinstance(project.subject, CanvasSubject):
+        require_runnable(project.model, setup)
+    try:
+        forget_weights(lab, project.subject, project.model, setup)
+    except LabError:  # an object that the user's code made: each trial begins where the sweep did
+        module_of(lab, project).load_state_dict(first)
+    subject = find_subject(lab, project.subject, project.model, setup)
+    objective = objective_of(lab, subject, project.objective, project.model, setup)
+    loop = TrainingLoop(subject.module, setup, objective, None, project.subject)
+    return TrainingRun(loop, writer=RunWriter.new(folder.parent, project, folder))
+
+
+def trained(
+    lab: Lab, run: TrainingRun, is_over: Callable[[int, float], bool], trial: Trial
+) -> Generator[Snapshot | None, None, Ended]:
+    """Train to the end, unless `is_over(epoch, figure)` ends the trial before. The last snapshot is
+    the caller's."""
+    is_code = not isinstance(run.loop.subject, CanvasSubject)
+    steps, seen = driven(lab, run, is_code, None), 0
+    with output_of(lab).redirected() if is_code else nullcontext():
+        while True:
+            try:
+                snapshot = next(steps)
+            except StopIteration as end:
+                state: TrainingState = "failed" if run.failure is not None else end.value
+                rows = run.loop.metrics.epochs if state == "finished" else []
+                return Ended(state, figure_of(rows[-1], trial.figure) if rows else None, False)
+            for row in run.loop.metrics.epochs[-1:]:
+                if row.epoch > seen:
+                    seen, value = row.epoch, figure_of(row, trial.figure)
+                    if value is not None and is_over(seen, value):
+                        steps.close()
+                        return Ended("stopped", value, True)
+            yield snapshot
+
+
+def figure_of(row: EpochRow, name: str) -> float | None:
+    """The figure of an epoch, by its name; None if there is none. Without validation, it is that of
+    training."""
+    of_validation = getattr(row, name.replace(" ", "_"), row.validation_figures.get(name))
+    training = name.replace("validation ", "train ")
+    of_training = getattr(row, training.replace(" ", "_"), row.train_figures.get(name))
+    known = (v for v in (of_validation, of_training) if isinstance(v, float) and not math.isnan(v))
+    return next(known, None)
+
+
+def module_of(lab: Lab, project: Project) -> nn.Module:
+    return find_subject(lab, project.subject, project.model, project.training).module
+
+
+def weights_of(module: nn.Module) -> Weights:
+    with torch.no_grad():
+        return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
