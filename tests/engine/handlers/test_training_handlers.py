@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -30,6 +31,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
+from engine.runs import record
 from engine.session import Session
 
 
@@ -288,6 +290,22 @@ def test_the_newest_checkpoint_that_fits_is_found_by_another_engine(client: Clie
     Path(newest).write_bytes(b"damaged")
     again.send(FindCheckpointCommand(id=2, model=MLP, training=SETUP))
     assert again.said[1:] == [CheckpointSnapshot(reply_to=2)]
+
+
+def test_a_run_that_another_process_trains_is_left_to_it(client: Client) -> None:
+    straight(client)
+    folder = Path(client.last.folder)
+    whole, other = record.load(folder), psutil.Process(os.getppid())
+    living = replace(whole.writer, pid=other.pid, began_s=other.create_time())
+    gone = replace(living, began_s=living.began_s - 60)
+    for state, writer, is_found in (
+        ("running", whole.writer, True), ("running", living, False), ("running", gone, True),
+        ("finished", living, True),
+    ):  # fmt: skip
+        record.save(folder, replace(whole, state=state, writer=writer))
+        client.send(FindCheckpointCommand(id=2, model=MLP, training=SETUP))
+        found = client.said[-1]
+        assert isinstance(found, CheckpointSnapshot) and bool(found.path) == is_found, state
 
 
 def test_without_runs_no_checkpoint_is_found(client: Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,18 @@ def test_a_sweep_that_is_stopped_keeps_what_it_has(tmp_path: Path) -> None:
     assert last is not None and last.state == "stopped" and last.trial.has_ended
     states = [(row.trial.number, row.state) for row in rows_in(tmp_path)]
     assert (1, "finished") in states and len(states) <= 2
+
+
+def test_a_sweep_that_is_cut_off_ends_the_run_of_its_trial(tmp_path: Path) -> None:
+    command = SweepCommand(
+        model=MLP.model, training=PROJECT.training, runs=str(tmp_path), sweep=Sweep((RATE,))
+    )
+    steps = handler_of(SweepCommand)(new_lab(), command)
+    assert any(isinstance(told, TrainingSnapshot) and told.step for told in steps)
+    assert isinstance(steps, Generator)
+    steps.close()
+    (row,) = rows_in(tmp_path)
+    assert (row.state, row.trial.number) == ("stopped", 1)
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path, monkeypatch) -> None:
