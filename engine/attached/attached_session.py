@@ -49,6 +49,7 @@ from .allowed import refusal
 from .answering import Answering
 from .figures import LoggedFigures
 from .holder import AttachedHolder
+from .modules import SeenModules
 from .peer import Peer
 from .windows import Windows
 
@@ -100,7 +101,9 @@ class AttachedSession:
         self._has_begun = self._is_entered = False
         self.logged = LoggedFigures(self._namespace.lab)
         lab.inside = self._holder.inside  # the user's code runs
+        self._modules = SeenModules(self._namespace, lab.control, watched, lambda: self.is_working)
         self._stack = ExitStack()
+        self._stack.callback(self._modules.end)
         self._stack.enter_context(breakpoints_held(self.hold, thread))
         threading.Thread(target=self._attend_aside, name="tensorlab-session", daemon=True).start()
 
@@ -269,6 +272,7 @@ class AttachedSession:
         """Whether the step after number `step` is looked at. Of many short ones, a few are."""
         loop = self._loop
         loop.step = step
+        self._modules.begin_step(step + 1)
         if not (
             loop.is_due
             or self._lab.control.pauses_by(step + 1)
@@ -289,7 +293,7 @@ class AttachedSession:
     @contextmanager
     def stepping_backward(self) -> Iterator[None]:
         """In this context the backward passes of the user's code are stepped."""
-        control = self._lab.control
+        control, self._modules.are_wanted = self._lab.control, True
         before, control.steps_backward = control.steps_backward, self.has_steering()
         try:
             yield
