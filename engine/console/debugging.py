@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ import torch
 from ..recording.user_files import UsersFrames, is_user_file
 from ..tensors.error_help import NO_DEBUGGER
 
+Hook = Callable[..., None]
 Stop = Callable[[FrameType], None]
 """Holds the code in this frame of the user's."""
 
@@ -29,11 +30,11 @@ def breakpoints_told() -> Iterator[None]:
     def tell(*args: object, **kwargs: object) -> None:
         nonlocal told
         if not told:
-            line = sys._getframe(1).f_lineno
+            line = sys._getframe(2).f_lineno
             print(f"breakpoint() in line {line} did not stop. {NO_DEBUGGER}", file=sys.stderr)
         told = True
 
-    with _hooked(tell):
+    with _breakpoints.replaced(tell):
         yield
 
 
@@ -57,27 +58,42 @@ def breakpoints_held(stop: Stop, thread: int | None = None) -> Iterator[None]:
             return
         stop(frame)
 
-    set_trace = pdb.set_trace
-    with _hooked(hold):
-        pdb.set_trace = hold
+    with _breakpoints.replaced(hold), _set_traces.replaced(hold):
+        yield
+
+
+class _Replaced:
+    """A function of a module, in whose place hooks of ours are called: of several the one that came
+    first, while it is there, whichever goes first. A function of the user's own stays, but for
+    those that are not `kept`."""
+
+    def __init__(self, owner: ModuleType, name: str, kept: Callable[[object], bool]) -> None:
+        self._owner, self._name, self._kept = owner, name, kept
+        self._hooks: list[Hook] = []
+        self._call = self._run  # one object, known again
+        self._before: Hook = getattr(owner, name)
+
+    @contextmanager
+    def replaced(self, hook: Hook) -> Iterator[None]:
+        now = getattr(self._owner, self._name)
+        if now is not self._call and not self._kept(now):
+            self._before = now
+            setattr(self._owner, self._name, self._call)
+        self._hooks.append(hook)
         try:
             yield
         finally:
-            if pdb.set_trace is hold:
-                pdb.set_trace = set_trace
+            self._hooks.remove(hook)
+            if not self._hooks and getattr(self._owner, self._name) is self._call:
+                setattr(self._owner, self._name, self._before)
+
+    def _run(self, *args: object, **kwargs: object) -> None:
+        hook = self._hooks[0] if self._hooks else self._before  # the user's code may have kept it
+        hook(*args, **kwargs)
 
 
-@contextmanager
-def _hooked(hook: Callable[..., None]) -> Iterator[None]:
-    """Have `hook` for `breakpoint()`, unless the user has a hook."""
-    before = sys.breakpointhook
-    if before is sys.__breakpointhook__:
-        sys.breakpointhook = hook
-    try:
-        yield
-    finally:
-        if sys.breakpointhook is hook:
-            sys.breakpointhook = before
+_breakpoints = _Replaced(sys, "breakpointhook", lambda hook: hook is not sys.__breakpointhook__)
+_set_traces = _Replaced(pdb, "set_trace", lambda function: False)
 
 
 class LineSteps:
