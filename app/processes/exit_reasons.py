@@ -100,9 +100,10 @@ def explain_departure(how: Departure, elsewhere: EnginePlace | None = None) -> E
             can_reconnect=True,
         )
     if how.lives is False:
+        title, detail = _ended(how.name, how.code)
         return ExitReason(
-            f"{how.name} has ended",
-            "What it has shown stays here.",
+            title,
+            f"{detail} What it has shown stays here.".strip(),
             "Run it again and attach.",
             was_attached=True,
         )
@@ -158,11 +159,28 @@ def _killed(oom_kills: int | None) -> tuple[str, str]:
     )
 
 
-def _signalled(number: int) -> tuple[str, str]:
+def _ended(name: str, code: int | None) -> tuple[str, str]:
+    """How a script has ended, in a line and in more words."""
+    if code is None:
+        return f"{name} has ended", ""
+    if code >= 0:
+        return f"{name} has ended with exit code {code}", ""
+    signalled = _signal_name(-code)
+    detail = _CRASHES.get(signalled, "The signal came from outside")
+    if signalled == "SIGKILL":
+        detail += ": a person or a program sent it, or the system, for lack of memory"
+    return f"{name} was ended by {signalled}", f"{detail[:1].upper()}{detail[1:]}."
+
+
+def _signal_name(number: int) -> str:
     try:
-        name = signal.Signals(number).name
+        return signal.Signals(number).name
     except ValueError:
-        name = f"signal {number}"
+        return f"signal {number}"
+
+
+def _signalled(number: int) -> tuple[str, str]:
+    name = _signal_name(number)
     if name in _CRASHES:
         return "The engine crashed", _crash(name)
     return f"The engine was ended by {name}", "The signal came from outside."

@@ -154,16 +154,16 @@ class AttachedSession:
         if self._is_over:
             self._leave()
 
-    def close(self, error: BaseException | None) -> None:
-        """The process ends, by `error` or as it should: tell the windows the last figures, and hang
-        up."""
+    def close(self, error: BaseException | None, code: int | None) -> None:
+        """The process ends, by `error` or as it should: tell the windows the last figures and the
+        exit code, if it is known, and hang up."""
         with self._turn:
             self._is_over = True
         report = None if error is None else error_report(error, is_user_file)
         last = self._loop.last(error, report)
         if last is not None:
             self._tell(last)
-        self._tell(FarewellSnapshot())
+        self._tell(FarewellSnapshot(code=code))
         for peer in self._windows.peers:
             peer.close(FLUSH_S)
         self._leave()

@@ -48,17 +48,34 @@ def run() -> None:
         code = compile(path.read_bytes(), str(path), "exec")
         _watch(script, options.split())
         exec(code, vars(main))
-    except SystemExit:
+    except SystemExit as error:
+        _tell_exit_code(_code_of(error))
         raise
     except BaseException as error:
         # As Python itself tells it, without the frames of ours around the script's.
         error.__traceback__ = _without_ours(error.__traceback__)
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
         sys.excepthook(type(error), error, error.__traceback__)
         if isinstance(error, KeyboardInterrupt) and os.name != "nt":
             sys.stdout.flush()
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGINT)
         raise SystemExit(1) from None
+    else:
+        _tell_exit_code(0)
+
+
+def _code_of(error: SystemExit) -> int:
+    """The exit code that Python makes of it."""
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def _tell_exit_code(code: int) -> None:
+    from .watching import tell_exit_code
+
+    tell_exit_code(code)
 
 
 def _watch(script: str, options: Sequence[str]) -> None:

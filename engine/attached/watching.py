@@ -62,6 +62,8 @@ class Watching(Steps):
         self._logged: int | None = None  # the script's number of what it logged last
         self.session: AttachedSession | None = None
         """None while no window is attached."""
+        self.exit_code: int | None = None
+        """That of this process, which is about to end; None if that is not known."""
         self._is_awake = True
         """Whether the step that runs now is shown to the session."""
         self._attaching = threading.Lock()
@@ -99,7 +101,8 @@ class Watching(Steps):
             self._end_logged_step(self.session)
             # Set when an exception has ended the script; at a prompt, by an older one.
             is_interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
-            self.session.close(None if is_interactive else getattr(sys, "last_value", None))
+            error = None if is_interactive else getattr(sys, "last_value", None)
+            self.session.close(error, 1 if error is not None else self.exit_code)
         self._hooks.close()
 
     # -- in the user's thread --------------------------------------------------------------------
@@ -344,6 +347,13 @@ def _newest() -> Mapping[str, Tensor]:
 
 logged = Newest(_newest)
 """Copies of the newest tensors that were logged while a window is attached, by name."""
+
+
+def tell_exit_code(code: int) -> None:
+    """This process is about to end with this code."""
+    if _watching is not None:
+        _watching.exit_code = code
+
 
 _told: set[str] = set()
 

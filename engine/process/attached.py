@@ -15,6 +15,7 @@ from ..connecting.dialing import Call
 from ..connecting.greeting import Welcome
 from ..protocol import Command, FarewellSnapshot, Snapshot
 from .engine_process import EngineProcess, end_reads_and_writes
+from .exit_codes import ExitCode
 from .exits import Departure, Unreached
 
 ENDING_S = 2.0
@@ -36,6 +37,8 @@ class AttachedEngine(EngineProcess):
         self._call: Call | None = None
         self._name = ""
         self._process: psutil.Process | None = None
+        self._exit_code: ExitCode | None = None
+        self._told_code: int | None = None
         self._has_left = self._has_ended = False
         if call is not None:
             self._name = call.welcome.about.title
@@ -56,6 +59,7 @@ class AttachedEngine(EngineProcess):
 
     def _take(self, call: Call) -> None:
         self._call, self._process = call, _process_of(call)
+        self._exit_code = None if self._process is None else ExitCode(self._process.pid)
 
     def is_alive(self) -> bool:
         """Also if that is not known: the connection ends then."""
@@ -63,7 +67,8 @@ class AttachedEngine(EngineProcess):
 
     def receive(self, timeout_s: float | None = None) -> Snapshot | None:
         snapshot = super().receive(timeout_s)
-        self._has_ended |= isinstance(snapshot, FarewellSnapshot)
+        if isinstance(snapshot, FarewellSnapshot):
+            self._has_ended, self._told_code = True, snapshot.code
         return snapshot
 
     def kill(self) -> None:
@@ -87,7 +92,10 @@ class AttachedEngine(EngineProcess):
                 if time.monotonic() > deadline:
                     break
                 time.sleep(LOOK_S)
-        return Departure(self._name, lives, self._garbled)
+        code = self._told_code
+        if lives is False and code is None and self._exit_code is not None:
+            code = self._exit_code.wait(ENDING_S)
+        return Departure(self._name, lives, self._garbled, code)
 
     def _hang_up(self) -> None:
         super()._hang_up()

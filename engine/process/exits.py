@@ -33,9 +33,11 @@ class Departure(Struct, frozen=True):
     """How the engine inside a process of the user's was lost. `name` is the process in words.
 
     `lives`: whether the process does; None if that is not known, as of one on another machine.
+    `code` is as in Exit; None if it is not known how the process ended.
     `garbled` is as in Exit, but the process goes on.
     """
 
     name: str
     lives: bool | None = None
     garbled: bool = False
+    code: int | None = None

@@ -40,7 +40,10 @@ class HeldSnapshot(Snapshot, frozen=True, kw_only=True):
 
 class FarewellSnapshot(Snapshot, frozen=True):
     """The process of the user's that the window is attached to ends by itself, or closes to all
-    windows: the last that comes from it."""
+    windows: the last that comes from it. `code` is the exit code that it will have; None if it does
+    not know."""
+
+    code: int | None = None
 
 
 class StepLineCommand(Command, frozen=True, kw_only=True):

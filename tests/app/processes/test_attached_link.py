@@ -61,7 +61,7 @@ def test_a_script_that_ends_is_lost_in_words(link, tmp_path, qtbot):
     with qtbot.waitSignal(link.lost, timeout=WAIT_MS):
         pass
     reason = link.heard.reasons[0]
-    assert reason.title.startswith("train.py (pid ") and reason.title.endswith(") has ended")
+    assert reason.title.startswith("train.py (pid ") and ") has ended" in reason.title
     assert reason.was_attached and not reason.can_reconnect
     assert (link.state, link.attached) == ("lost", None)
 
@@ -69,7 +69,8 @@ def test_a_script_that_ends_is_lost_in_words(link, tmp_path, qtbot):
 def test_a_script_that_is_killed_is_lost_in_words(link, script, qtbot):
     with qtbot.waitSignal(link.lost, timeout=WAIT_MS):
         script.process.kill()
-    assert link.heard.reasons[0].title.endswith(") has ended")
+    title = link.heard.reasons[0].title
+    assert title.endswith((") was ended by SIGKILL", ") has ended"))  # not each system tells
 
 
 def test_an_engine_of_its_own_comes_after_a_script_and_before(link, script, qtbot):

@@ -83,6 +83,21 @@ def test_an_engine_that_sent_what_is_no_message():
     ("how", "title", "can_reconnect"),
     [
         (Departure("a.py (pid 5)", lives=False), "a.py (pid 5) has ended", False),
+        (
+            Departure("a.py (pid 5)", lives=False, code=0),
+            "a.py (pid 5) has ended with exit code 0",
+            False,
+        ),
+        (
+            Departure("a.py (pid 5)", lives=False, code=-9),
+            "a.py (pid 5) was ended by SIGKILL",
+            False,
+        ),
+        (
+            Departure("a.py (pid 5)", lives=False, code=-11),
+            "a.py (pid 5) was ended by SIGSEGV",
+            False,
+        ),
         (Departure("a.py (pid 5)", lives=True), "The connection to a.py (pid 5) was lost", True),
         (Departure("a.py (pid 5)"), "The connection to a.py (pid 5) was lost", True),
         (

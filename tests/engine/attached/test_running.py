@@ -12,9 +12,11 @@ import pytest
 import torch
 from torch import nn
 
+from engine.attached import running as running_module
 from engine.attached.discovery import found_for
 from engine.protocol import (
     ContinueTrainingCommand,
+    FarewellSnapshot,
     HeldSnapshot,
     LoopSnapshot,
     PauseSignal,
@@ -114,7 +116,9 @@ def test_the_model_of_an_unchanged_script_is_found(
     held = window.until(HeldSnapshot, lambda held: held.at)
     assert held.function == "fit"
     window.send(ContinueTrainingCommand())
-    last = [s for s in window.to_end() if isinstance(s, LoopSnapshot)][-1]
+    ended = window.to_end()
+    assert ended[-1] == FarewellSnapshot(code=0)
+    last = [s for s in ended if isinstance(s, LoopSnapshot)][-1]
     assert (last.title, last.step) == ("Loop in train.py", 20)
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
@@ -124,6 +128,25 @@ def test_the_model_of_an_unchanged_script_is_found(
         net(torch.ones(2, 3)).sum().backward()
         adam.step()
     assert running.end() == f"{torch.cat([p.flatten() for p in net.parameters()]).tolist()}\n"
+
+
+def test_the_window_is_told_of_an_error_and_of_the_exit_code(
+    sockets: Path, run: Callable[..., Script]
+) -> None:
+    running = run(f"{TRAINER}\n    trainer.net(torch.ones(7))")
+    running.address()
+    ended = running.attach().to_end()
+    last = [s for s in ended if isinstance(s, LoopSnapshot)][-1]
+    assert (last.state, last.step) == ("failed", 20)
+    assert last.error is not None and last.error.type == "RuntimeError"
+    assert ended[-1] == FarewellSnapshot(code=1)
+
+
+@pytest.mark.parametrize("code", [None, 0, 3, 259, -1, "words", ()])
+def test_the_exit_code_is_that_which_python_makes(code: object) -> None:
+    source = f"import sys; sys.exit({code!r})"
+    plain = subprocess.run([sys.executable, "-S", "-c", source], stderr=subprocess.DEVNULL)
+    assert running_module._code_of(SystemExit(code)) == plain.returncode
 
 
 def test_a_found_model_has_its_name_between_steps(
