@@ -69,7 +69,7 @@ class Application(QObject):
         selection = Selection(self)
         link.ended.connect(selection.end_engine)
         self._recovery = recovery
-        weights = Weights(store, link, self)
+        weights = Weights(store, link, self, settings)
         self.bench = bench = Workbench(
             window=self.window,
             actions=self.window.actions_table,

@@ -44,6 +44,18 @@ class Settings:
     def _keep_recent(self, paths: list[str]) -> None:
         self._store.setValue("recent_files", [_as_text(path) for path in paths])
 
+    @property
+    def going_run(self) -> tuple[str, str]:
+        """The run that went on when it was last seen, in an engine that outlives the window, and
+        the path of its project; empty if there is none."""
+        run, path = [*self._list("going_run"), "", ""][:2]
+        return run, _path_of(path)
+
+    @going_run.setter
+    def going_run(self, run_and_path: tuple[str, str]) -> None:
+        run, path = run_and_path
+        self._store.setValue("going_run", [run, _as_text(path)] if run else [])
+
     def has_agreed(self, path: str, digest: str) -> bool:
         """Whether the user has agreed to run the Python file with this content before."""
         return f"{digest} {_as_text(path)}" in self._list("agreed_files")

@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.other_files import NoOtherFiles, OtherFiles
 from app.processes.link import Link
+from app.settings import Settings
 from app.store import Store
 from engine.project.files import weights_file
 from engine.protocol import (
@@ -57,9 +58,18 @@ class Weights(QObject):
     settled = Signal()
     failed = Signal(str)
 
-    def __init__(self, store: Store, link: Link, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        link: Link,
+        parent: QObject | None = None,
+        settings: Settings | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._store, self._link = store, link
+        self._store, self._link, self._settings = store, link, settings
+        self._path = ""  # of the project
+        self._seen_going = ""  # the newest run that this window has seen going on
+        self._ended_unseen = ""  # the run of the project that ended while no window was there
         self._versions = count(1)
         self._current = self._saved = NEW
         self._file: _File | None = None
@@ -80,10 +90,11 @@ class Weights(QObject):
 
     def begin_there(self) -> None:
         """An engine elsewhere has told its run, and files can be copied: the weights that wait are
-        opened, unless it has them still or trains on from them."""
+        opened, unless it has them still, trains on from them, or has trained on to the end."""
         run = self._store.newest(TrainingSnapshot)
-        is_going = run is not None and run.state in ("running", "paused")
-        if self._link.is_found_again or is_going:
+        is_going = run is not None and _goes_on(run)
+        is_ours = run is not None and run.run == self._ended_unseen
+        if self._link.is_found_again or is_going or is_ours:
             self._must_open = False
         if self._must_open:
             self._send_open()
@@ -109,8 +120,15 @@ class Weights(QObject):
         return bool(self._writing)
 
     def open(self, project_path: str) -> None:
-        """Another project is shown: load the weights beside its file, if there are any."""
+        """Another project is shown: load the weights beside its file, if there are any, unless the
+        engine has newer ones: those of its run that ended while no window was there."""
         run = self._store.newest(TrainingSnapshot)
+        self._path = project_path
+        if run is not None and self._has_ended_unseen(run):
+            self._file = _File.of(weights_file(project_path))
+            self._set(next(self._versions), next(self._versions) if self._file else NEW)
+            self._seen, self._must_open = (run.run, run.step), False
+            return
         if run is not None and run.run != self._old_run:
             self._old_run = run.run
             if run.state in ("running", "paused"):
@@ -135,7 +153,7 @@ class Weights(QObject):
     def save(self, project_path: str) -> None:
         """Let the engine write what was learnt; for new weights, remove the file that this window
         wrote or read. `settled` follows."""
-        path = weights_file(project_path)
+        path, self._path = weights_file(project_path), project_path
         if not self.learnt:
             self._remove(path)
             return
@@ -181,9 +199,28 @@ class Weights(QObject):
         if run.trial is not None:
             return  # after a sweep the model has the weights again that it had before
         seen = run.run, run.step
+        if self._has_ended_unseen(run):
+            self._ended_unseen = run.run
         if run.run != self._old_run and seen != self._seen and run.step > 0:
             self._set(next(self._versions), self._saved)
         self._seen = seen
+
+    def _has_ended_unseen(self, run: TrainingSnapshot) -> bool:
+        """Whether the run of this project went on when a window saw it last, and has ended. Which
+        run goes on in an engine that outlives this window is remembered."""
+        settings = self._settings
+        if settings is None or not self.stay or run.run == self._old_run:
+            return False
+        going, this = settings.going_run, (run.run, self._path)
+        if _goes_on(run):
+            self._seen_going = run.run
+            if going != this and (self._path or going[0] != run.run):
+                settings.going_run = this
+            return False
+        if not self._path or going != this:
+            return False
+        settings.going_run = "", ""
+        return self._seen_going != run.run
 
     def _end_writing(self, answer: SavedWeightsSnapshot | ErrorSnapshot) -> None:
         version, path = self._writing.pop(answer.reply_to)
@@ -294,6 +331,10 @@ class Weights(QObject):
     def _settle(self) -> None:
         if not self._writing:
             self.settled.emit()
+
+
+def _goes_on(run: TrainingSnapshot) -> bool:
+    return run.state in ("running", "paused")
 
 
 def shown_name(path: Path) -> str:

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from app.presenters.attaching.there import FilesThere
 from app.presenters.export import ExportPresenter
 from app.templates import load_template
+from app.weights import Weights
 from engine.connecting.engine_place import EnginePlace
 from engine.project import files
 from engine.project.document import replace
@@ -295,3 +296,56 @@ def test_a_run_that_goes_on_elsewhere_keeps_its_weights(
     engine.work()
     opened = [each for each in link.sent if isinstance(each, OpenWeightsCommand)]
     assert len(opened) == (state in ("finished", ""))
+
+
+@pytest.mark.parametrize("opens", ["before", "after", "another"])
+@pytest.mark.parametrize("remembers", [True, False])
+def test_a_run_that_has_ended_while_no_window_was_there_keeps_its_weights(
+    bench, link, engine, tmp_path, training_snapshot, opens: str, remembers: bool
+):
+    """The window before has seen the run go on; this one opens its project before the engine has
+    told the run, or after."""
+    path, other = str(tmp_path / "net.tlab"), str(tmp_path / "other.tlab")
+    for each in (path, other):
+        files.save(load_template("mlp"), each)
+        save_file({"w": torch.ones(2)}, Path(each).with_suffix(".safetensors"))
+    if remembers:
+        bench.settings.going_run = "run 1", path
+    there = FilesThere(bench, bench.window)
+    weights = Weights(bench.store, link, settings=bench.settings)
+    weights.use_there(there)
+    there.began.connect(weights.begin_there)
+    link.place = EnginePlace("box")
+    link.start()
+    if opens == "before":
+        weights.open(path)
+    link.attached = WELCOME
+    link.get_ready()
+    link._receive(training_snapshot(run="run 1", step=9, state="finished"))
+    engine.work()
+    if opens != "before":
+        weights.open(path if opens == "after" else other)
+        engine.work()
+    opened = [each for each in link.sent if isinstance(each, OpenWeightsCommand)]
+    stay = remembers and opens != "another"
+    assert len(opened) == (not stay)
+    # The file that is opened does not fit the model, which then has new weights.
+    assert weights.modified == weights.learnt == stay
+    assert bench.settings.going_run == (("run 1", path) if remembers and not stay else ("", ""))
+
+
+def test_the_run_that_goes_on_is_remembered_until_its_end_is_seen(
+    bench, link, tmp_path, training_snapshot
+):
+    weights = Weights(bench.store, link, settings=bench.settings)
+    path = str(tmp_path / "net.tlab")
+
+    def told(state: str) -> tuple[str, str]:
+        link._receive(training_snapshot(run="run 1", step=1, state=state))
+        return bench.settings.going_run
+
+    weights.open(path)
+    assert told("running") == ("", "")  # the engine is the window's own: it ends with the window
+    link.place, link.attached = EnginePlace("box"), WELCOME
+    assert told("running") == told("paused") == ("run 1", path)
+    assert told("finished") == ("", "") and not weights._ended_unseen
