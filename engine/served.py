@@ -155,7 +155,7 @@ def serve_windows(name: str, host: str = "", port: int = 0) -> None:
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal, or ssh, has gone
     key = f" --key {listener.key}" if listener.key else ""
-    address = listener.address if host else str(about.pid)
+    address = listener.address if listener.key else str(about.pid)
     print(f"Tensor Lab: tensorlab attach {address}{key}", flush=True)
     try:
         answer(mailbox)

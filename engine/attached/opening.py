@@ -9,10 +9,11 @@ import sys
 from ..program import program_file
 
 
-def open_window(pid: int) -> None:
-    """Start a window that attaches to this process, and outlives it. Raises OSError."""
+def open_window(*where: object) -> None:
+    """Start a window that attaches to this process, and outlives it. `where` is what `tensorlab
+    attach` is given. Raises OSError."""
     subprocess.Popen(
-        [sys.executable, str(program_file()), "attach", str(pid)],
+        [sys.executable, str(program_file()), "attach", *map(str, where)],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )

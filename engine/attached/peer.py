@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from os import dup
 
 from ..connecting.greeting import Role
 from ..errors import error_report
@@ -73,7 +72,7 @@ class Peer:
             self._is_closed = True
             self._waiting.clear()
             self._changed.notify_all()
-        with suppress(OSError), socket.socket(fileno=dup(self._connection.fileno())) as end:
+        with suppress(OSError), socket.socket(fileno=socket.dup(self._connection.fileno())) as end:
             end.shutdown(socket.SHUT_RDWR)  # ends the reads and writes of the threads
 
     def _read(self) -> None:

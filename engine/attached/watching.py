@@ -287,7 +287,7 @@ def watch(
         if is_new:  # a window that comes is told what is watched
             _say_where(watching)
             if spawn and has_display():
-                open_window(watching.about.pid)
+                open_window(*_where(watching))
     if wait and _watching is not None:
         _watching.wait()
 
@@ -375,9 +375,13 @@ def _tell_once(what: str, error: Exception) -> None:
 
 
 def _say_where(watching: Watching) -> None:
-    about, key = watching.about, watching.listener.key
-    address = f"{watching.listener.address} --key {key}" if key else str(about.pid)
-    print(f"Tensor Lab: tensorlab attach {address}", file=sys.stderr)
+    print("Tensor Lab: tensorlab attach", *_where(watching), file=sys.stderr)
+
+
+def _where(watching: Watching) -> tuple[object, ...]:
+    """What `tensorlab attach` is given."""
+    listener = watching.listener
+    return (listener.address, "--key", listener.key) if listener.key else (watching.about.pid,)
 
 
 def _process_name() -> str:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from .greeting import MAX_BYTES, Hello, Refused, Role, Unwelcome, Welcome, decode_answer, encode
 from .listener import set_time_limit, set_time_limit_of
-from .places import Place, listening
+from .places import Place, has_sockets, listening
 
 ANSWER_S = 30.0
 """The time that the other side has to answer: it may have to ask for a password first."""
@@ -110,6 +110,11 @@ def _socket_of(address: str) -> Path:
     """Raises Unwelcome if no process listens under this address, or several do."""
     if Path(address).is_socket():
         return Path(address)
+    if not has_sockets():
+        raise Unwelcome(
+            "On this system a process is called by the address and the key that it prints:"
+            " `tensorlab attach 127.0.0.1:PORT --key KEY`."
+        )
     there = listening()
     found = [place for place in there if address in place.about.known_as]
     if len(found) == 1:

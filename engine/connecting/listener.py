@@ -19,7 +19,7 @@ from multiprocessing.connection import (
 from multiprocessing.context import AuthenticationError
 
 from .greeting import MAX_BYTES, About, Hello, Refusal, Role, Unwelcome, decode_hello, encode
-from .places import describe, forget
+from .places import describe, forget, has_sockets
 
 GREETING_S = 5.0
 """The time that a caller has for its first message, and for the key."""
@@ -35,15 +35,17 @@ class Listener:
     """Accepts windows until `close`. `admit(hello)` answers each greeting; `came(connection, role
     asked for)` gets the connection then, on a thread of the listener's.
 
-    On this machine the socket lies in a folder that only the user may enter. With `host` it is TCP,
-    for `port` (0: any), on the loopback interface only and with a `key` that the caller must know:
-    other machines come through `ssh`. Raises OSError, and Unwelcome.
+    On this machine the socket lies in a folder that only the user may enter. With `host`, and where
+    there are no such sockets, it is TCP, for `port` (0: any), on the loopback interface only and
+    with a `key` that the caller must know: other machines come through `ssh`. Raises OSError, and
+    Unwelcome.
     """
 
     def __init__(
         self, about: About, admit: Admit, came: Came, host: str = "", port: int = 0
     ) -> None:
         self._admit, self._came = admit, came
+        host = host or ("" if has_sockets() else "127.0.0.1")
         self.key = secrets.token_hex(16) if host else ""
         self._place = None
         self._greeting = threading.BoundedSemaphore(MAX_GREETING)
@@ -131,11 +133,14 @@ def _is_loopback(host: str) -> bool:
 def set_time_limit(end: socket.socket, seconds: float) -> None:
     """Reads and writes of this socket raise OSError after so long; 0: never. Unlike
     `settimeout`, it holds for whoever has the descriptor."""
-    limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+    if os.name == "nt":
+        limit = struct.pack("=I", int(seconds * 1e3))
+    else:
+        limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
     for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
         end.setsockopt(socket.SOL_SOCKET, option, limit)
 
 
 def set_time_limit_of(connection: Connection, seconds: float) -> None:
-    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+    with socket.socket(fileno=socket.dup(connection.fileno())) as end:
         set_time_limit(end, seconds)

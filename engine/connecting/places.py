@@ -4,6 +4,7 @@ file beside it that describes it."""
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import tempfile
 from contextlib import suppress
@@ -28,13 +29,20 @@ class Place(NamedTuple):
     socket: Path
 
 
+def has_sockets() -> bool:
+    """Whether sockets lie in folders here, which only the user may enter: not on Windows."""
+    return hasattr(socket, "AF_UNIX") and hasattr(os, "getuid")
+
+
 def folder() -> Path:
     """The folder of this user's sockets, which only the user may enter; made if it is not there.
 
     Raises Unwelcome if another user owns it or others may enter it, and OSError.
     """
-    if not hasattr(os, "getuid"):
-        raise Unwelcome("On Windows, processes listen on TCP only: tensorlab.watch(..., port=0).")
+    if not has_sockets():
+        raise Unwelcome(
+            "On this system processes listen on TCP only, each with a key that it prints."
+        )
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     path = Path(runtime) / "tensorlab"
     if not runtime or len(os.fsencode(path)) > MAX_FOLDER:
@@ -66,10 +74,13 @@ def forget(place: Place) -> None:
 
 
 def listening() -> list[Place]:
-    """The processes that listen, the newest first. What the dead have left is removed.
+    """The processes that listen, the newest first; none where they listen on TCP only. What the
+    dead have left is removed.
 
     Raises as `folder`.
     """
+    if not has_sockets():
+        return []
     found: list[Place] = []
     for description in folder().glob("*.json"):
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import time
@@ -111,8 +110,8 @@ class AttachedEngine(EngineProcess):
 def _process_of(call: Call) -> psutil.Process | None:
     """The process that was called, if it is on this machine: not through a command, nor through a
     port, which may be one of another machine."""
-    with socket.socket(fileno=os.dup(call.connection.fileno())) as end:
-        is_here = call.through is None and end.family == socket.AF_UNIX
+    with socket.socket(fileno=socket.dup(call.connection.fileno())) as end:
+        is_here = call.through is None and end.family == getattr(socket, "AF_UNIX", None)
     if not is_here:
         return None
     with suppress(psutil.NoSuchProcess):

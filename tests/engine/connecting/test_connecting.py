@@ -349,3 +349,26 @@ def test_the_newest_is_told_first(sockets: Path) -> None:
         about = About(name=str(seconds), pid=os.getpid(), started_s=started_s + seconds)
         describe(about).socket.touch()
     assert [place.about.name for place in listening()] == ["3", "2", "1"]
+
+
+def test_where_no_socket_lies_in_a_folder_a_process_listens_on_tcp_with_a_key(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(socket, "AF_UNIX")
+    host = Host()
+    listener = host.listener
+    assert listener.address.startswith("127.0.0.1:") and len(listener.key) == 32
+    call = dial(listener.address, "1", listener.key)
+    connection, role = host.next()
+    call.connection.send_bytes(b"here")
+    assert (connection.recv_bytes(), role) == (b"here", "steer")
+    with pytest.raises(Unwelcome, match="key is another one"):
+        dial(listener.address, "1", "0" * 32)
+    with pytest.raises(Unwelcome, match="PORT --key KEY"):
+        dial("train.py", "1")
+    assert listening() == []
+    with pytest.raises(Unwelcome, match="on TCP only"):
+        folder()
+    call.connection.close()
+    connection.close()
+    listener.close()
