@@ -124,6 +124,9 @@ class Watching(Steps):
         self._has_optimizer = True
         if session is not None:
             self._is_awake = session.is_awake(self._steps)
+        self._discover(optimizer)
+
+    def _discover(self, optimizer: Optimizer) -> None:
         if self.discovers and optimizer not in self._known:
             self._known.add(optimizer)
             for name, thing in found_for(optimizer).items():
@@ -131,6 +134,7 @@ class Watching(Steps):
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         session = self.session
+        self._discover(optimizer)  # before windows are told of the step
         if session is not None:
             try:
                 session.after_step(optimizer, has_closure, self._steps + 1)

@@ -107,6 +107,13 @@ def test_the_graph_of_a_variable_and_a_backward_that_is_stepped_have_them(
     assert running.end() == "0\n"
 
 
+@pytest.fixture
+def never_compiled() -> None:
+    """What other tests of this process have compiled is forgotten."""
+    torch._dynamo.reset()
+
+
+@pytest.mark.usefixtures("never_compiled")
 def test_what_torch_compiles_is_left_alone() -> None:
     recorder = ModuleRecorder()
     recorder.begin()
@@ -129,6 +136,7 @@ def test_what_torch_compiles_is_left_alone() -> None:
     assert len(recorder.recording) == 1
 
 
+@pytest.mark.usefixtures("never_compiled")
 def test_a_module_that_raises_and_one_in_another_thread_leave_no_call_open() -> None:
     net = nn.Sequential(nn.Linear(2, 2), nn.Linear(3, 1))
     recorder = ModuleRecorder(name_of=lambda module: "watched")
