@@ -8,12 +8,17 @@ torch deletes with the node; the guard holds the next thousand nodes and frees t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import Any
 
 GUARDED_NODES = 1_000
 LEAF_SEQUENCE = 2**64 - 1
 """torch's sequence number of every AccumulateGrad."""
+
+
+_number_of = methodcaller("_sequence_nr")
 
 
 class Guard:
@@ -35,9 +40,9 @@ def guard_release(fns: Sequence[Any]) -> None:
     """
     if len(fns) <= GUARDED_NODES:
         return
-    numbered = [(fn._sequence_nr(), i) for i, fn in enumerate(fns)]
-    numbered.sort(reverse=True)
-    order = [fns[i] for sequence, i in numbered if sequence != LEAF_SEQUENCE]
+    order = sorted(fns, key=_number_of, reverse=True)
+    leaves = bisect_left(order, True, key=lambda fn: _number_of(fn) != LEAF_SEQUENCE)
+    del order[:leaves]
     for start in range(0, len(order), GUARDED_NODES):
         guard = Guard(order[start + 1 : start + 1 + GUARDED_NODES])
         order[start].metadata.setdefault("tensorlab_guard", guard)

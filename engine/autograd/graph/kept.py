@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
-from .node_facts import storage_of, tensors_saved_by
+from .node_facts import storage_of
 from .reading import Node, kind_of_node
+from .without_collection import without_collection
 
 
 class Kept:
@@ -18,24 +19,37 @@ class Kept:
     tensor which was ever written to in place. Nothing is unpacked.
     """
 
+    @without_collection()
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.storages: list[tuple[int, ...]] = []
         self.size_bytes: dict[int, int] = {}
         self.written: list[Node] = []
         add, size_bytes = self.storages.append, self.size_bytes
-        for node in nodes:
+        for node in nodes:  # in one frame: calling a function for each tensor takes 15 % longer
             fn = node.fn
             own: tuple[int, ...] = ()
-            saves = kind_of_node(fn).saves
-            if saves:
-                saved = tensors_saved_by(fn, saves)
-                for data in saved:
-                    storage, size = storage_of(data)
+            is_written = False
+            for attribute in kind_of_node(fn).saves:
+                try:
+                    saved = getattr(fn, attribute)
+                except RuntimeError:  # freed
+                    continue
+                for each in saved if type(saved) is tuple else (saved,):
+                    data = each.data
+                    if not isinstance(data, torch.Tensor):
+                        continue
+                    try:
+                        held = data.untyped_storage()
+                        storage, size = held._cdata, held.nbytes()
+                        is_written = is_written or data._version > 0
+                    except Exception:  # no storage, or made in inference mode
+                        storage, size = storage_of(data)
+                        is_written = is_written or version(data) > 0
                     if storage not in own:
                         own += (storage,)
                         size_bytes[storage] = size
-                if any(map(version, saved)):
-                    self.written.append(node)
+            if is_written:
+                self.written.append(node)
             add(own)
 
     @property

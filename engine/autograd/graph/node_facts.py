@@ -32,29 +32,23 @@ device_name = cache(str)
 _NO_TENSOR = TensorSpec((), "unknown")
 
 
-class OutputsRead:
-    """Reads the outputs of many nodes. Most are alike: a spec is made once for each kind."""
+Outputs = tuple[tuple[TensorSpec, ...], str]
+"""`Node.outputs` and `Node.device`."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], _Outputs] = {}
 
-    def of(self, fn: Any) -> _Outputs:
-        """`Node.outputs` and `Node.device`, of the node's `fn`."""
-        metadata = fn._input_metadata
-        if len(metadata) != 1:
-            return output_specs(metadata), device_name(metadata[0].device) if metadata else ""
-        (only,) = metadata
-        try:
-            key = (*only.shape, only.dtype, only.device)
-            found = self._known.get(key)
-        except (RuntimeError, TypeError):  # some nested tensors have no one shape
-            return output_specs(metadata), device_name(only.device)
-        if found is None:
-            found = self._known[key] = output_specs(metadata), device_name(only.device)
+class AlikeOutputs(dict[tuple[Any, ...], Outputs]):
+    """The outputs of nodes with one output, by its sizes, dtype and device: most nodes of a graph
+    are alike, and their specs are made once."""
+
+    def __missing__(self, key: tuple[Any, ...]) -> Outputs:
+        *shape, dtype, device = key
+        found = self[key] = (_known_spec(tuple(shape), dtype),), device_name(device)
         return found
 
 
-_Outputs = tuple[tuple[TensorSpec, ...], str]
+def outputs_of(metadata: Sequence[Any]) -> Outputs:
+    """The outputs of any node, of its `_input_metadata`."""
+    return output_specs(metadata), device_name(metadata[0].device) if metadata else ""
 
 
 def output_specs(metadata: Sequence[Any]) -> tuple[TensorSpec, ...]:

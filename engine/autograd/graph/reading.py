@@ -50,7 +50,7 @@ def kind_of(node_class: type, torch_name: str) -> Kind:
 
 
 _torchs: dict[type, Kind] = {}
-"""The kinds of torch's own classes, whose nodes all have the name of the class."""
+"""The kinds of torch's own classes, whose nodes all have the name of the class, in a namespace."""
 
 
 def kind_of_node(fn: Any) -> Kind:
@@ -61,7 +61,7 @@ def kind_of_node(fn: Any) -> Kind:
 def _kind_by_name(fn: Any) -> Kind:
     node_class, torch_name = type(fn), fn.name()
     kind = kind_of(node_class, torch_name)
-    if torch_name == node_class.__name__ and not kind.is_custom:
+    if kind.name == node_class.__name__ and not kind.is_custom:
         _torchs[node_class] = kind
     return kind
 

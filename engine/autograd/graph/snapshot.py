@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import linecache
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...errors import sendable
 from ...protocol import MODEL_FILE, GraphCut, GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Place, source_line
 from .deep_graphs import LEAF_SEQUENCE
 from .kept import Kept
-from .node_facts import OutputsRead
+from .node_facts import AlikeOutputs, outputs_of
 from .parts import in_parts
 from .provenance import Provenance
 from .reading import Graph, Node, kind_of_node
+from .without_collection import without_collection
 
 MAX_SHOWN_NODES = 50_000
 MAX_CLASSES = 20_000
@@ -30,6 +29,7 @@ def title(node: Node) -> str:
     return f"{node.label} = {node.op}" if node.label else node.op
 
 
+@without_collection()
 def graph_snapshots(
     graph: Graph,
     plan: Sequence[Node],
@@ -51,9 +51,8 @@ def graph_snapshots(
     is_stale = {save.node for save in stale}
     lines: dict[Place, SourceLine] = {}
     cuts: dict[int, Sequence[GraphCut]] = dict.fromkeys(graph.cut, ())
-    with _without_collection():
-        kept = kept or Kept(graph.nodes)
-        nodes = _told(shown, kept, provenance, blocks or {}, is_stale, lines, cuts)
+    kept = kept or Kept(graph.nodes)
+    nodes = _told(shown, kept, provenance, blocks or {}, is_stale, lines, cuts)
     edges = graph.edges
     if count < len(graph.nodes):
         edges = [each for each in edges if each.source < count and each.target < count]
@@ -76,19 +75,6 @@ def graph_snapshots(
     )
 
 
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Turns Python's cycle collector off: it would walk the growing lists again and again, which
-    takes more than half of the time at 10,000 nodes."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def _told(
     shown: Sequence[Node],
     kept: Kept,
@@ -101,7 +87,7 @@ def _told(
     """The nodes as the window gets them. `lines` gets the lines that made them, `cuts` the cuts of
     the nodes that it names."""
     told: list[GraphNode] = []
-    outputs_of, call_of, size_bytes = OutputsRead().of, provenance.call_of, kept.size_bytes
+    alike, call_of, size_bytes = AlikeOutputs(), provenance.call_of, kept.size_bytes
     for node, storages in zip(shown, kept.storages, strict=False):
         fn, number, label = node.fn, node.id, node.label
         kind = kind_of_node(fn)
@@ -128,7 +114,12 @@ def _told(
         saved_bytes = 0
         for storage in storages:
             saved_bytes += size_bytes[storage]
-        outputs, device = outputs_of(fn)
+        metadata = fn._input_metadata
+        try:
+            (only,) = metadata
+            outputs, device = alike[(*only.shape, only.dtype, only.device)]
+        except (ValueError, RuntimeError, TypeError):  # several, or nested without one shape
+            outputs, device = outputs_of(metadata)
         told.append(
             GraphNode(  # by position, which takes half as long
                 number,
