@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from functools import cache
 
-from app.support_bytecode import cache_file, support_bytecode
+from app.support_bytecode import cache_file, late_patterns, support_bytecode
 
 
 @cache
@@ -16,7 +16,7 @@ def import_plainly() -> None:
     place of Python's `__import__` that reads the source of every module imported after it. That
     doubles the time of each import.
     """
-    with support_bytecode(cache_file()):
+    with support_bytecode(cache_file()), late_patterns():
         import PySide6.QtCore  # noqa: F401 - it replaces the function
 
     builtins.__import__ = getattr(builtins, "__orig_import__", builtins.__import__)

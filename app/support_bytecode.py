@@ -1,16 +1,22 @@
-"""The bytecode of PySide's own support modules, kept between starts.
+"""PySide's own support modules, imported in less time: their bytecode is kept between starts, and
+their long patterns are compiled when they are used.
 
 PySide has these modules as sources in its library and compiles them at each import, which takes a
 fifth of the time of an empty window. Python keeps bytecode only of modules that are files, so a
 file in the user's cache folder keeps theirs. Source that changed is compiled again.
+
+Three regular expressions of theirs, of 6,000 characters each, take another eighth. They are for the
+words of a TypeError and for writing `.pyi` files.
 """
 
 # No `from __future__` here: what the built-in `compile` is called with below would inherit it.
 import builtins
 import marshal
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from importlib.util import MAGIC_NUMBER, source_hash
 from pathlib import Path
 from types import CodeType
@@ -71,3 +77,37 @@ def _read(file: Path) -> Codes:
     if magic != MAGIC_NUMBER or check != source_hash(codes):
         return {}
     return marshal.loads(codes)
+
+
+class LatePattern:
+    """Does what the compiled pattern does; a method of it compiles the pattern when it is called.
+    PySide takes the methods at once."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._given = pattern, flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(*self._given)
+
+    def __getattr__(self, name: str) -> Any:
+        if callable(getattr(re.Pattern, name)):
+            return lambda *given, **named: getattr(self._compiled, name)(*given, **named)
+        return getattr(self._compiled, name)
+
+
+@contextmanager
+def late_patterns() -> Iterator[None]:
+    """While this is open, what PySide's support modules compile is a LatePattern."""
+    plain = re.compile
+
+    def compile_late(pattern: Any, flags: int = 0) -> Any:
+        if sys._getframe(1).f_code.co_filename.startswith(_SOURCES):
+            return LatePattern(pattern, flags)
+        return plain(pattern, flags)
+
+    re.compile = compile_late
+    try:
+        yield
+    finally:
+        re.compile = plain
