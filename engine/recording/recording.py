@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import weakref
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -139,6 +139,10 @@ class Recording:
         place = bisect_right(self._firsts, sequence) - 1
         return None if place < 0 else self._holding(self._brackets[place], sequence)
 
+    def calls_of(self, sequences: Iterable[int]) -> list[Call | None]:
+        """`call_of` each of these."""
+        return list(map(self.call_of, sequences))
+
     def chain_of(self, sequence: int) -> list[Call]:
         """All calls of torch that ran while the node was made, the outermost first."""
         chain: list[Call] = []
@@ -188,6 +192,7 @@ class Recorded(Protocol):
     @property
     def span(self) -> tuple[int, int]: ...
     def call_of(self, sequence: int) -> Call | None: ...
+    def calls_of(self, sequences: Iterable[int]) -> list[Call | None]: ...
     def chain_of(self, sequence: int) -> list[Call]: ...
     def __len__(self) -> int: ...
 

@@ -53,18 +53,21 @@ class Provenance:
 
     def call(self, node: Node) -> Call | None:
         """The innermost call in which the node was made; None if that was not recorded."""
-        return self.call_of(node.sequence, node.kind)
+        return self.calls_of((node.sequence,), (node.kind,))[0]
 
-    def call_of(self, sequence: int, kind: Kind) -> Call | None:
-        """`call`, of a node of this number and kind."""
-        if not self._recordings or sequence < self._shared_below:
-            return None
-        call = self._recordings[-1].call_of(sequence)  # most nodes are the newest's
-        if call is None:
-            recording = find_recording(self._recordings, sequence)
-            call = None if recording is None else recording.call_of(sequence)
-        # Another thread's node may have the number of a node of this thread.
-        return call if call is not None and _agree(call, kind) else None
+    def calls_of(self, sequences: Sequence[int], kinds: Sequence[Kind]) -> list[Call | None]:
+        """`call`, of nodes of these numbers and kinds."""
+        if not self._recordings:
+            return [None] * len(sequences)
+        found = self._recordings[-1].calls_of(sequences)  # most nodes are the newest's
+        for place, (sequence, kind, call) in enumerate(zip(sequences, kinds, found, strict=True)):
+            if call is None:
+                recording = find_recording(self._recordings, sequence)
+                found[place] = call = None if recording is None else recording.call_of(sequence)
+            # Another thread's node may have the number of a node of this thread.
+            if call is not None and (sequence < self._shared_below or not _agree(call, kind)):
+                found[place] = None
+        return found
 
     def chain(self, node: Node) -> list[Call]:
         """The calls in which the node was made, outermost first; empty if none was recorded."""

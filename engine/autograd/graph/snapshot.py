@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from ...errors import sendable
 from ...protocol import MODEL_FILE, GraphCut, GraphNode, GraphSnapshot, SourceLine, StaleTensor
-from ...recording.recording import Place, source_line
+from ...recording.recording import Call, Place, source_line
 from .deep_graphs import LEAF_SEQUENCE
 from .kept import Kept
 from .node_facts import AlikeOutputs, outputs_of
 from .parts import in_parts
 from .provenance import Provenance
-from .reading import Graph, Node, kind_of_node
+from .reading import Graph, Kind, Node, kind_of_node
 from .without_collection import without_collection
 
 MAX_SHOWN_NODES = 50_000
@@ -87,20 +87,18 @@ def _told(
     """The nodes as the window gets them. `lines` gets the lines that made them, `cuts` the cuts of
     the nodes that it names."""
     told: list[GraphNode] = []
-    alike, call_of, size_bytes = AlikeOutputs(), provenance.call_of, kept.size_bytes
-    for node, storages in zip(shown, kept.storages, strict=False):
+    alike, size_bytes = AlikeOutputs(), kept.size_bytes
+    kinds = [kind_of_node(node.fn) for node in shown]
+    calls = _calls(shown, kinds, provenance)
+    for node, kind, storages in zip(shown, kinds, kept.storages, strict=False):
         fn, number, label = node.fn, node.id, node.label
-        kind = kind_of_node(fn)
         name, op, is_leaf, _, saves = kind
         sequence, module, aten, source = -1, "", "", None
         if is_leaf:
             label, module = sendable(title(node)), sendable(provenance.owner_of(fn.variable))
         else:
-            sequence = fn._sequence_nr()
-            if sequence == LEAF_SEQUENCE:
-                sequence = -1
+            sequence, call = next(calls)
             label = sendable(title(node)) if label else op
-            call = call_of(sequence, kind)
             if call is not None:
                 module, place = sendable(call.module), call.place
                 if call.kind == "op":
@@ -140,6 +138,18 @@ def _told(
             )
         )
     return told
+
+
+def _calls(
+    shown: Sequence[Node], kinds: Sequence[Kind], provenance: Provenance
+) -> Iterator[tuple[int, Call | None]]:
+    """The number of each operation's node, and the call that made it, found for all together."""
+    of_operations = [kind for kind in kinds if not kind.is_leaf]
+    sequences = [
+        n.fn._sequence_nr() for n, kind in zip(shown, kinds, strict=True) if not kind.is_leaf
+    ]
+    sequences = [-1 if number == LEAF_SEQUENCE else number for number in sequences]
+    return zip(sequences, provenance.calls_of(sequences, of_operations), strict=True)
 
 
 def _sources(files: Collection[str]) -> dict[str, str]:

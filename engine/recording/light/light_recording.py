@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Iterable
 from operator import attrgetter, itemgetter
 
 from ..open_calls import next_sequence
@@ -73,15 +74,23 @@ class LightRecording:
 
     def call_of(self, sequence: int) -> Call | None:
         """The function that made the node of this sequence number: none is inside another."""
-        noted = self._in_order()
-        place = bisect_right(self._firsts, sequence) - 1
-        if place < 0 or noted[place][1] <= sequence:
-            repeat = self._repeat_of(sequence)
-            return None if repeat is None else repeat.call_of(sequence)
-        call = self._asked_for.get(place)
-        if call is None:
-            call = self._asked_for[place] = call_noted(place, noted[place])
-        return call
+        return self.calls_of((sequence,))[0]
+
+    def calls_of(self, sequences: Iterable[int]) -> list[Call | None]:
+        """`call_of` each of these: the order of the calls is looked at once for all of them."""
+        noted, firsts, known = self._in_order(), self._firsts, self._asked_for
+        found: list[Call | None] = []
+        for sequence in sequences:
+            place = bisect_right(firsts, sequence) - 1
+            if place < 0 or noted[place][1] <= sequence:
+                repeat = self._repeat_of(sequence)
+                call = None if repeat is None else repeat.call_of(sequence)
+            else:
+                call = known.get(place)
+                if call is None:
+                    call = known[place] = call_noted(place, noted[place])
+            found.append(call)
+        return found
 
     def chain_of(self, sequence: int) -> list[Call]:
         call = self.call_of(sequence)
