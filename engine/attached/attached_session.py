@@ -28,6 +28,7 @@ from ..console.variables import list_variables
 from ..devices import ready
 from ..errors import LabError, error_report
 from ..handlers.holding import watching_of
+from ..loops.hooks import Gate
 from ..protocol import (
     AnySignal,
     Command,
@@ -64,7 +65,10 @@ ATTEND_S = 0.05
 class AttachedSession:
     """`watched` gives the objects that the user has named for the lab; `main` is the module that
     the user's code is in. `ended()` is called when the last window has left. To be made on any
-    thread; `after_step`, `hold` and `step_backward` are for the user's thread `thread`."""
+    thread; `after_step`, `hold` and `step_backward` are for the user's thread `thread`.
+
+    Of many short steps a few are looked at. Before `due_s` none is, while `gate` is shut: whoever
+    has something for the user's thread opens it."""
 
     def __init__(
         self,
@@ -72,10 +76,12 @@ class AttachedSession:
         main: Mapping[str, Any],
         watched: Callable[[], Mapping[str, Any]],
         thread: int,
-        steps: int,
+        gate: Gate,
         ended: Callable[[AttachedSession], None],
     ) -> None:
         self._main, self._watched, self._thread, self._ended = main, watched, thread, ended
+        self._gate, self.due_s = gate, 0.0
+        self._spent_s = 0.0
         self._turn = threading.RLock()
         self._windows = Windows()
         self.has_steering = self._windows.has_steering
@@ -97,7 +103,6 @@ class AttachedSession:
         self._holder = AttachedHolder(lab, self._namespace, title, self._output)
         self._holder.entered = self._alone
         self._loop, self._updates = self._holder.loop, lab.subjects.updates
-        self._loop.step = steps
         self._has_begun = self._is_entered = False
         self.logged = LoggedFigures(self._namespace.lab)
         lab.inside = self._holder.inside  # the user's code runs
@@ -130,6 +135,7 @@ class AttachedSession:
         if not isinstance(message, Command):
             if peer.role == "steer":
                 self._act(message)
+                self._gate.is_shut = False
             return
         command = self._windows.numbered(peer, message)
         if peer.role == "watch" and not type(command).while_running:
@@ -143,6 +149,7 @@ class AttachedSession:
             with self._came:
                 self._waiting.append(command)
                 self._came.notify_all()
+            self._gate.is_shut = False
 
     def _remove(self, peer: Peer) -> None:
         """A window has left. Nobody is there to let held code go on, so it goes on."""
@@ -151,6 +158,7 @@ class AttachedSession:
             self._is_over = not self._windows.peers
         if not self.has_steering():
             self._lab.control.let_go()
+            self._gate.is_shut = False
         if self._is_over:
             self._leave()
 
@@ -205,6 +213,7 @@ class AttachedSession:
         """Tell all windows; it belongs to what this thread is answering, if anything is."""
         if isinstance(snapshot, HeldSnapshot):
             self._held = snapshot if snapshot.at else None
+            self._gate.is_shut = False
         self._windows.tell(msgspec.structs.replace(snapshot, reply_to=self._now.number))
 
     # -- in the user's thread --------------------------------------------------------------------
@@ -214,6 +223,14 @@ class AttachedSession:
         """Whether the user's thread does work of the session's, or is held: what runs there then is
         not a step of the user's loop."""
         return self._held is not None or self._now.thread == self._thread
+
+    def reach(self, steps: int) -> None:
+        """The process has done so many steps."""
+        self._loop.step = steps
+
+    def spend(self, seconds: float) -> None:
+        """What is logged has taken so long."""
+        self._spent_s += seconds
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         self._has_begun = True
@@ -231,6 +248,8 @@ class AttachedSession:
         if self._has_begun:  # else the window came in the middle of it
             self._loop.step = step - 1
             self._loop.after_step(optimizer, has_closure)
+            spent_s, self._spent_s = self._spent_s, 0.0
+            self._loop.spend(spent_s)
         self._has_begun = True
         self._come_by()
 
@@ -270,18 +289,23 @@ class AttachedSession:
 
     def is_awake(self, step: int) -> bool:
         """Whether the step after number `step` is looked at. Of many short ones, a few are."""
-        loop = self._loop
+        loop, control = self._loop, self._lab.control
         loop.step = step
         self._modules.begin_step(step + 1)
+        self._gate.is_shut = True  # before anything is asked: who comes later opens it
         if not (
             loop.is_due
-            or self._lab.control.pauses_by(step + 1)
+            or control.pauses_by(step + 1)
             or (self._waiting or self._postponed)
             or self._updates.is_asked
             or loop.watch is not None
             or loop.looks
         ):
+            self.due_s = loop.due_s
+            if control.pause_at or control.steps_backward or self._modules.are_wanted:
+                self._gate.is_shut = False  # the next steps are counted and recorded
             return False
+        self._gate.is_shut = False
         loop.begin_step()
         return True
 
@@ -295,6 +319,7 @@ class AttachedSession:
         """In this context the backward passes of the user's code are stepped."""
         control, self._modules.are_wanted = self._lab.control, True
         before, control.steps_backward = control.steps_backward, self.has_steering()
+        self._gate.is_shut = False
         try:
             yield
         finally:
@@ -347,6 +372,7 @@ class AttachedSession:
                         self._session.handle(command)
                     if isinstance(command, WatchCommand):
                         self._loop.watch = watching_of(self._lab)
+            self._gate.is_shut = False  # what was asked may be of the next steps
 
     def _attend_aside(self) -> None:
         """Answer what only reads, if the user's thread does not come by."""

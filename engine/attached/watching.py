@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from time import perf_counter
 from types import FrameType
 from typing import Any
 
@@ -25,7 +26,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from ..connecting.greeting import About, Hello, Refusal, Role, Welcome, encode
 from ..connecting.listener import Listener
 from ..loops.backward_calls import backward_calls
-from ..loops.hooks import Steps, steps_shown
+from ..loops.hooks import Gate, Steps, steps_shown
 from ..loops.logged import histogram as histogram
 from ..loops.logged import image as image
 from ..recording.user_files import variables_of
@@ -57,22 +58,25 @@ class Watching(Steps):
         self.discovers = False
         """Whether the models of the optimizers that step are looked for."""
         self._known = weakref.WeakSet[Optimizer]()
-        self._steps = 0
+        self.steps = 0
+        """The steps that this process has done."""
         self._has_optimizer = False  # that has stepped
         self._logged: int | None = None  # the script's number of what it logged last
         self.session: AttachedSession | None = None
         """None while no window is attached."""
         self.exit_code: int | None = None
         """That of this process, which is about to end; None if that is not known."""
-        self._is_awake = True
+        self.is_awake = True
         """Whether the step that runs now is shown to the session."""
+        self._gate = Gate(is_shut=True)
+        """The session's: it shuts it while there is nothing to do in a step."""
         self._attaching = threading.Lock()
         self._attached = threading.Event()
         self._hooks = ExitStack()
         self._hooks.enter_context(
             backward_calls(self._step_backward, unless=self._steps_no_backward)
         )
-        self._hooks.enter_context(steps_shown(self, unless=self._is_unseen))
+        self._hooks.enter_context(steps_shown(self, gate=self._gate, unless=self._is_unseen))
         self._hooks.callback(register_optimizer_step_post_hook(self._end_step).remove)
         try:
             self.listener = Listener(self.about, self._admit, self._came, host, port)
@@ -99,6 +103,7 @@ class Watching(Steps):
         self.listener.close()
         if self.session is not None:
             self._end_logged_step(self.session)
+            self.session.reach(self.steps)
             # Set when an exception has ended the script; at a prompt, by an older one.
             is_interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
             error = None if is_interactive else getattr(sys, "last_value", None)
@@ -117,27 +122,33 @@ class Watching(Steps):
 
     def _end_step(self, optimizer: Optimizer, *step: object) -> None:
         """Called after each step, also one that is not shown; `after_step` has been called."""
-        session = self.session
-        if threading.get_ident() != self._thread or (session is not None and session.is_working):
+        if threading.get_ident() != self._thread:
             return
-        self._steps += 1
+        session = self.session
+        if session is not None and self._gate.is_shut and perf_counter() < session.due_s:
+            session = None  # it has nothing to do
+        if session is not None and session.is_working:
+            return
+        self.steps += 1
         self._has_optimizer = True
         if session is not None:
-            self._is_awake = session.is_awake(self._steps)
-        self._discover(optimizer)
+            self.is_awake = session.is_awake(self.steps)
+        if self.discovers:
+            self._discover(optimizer)
 
     def _discover(self, optimizer: Optimizer) -> None:
-        if self.discovers and optimizer not in self._known:
+        if optimizer not in self._known:
             self._known.add(optimizer)
             for name, thing in found_for(optimizer).items():
                 self.name(name, thing)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         session = self.session
-        self._discover(optimizer)  # before windows are told of the step
+        if self.discovers:
+            self._discover(optimizer)  # before windows are told of the step
         if session is not None:
             try:
-                session.after_step(optimizer, has_closure, self._steps + 1)
+                session.after_step(optimizer, has_closure, self.steps + 1)
             except Exception as error:
                 _tell_once("watch", error)
 
@@ -152,11 +163,18 @@ class Watching(Steps):
 
     def _step_backward(self, *args: Any, **kwargs: Any) -> bool:
         session = self.session
-        return session is not None and session.step_backward(*args, **kwargs)
+        if session is None:
+            return False
+        session.reach(self.steps)
+        return session.step_backward(*args, **kwargs)
 
     def _is_unseen(self) -> bool:
         session = self.session
-        return session is None or not self._is_awake or session.is_working
+        if session is None:  # it has just ended
+            with self._attaching:
+                self._gate.is_shut = self.session is None
+            return True
+        return not self.is_awake or session.is_working
 
     def log(self, figures: Mapping[str, Any], step: int | None) -> None:
         session = self.session
@@ -165,8 +183,10 @@ class Watching(Steps):
         try:
             self._end_logged_step(session)
             is_alone = not self._has_optimizer and step is not None  # its calls are the steps
-            next_step = max(self._steps + 1, step or 0) if is_alone else self._steps + 1
-            session.logged.add(figures, self._steps, next_step, self._is_awake)
+            next_step = max(self.steps + 1, step or 0) if is_alone else self.steps + 1
+            began_s = perf_counter()
+            session.logged.add(figures, self.steps, next_step, self.is_awake)
+            session.spend(perf_counter() - began_s)
             self._logged = step or 0
         except Exception as error:
             _tell_once("log", error)
@@ -175,8 +195,8 @@ class Watching(Steps):
         """What was logged before is a step, if no optimizer of torch's has ever stepped."""
         is_here = threading.get_ident() == self._thread and not session.is_working
         if self._logged is not None and not self._has_optimizer and is_here:
-            self._steps, self._logged = max(self._steps + 1, self._logged), None
-            session.after_log(self._steps)
+            self.steps, self._logged = max(self.steps + 1, self._logged), None
+            session.after_log(self.steps)
 
     def may_hold(self) -> bool:
         """Whether a window is attached, and this is the thread of this process that is held."""
@@ -189,6 +209,7 @@ class Watching(Steps):
     def hold(self, frame: FrameType) -> None:
         session = self.session
         if session is not None:
+            session.reach(self.steps)
             session.hold(frame)
 
     def stepping_backward(self) -> AbstractContextManager[None]:
@@ -216,12 +237,14 @@ class Watching(Steps):
             if session is None or not session.add(connection, wants):
                 main = vars(sys.modules["__main__"])
                 session = AttachedSession(
-                    self.about.name, main, self._living, self._thread, self._steps, self._ended
+                    self.about.name, main, self._living, self._thread, self._gate, self._ended
                 )
+                session.reach(self.steps)
                 session.be_idle(self._is_idle)
                 session.add(connection, wants)
                 self.session = session
-                self._is_awake = True
+                self.is_awake = True
+                self._gate.is_shut = False
             self._attached.set()
 
     def _set_idle(self, is_idle: bool) -> None:
@@ -235,6 +258,7 @@ class Watching(Steps):
         with self._attaching:  # a window that comes now has begun another session, or will
             if self.session is session:
                 self.session = None
+                self._gate.is_shut = True
                 self._attached.clear()
 
     def _living(self) -> dict[str, Any]:
@@ -303,8 +327,14 @@ def log(step: int | None = None, **figures: Any) -> None:
     Steps are drawn as this process counts them. In a script in which no optimizer of torch's steps,
     each call is a step: number `step`, if that is larger than the one before.
     """
-    if _watching is not None and _watching.session is not None:
-        _watching.log(figures, step)
+    watching = _watching
+    if watching is None:
+        return
+    session = watching.session
+    if session is not None and (
+        watching.is_awake or not session.logged.pass_by(figures, watching.steps)
+    ):
+        watching.log(figures, step)
 
 
 def hold(when: object = True) -> None:

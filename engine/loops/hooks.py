@@ -35,6 +35,17 @@ class Steps:
         return
 
 
+class Gate:
+    """While it is shut, hooks return at once. They read it before they call anything: the code of a
+    function is cold after a step of torch, and costs many times what it does in a loop of its own.
+    `backward` is called meanwhile: torch's, as it was when this was made.
+    """
+
+    def __init__(self, is_shut: bool = False) -> None:
+        self.is_shut = is_shut
+        self.backward = torch.autograd.backward
+
+
 class _Forks:
     """`count`: how many forks lead from the process that imported this to the one that runs."""
 
@@ -50,10 +61,14 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def steps_shown(
+    *watching: Steps, gate: Gate | None = None, unless: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
     """Show each of `watching` the optimizer steps of this thread, and the scalars on which
     `backward` is called. Not shown: what other threads and forked processes do, what torch
-    compiles, what a CUDA graph captures, and what runs while `unless` returns True."""
+    compiles, what a CUDA graph captures, and what runs while `gate` is shut or `unless` returns
+    True."""
+    gate = gate or Gate()
     get_ident, is_compiling = threading.get_ident, torch.compiler.is_compiling
     thread, forks = get_ident(), _forks.count
     before_step = [each.before_step for each in watching if _has(each, "before_step")]
@@ -77,7 +92,7 @@ def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) ->
 
     def before(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         nonlocal is_shown
-        if is_seen():
+        if not gate.is_shut and is_seen():
             is_shown = not (
                 torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
             )
@@ -87,7 +102,7 @@ def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) ->
                     tell(optimizer, has_closure)
 
     def after(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
-        if is_shown and is_seen():
+        if not gate.is_shut and is_shown and is_seen():
             has_closure = _has_closure(args, kwargs)
             for tell in after_step:
                 tell(optimizer, has_closure)
@@ -97,6 +112,8 @@ def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) ->
 
     @functools.wraps(run_backward)
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        if gate.is_shut:
+            return gate.backward(tensors, *args, **kwargs)
         if is_seen():
             given = tensors if isinstance(tensors, list | tuple) else (tensors,)
             for tensor in given:
@@ -112,7 +129,7 @@ def steps_shown(*watching: Steps, unless: Callable[[], bool] = lambda: False) ->
     def noted_scale(scaler: Any, outputs: Any) -> Any:
         nonlocal scaled, unscaled
         result = scale(scaler, outputs)
-        if isinstance(outputs, Tensor) and is_seen():
+        if not gate.is_shut and isinstance(outputs, Tensor) and is_seen():
             scaled, unscaled = weakref.ref(result), _without_graph(outputs)
         return result
 

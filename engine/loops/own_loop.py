@@ -6,7 +6,7 @@ import logging
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import nan
+from math import inf, nan
 from time import perf_counter
 
 import torch
@@ -109,10 +109,20 @@ class OwnLoop(Steps):
         """The code was held for so long: the time of the next step is less by it."""
         self._ended_s += seconds
 
+    def spend(self, seconds: float) -> None:
+        """If the last step was measured, that took so much longer."""
+        if self._is_measured:
+            self._budget.spend(seconds)
+
     @property
     def is_due(self) -> bool:
         """Whether the next step is to be measured, were it to begin now."""
         return not self._is_broken and self._budget.takes(self.step)
+
+    @property
+    def due_s(self) -> float:
+        """When a step is to be measured next, were none to begin before."""
+        return inf if self._is_broken else self._budget.next_s
 
     @property
     def looks(self) -> bool:

@@ -30,7 +30,7 @@ class Budget:
 
     def __init__(self, free_steps: int = FREE_STEPS, interval_s: float = 0.0) -> None:
         self._free_steps, self._interval_s = free_steps, interval_s
-        self._spent_s = self._next_s = 0.0
+        self._spent_s = self.next_s = 0.0
 
     @classmethod
     def of_run(cls) -> Budget:
@@ -40,16 +40,16 @@ class Budget:
     def takes(self, step: int) -> bool:
         """`step` is the number of steps done before."""
         now = perf_counter()
-        takes = step < self._free_steps or now >= self._next_s
+        takes = step < self._free_steps or now >= self.next_s
         if takes:
-            self._spent_s, self._next_s = 0.0, now + self._interval_s
+            self._spent_s, self.next_s = 0.0, now + self._interval_s
         return takes
 
     def spend(self, seconds: float) -> None:
         """Measuring this step has just taken so long."""
         self._spent_s += seconds
         wait_s = min(self._spent_s / MEASURED_SHARE, LONGEST_WAIT_S)
-        self._next_s = max(self._next_s, perf_counter() + wait_s)
+        self.next_s = max(self.next_s, perf_counter() + wait_s)
 
 
 class Speed:

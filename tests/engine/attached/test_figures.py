@@ -8,6 +8,9 @@ from collections.abc import Callable
 
 import torch
 
+from engine.attached.figures import LoggedFigures
+from engine.console.users_lab import UsersLab
+from engine.loops.logged import histogram
 from engine.project.subject import ConsoleSubject
 from engine.protocol import (
     ContinueTrainingCommand,
@@ -173,3 +176,17 @@ def test_a_module_that_a_window_watches_has_its_figures_in_each_step(
     assert len(watched) > 40
     for step, mean in watched.items():
         assert math.isclose(mean, means[step - 1], rel_tol=1e-4, abs_tol=1e-6)
+
+
+def test_figures_that_are_passed_by_are_those_that_would_not_be_read() -> None:
+    figures = LoggedFigures(UsersLab())
+    assert not figures.pass_by({"a": 1.0}, 0)  # new
+    figures.add({"a": 1.0}, 0, 1, is_looked_at=False)
+    for steps in (1, 2, 2):
+        assert figures.pass_by({"a": torch.ones(1)}, steps)
+    assert not figures.pass_by({"a": 1.0}, 4)  # not logged in every step
+    figures.add({"a": 1.0}, 4, 5, is_looked_at=False)
+    assert not figures.pass_by({"a": torch.ones(2)}, 5)
+    assert not figures.pass_by({"a": histogram(1.0)}, 5)
+    assert not figures.pass_by({"a": 1.0, "b": 1.0}, 5)
+    assert figures.pass_by({"a": 1.0}, 5)

@@ -1,17 +1,24 @@
-"""A window that comes in the moment in which the last one leaves."""
+"""A window that comes in the moment in which the last one leaves; and a script without any."""
 
 from __future__ import annotations
 
+import sys
 import threading
+from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
+import torch
+
 from engine.attached.watching import Watching
+from engine.loops.hooks import Gate
 
 
 def test_the_end_of_a_session_does_not_take_the_next_one_away() -> None:
     first, second = cast("Any", object()), cast("Any", object())
     watching = Watching.__new__(Watching)
     watching.session = first
+    watching._gate = Gate()
     watching._attaching, watching._attached = threading.Lock(), threading.Event()
     watching._attached.set()
     with watching._attaching:  # a window is coming
@@ -23,6 +30,32 @@ def test_the_end_of_a_session_does_not_take_the_next_one_away() -> None:
     ending.join()
     assert watching.session is second
     assert watching.wait(0)
+    assert not watching._gate.is_shut
     watching._ended(second)
     assert watching.session is None
+    assert watching._gate.is_shut
     assert not watching.wait(0)
+
+
+def test_without_a_window_neither_a_step_nor_backward_calls_more_than_one_function(
+    sockets: Path,
+) -> None:
+    """What each function costs after a step of torch is most of what `watch` costs."""
+    called: list[str] = []
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and "/engine/" in frame.f_code.co_filename:
+            called.append(frame.f_code.co_name)
+
+    p = torch.nn.Parameter(torch.ones(()))
+    optimizer = torch.optim.SGD([p])
+    watching = Watching("test", "1")
+    try:
+        loss = p * 2
+        sys.setprofile(profile)
+        loss.backward()
+        optimizer.step()
+    finally:
+        sys.setprofile(None)
+        watching.close()
+    assert called == ["backward", "before", "after", "_end_step"]
