@@ -1,9 +1,11 @@
 """A training loop that calls `tensorlab.watch` and `log` against the same loop without.
 
-All run in one process with one torch thread, in turns: a block is one short loop each way, so
-whatever else the machine does meets all. Times are CPU time of the whole process, its threads for
-windows included, of the steps after the first 50. A figure is the median over the blocks of the
-ratio within each, with the bounds that hold the true median in 95 of 100 runs (`..._95`).
+Three long loops run in one process with one torch thread, by turns of a few steps: the hooks of one
+are there while it runs, those of the others are not. So whatever else the machine does meets all,
+and no turn begins with the burst of figures that follows an attaching. Times are CPU time of the
+whole process, its threads for windows included. A block is TURNS turns of each loop; in it some
+snapshots are sent. A figure is the median over the blocks of the ratio within each, with the bounds
+that hold the true median in 95 of 100 runs (`..._95`).
 
 `alone`: no window is attached. `attached`: one draws the loop, in a process of its own.
 
@@ -21,8 +23,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from time import perf_counter, process_time
 from typing import Any
 from unittest import mock
@@ -30,36 +32,43 @@ from unittest import mock
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.optim import optimizer as optimizers
 
 from engine.attached import watching
 from engine.attached.watching import Watching
 from engine.loops import own_loop
 from engine.training.figures import pace
 from engine.version import version
-from tests.bench.blocks import paced_by_cpu_time, ratio
+from tests.bench.blocks import ratio
 from tests.bench.loops.loop_models import MODELS
 
-WARM_UP = 50
-TURN_S = 0.1
-"""CPU time of the steps that are measured in one turn: in it a snapshot or two are sent."""
+WARM_UP = 200
+"""Steps of each loop. More than those of which all are measured."""
+TURN_S = 0.02
+"""CPU time of a turn."""
+TURNS = 20
 MIN_BLOCKS = 9
-SECONDS = 20.0
+SECONDS = 40.0
 """For the blocks of a model, if it does not need more for MIN_BLOCKS."""
 
 SETUP = """
 optimizer = torch.optim.Adam(net.parameters())
 criterion = nn.CrossEntropyLoss()
-"""
-TURN = """
-times = []
-for step in range({steps}):
-    started = clock()
-    optimizer.zero_grad()
-    loss = criterion(net(x), y)
-    loss.backward()
-    optimizer.step()
-    {log}
-    times.append(clock() - started)
+
+def plain(steps):
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = criterion(net(x), y)
+        loss.backward()
+        optimizer.step()
+
+def logged(steps):
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = criterion(net(x), y)
+        loss.backward()
+        optimizer.step()
+        log(again=loss)
 """
 READER = """
 import sys
@@ -74,54 +83,95 @@ for line in sys.stdin:
         connection.close()
 """
 
-Way = Callable[[], AbstractContextManager[None]]
+
+class Clock:
+    """The CPU time of the turns of one loop, in s: what is done so many times a second is done as
+    often as if it ran alone on an idle machine."""
+
+    def __init__(self) -> None:
+        self._before_s = 0.0
+        self._began_s: float | None = None
+
+    def __call__(self) -> float:
+        now_s = 0.0 if self._began_s is None else process_time() - self._began_s
+        return self._before_s + now_s
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._began_s = process_time()
+        try:
+            yield
+        finally:
+            self._before_s, self._began_s = self(), None
+
+
+class Loop:
+    """One of the loops, with the hooks that are there when it is made."""
+
+    def __init__(self, steps: Callable[[int], None], clock: Clock) -> None:
+        self._steps, self._clock = steps, clock
+        self._hooks = [dict(hooks) for hooks in _hooks()]
+        self._backward, self._watching = torch.autograd.backward, watching._watching
+
+    def enter(self) -> None:
+        for hooks, ours in zip(_hooks(), self._hooks, strict=True):
+            hooks.clear()
+            hooks.update(ours)
+        torch.autograd.backward, watching._watching = self._backward, self._watching
+
+    def turn(self, steps: int) -> float:
+        """Its CPU time, in s."""
+        self.enter()
+        with self._clock.running():
+            began_s = process_time()
+            self._steps(steps)
+            return process_time() - began_s
+
+
+def _hooks() -> tuple[dict, dict]:
+    return optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks
 
 
 @contextmanager
-def watched() -> Iterator[Watching]:
-    made = Watching("bench", version())
-    try:
-        with mock.patch.object(watching, "_watching", made):
-            yield made
-    finally:
-        made.close()
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    with watched():
-        yield
-
-
-@contextmanager
-def attached(reader: subprocess.Popen[str]) -> Iterator[None]:
+def three_loops(names: dict[str, Any], reader: subprocess.Popen[str]) -> Iterator[dict[str, Loop]]:
     assert reader.stdin is not None
-    with watched() as made:
+    clock = Clock()
+    with ExitStack() as stack:
+        for module in (own_loop, pace, watching):
+            stack.enter_context(mock.patch.object(module, "perf_counter", clock))
+        stack.enter_context(mock.patch.object(watching, "_watching", None))
+        loops = {"plain": Loop(names["plain"], Clock())}
+        stack.callback(loops["plain"].enter)
+        for way in ("alone", "attached"):
+            loops["plain"].enter()
+            made = watching._watching = Watching("bench", version())
+            loops[way] = Loop(names["logged"], clock if way == "attached" else Clock())
+            stack.callback(made.close)
+            stack.callback(loops[way].enter)
         reader.stdin.write(f"{made.listener.address} {version()}\n")
         reader.stdin.flush()
         made.wait()
-        yield
+        yield loops
 
 
-def measure(name: str, ways: Mapping[str, Way]) -> dict[str, Any]:
-    names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "clock": process_time}
-    names |= {"__name__": "x", "log": watching.log}
+def measure(name: str, reader: subprocess.Popen[str]) -> dict[str, Any]:
+    names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "log": watching.log}
+    names["__name__"] = "x"
     exec(MODELS[name] + SETUP, names)
-
-    def turn(way: str, steps: int) -> float:
-        log = "" if way == "plain" else "log(again=loss)"
-        with ways[way]():
-            source = TURN.format(steps=WARM_UP + steps, log=log)
-            exec(compile(source, "<loop>", "exec"), names)
-        return statistics.mean(names["times"][WARM_UP:])
-
-    steps = max(2, round(TURN_S / turn("plain", 20)))
-    step_ms: dict[str, list[float]] = {way: [] for way in ways}
-    started, blocks = perf_counter(), 0
-    while blocks < MIN_BLOCKS or perf_counter() - started < SECONDS:
-        blocks += 1
-        for way in list(ways)[:: 1 if blocks % 2 else -1]:
-            step_ms[way].append(turn(way, steps) * 1e3)
+    with three_loops(names, reader) as loops:
+        for loop in loops.values():
+            loop.turn(WARM_UP)
+        steps = max(2, round(TURN_S / (loops["plain"].turn(20) / 20)))
+        step_ms: dict[str, list[float]] = {way: [] for way in loops}
+        started, blocks = perf_counter(), 0
+        while blocks < MIN_BLOCKS or perf_counter() - started < SECONDS:
+            blocks += 1
+            spent_s = dict.fromkeys(loops, 0.0)
+            for turn in range(TURNS):
+                for way in list(loops)[:: 1 if turn % 2 else -1]:
+                    spent_s[way] += loops[way].turn(steps)
+            for way, seconds in spent_s.items():
+                step_ms[way].append(seconds / (TURNS * steps) * 1e3)
     return {
         "bench": "attached",
         "model": name,
@@ -138,14 +188,8 @@ def main() -> None:
         os.environ["XDG_RUNTIME_DIR"] = sockets
         command = [sys.executable, "-c", READER]
         with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as reader:
-            ways: dict[str, Way] = {
-                "plain": nullcontext,
-                "alone": alone,
-                "attached": lambda: attached(reader),
-            }
             for name in sys.argv[1:] or MODELS:
-                with paced_by_cpu_time(own_loop, pace):
-                    print(json.dumps(measure(name, ways)), flush=True)
+                print(json.dumps(measure(name, reader)), flush=True)
             assert reader.stdin is not None
             reader.stdin.close()
 
