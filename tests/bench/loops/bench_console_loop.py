@@ -45,10 +45,9 @@ from tests.bench.loops.loop_models import MODELS
 WARM_UP = 50
 TURN_S = 0.04
 """CPU time of the steps that are measured in one turn: short, so that the turns of a block meet the
-same. There are at least 2 * EVERY, and always whole EVERYs: then as many calls are looked into as
-in a long loop."""
+same. Always whole EVERYs: then as many calls are looked into as in a long loop."""
 MIN_BLOCKS = 9
-SECONDS = 20.0
+SECONDS = 60.0
 """For the blocks of a model, if it does not need more for MIN_BLOCKS."""
 
 LOOP = """
@@ -124,7 +123,7 @@ def measure(name: str) -> dict[str, Any]:
             run(setup)
         run(TURN.format(steps=WARM_UP))
     count = TURN_S / statistics.median(names["times"])
-    turn = TURN.format(steps=WARM_UP + max(2, round(count / EVERY)) * EVERY)
+    turn = TURN.format(steps=WARM_UP + max(1, round(count / EVERY)) * EVERY)
     step_ms: dict[str, list[float]] = {way: [] for way in ways}
     started, blocks = perf_counter(), 0
     while blocks < MIN_BLOCKS or perf_counter() - started < SECONDS:
