@@ -22,7 +22,6 @@ from engine.protocol import (
     InterruptSignal,
     PlanExportCommand,
     Snapshot,
-    StopSignal,
     TrainingSnapshot,
 )
 from engine.protocol.exporting.formats import FORMATS, Dtype, Format
@@ -88,11 +87,13 @@ class ExportPresenter(QObject):
             view.show_failed(f"Nothing was exported. {self._bench.link.unsent}")
 
     def cancel(self) -> None:
-        """Interrupt the export. A run of Train that is going goes on: only a stop would end it."""
+        """Stop the export; an engine in which it does not end is killed. A run of Train that is
+        going goes on: a stop would end it, so then the export is interrupted only."""
         run = self._bench.newest(TrainingSnapshot)
         if run is None or run.state not in _GOING:
-            self._bench.link.signal(StopSignal())
-        self._bench.link.signal(InterruptSignal())
+            self._bench.link.stop_job()
+        else:
+            self._bench.link.signal(InterruptSignal())
 
     def _plan(self) -> None:
         project, view = self._bench.project, self.dialog.view

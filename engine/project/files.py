@@ -221,7 +221,8 @@ def migrate(document: dict) -> dict:
             f"{FORMAT_VERSION}. Update Tensor Lab to open it.",
             "version",
         )
-    document = copy.deepcopy(document)
+    if version < FORMAT_VERSION:
+        document = copy.deepcopy(document)
     for step in range(version, FORMAT_VERSION):
         try:
             document = MIGRATIONS[step](document)

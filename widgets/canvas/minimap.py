@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QTransform
 
 from widgets import theme
@@ -47,8 +47,8 @@ class Minimap(DiagramMap):
         colors = theme.current()
         painter.setPen(QPen(colors.color("intermediate", 130), 1))
         for wire in self._scene.wires.values():
-            start, end = wire.points[0], wire.points[-1]
-            painter.drawLine(to_map.map(QPointF(*start)), to_map.map(QPointF(*end)))
+            start, end = wire.ends
+            painter.drawLine(to_map.map(start), to_map.map(end))
         for item in self._scene.blocks.values():
             problem = item.problem_role() == "error"
             color = colors.color("error") if problem else style.group_color(item.kind.group)

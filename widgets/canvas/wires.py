@@ -175,6 +175,11 @@ class WireItem(QGraphicsItem):
             self._points = sample_path(self._path)
         return self._points
 
+    @property
+    def ends(self) -> tuple[QPointF, QPointF]:
+        """Where the wire starts and ends, in scene pixels. No points along it are measured."""
+        return QPointF(self._path.elementAt(0)), self._path.currentPosition()
+
     def run(
         self, start: QPointF, end: QPointF, obstacles: Obstacles, without: Collection[int]
     ) -> None:

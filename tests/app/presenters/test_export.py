@@ -135,13 +135,15 @@ def test_cancel_stops_the_export_but_no_run_of_train(
     export.export("pt", "/tmp/a.pt")
     export.dialog.view.cancel.click()
     assert link.signals == [StopSignal(), InterruptSignal()]
+    assert link._kill_timer.isActive()  # it ends an engine in which the export does not end
     error = ErrorReport(type="KeyboardInterrupt", message="")
     link.answer(ErrorSnapshot(command="ExportCommand", error=error))
     assert export.dialog.view.told.text() == "The export was cancelled."
+    link.finish()
     link.signals.clear()
     bench.store.take(training_snapshot(state="paused"))
     export.cancel()
-    assert link.signals == [InterruptSignal()]
+    assert link.signals == [InterruptSignal()] and not link._kill_timer.isActive()
 
 
 def test_an_engine_that_ends_takes_the_export_with_it(export, link) -> None:

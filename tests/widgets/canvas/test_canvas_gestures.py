@@ -11,6 +11,7 @@ from engine.project.document import Model, Wire, replace
 from engine.project.problems import Fix, Problem
 from engine.protocol import BlockReport
 from tests.widgets.small_model import make_block
+from widgets.canvas import wires
 from widgets.canvas.snapping import snap_move
 
 LEFT = Qt.MouseButton.LeftButton
@@ -415,6 +416,18 @@ def test_the_minimap_is_there_only_while_something_is_out_of_sight(canvas):
     assert not canvas.minimap.isVisible()
     canvas.zoom_by(3)
     assert canvas.minimap.isVisible()
+
+
+def test_the_minimap_draws_wires_from_end_to_end_without_measuring_them(canvas, monkeypatch):
+    drawn = list(canvas.model_scene.wires.values())
+    for wire in drawn:
+        start, end = (point.toTuple() for point in wire.ends)
+        assert (*start, *end) == pytest.approx((*wire.points[0], *wire.points[-1]))
+        wire._points = []
+    assert drawn
+    monkeypatch.setattr(wires, "sample_path", lambda path: pytest.fail("a wire was measured"))
+    canvas.zoom_by(3)
+    canvas.minimap.grab()
 
 
 def test_the_minimap_goes_out_of_the_way_of_a_block(canvas, model):

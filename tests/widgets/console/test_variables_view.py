@@ -9,7 +9,14 @@ from PySide6.QtWidgets import QLabel, QMenu
 
 from engine.protocol import Variable, VariablesSnapshot
 from tests.pictures import assert_same_picture
-from widgets.console.variables_model import COLUMNS, DTYPE, SHAPE, VALUE, VERSION
+from widgets.console.variables_model import (
+    COLUMNS,
+    DTYPE,
+    SHAPE,
+    VALUE,
+    VERSION,
+    VariablesModel,
+)
 from widgets.console.variables_view import VariablesView
 from widgets.memory.storage_color import storage_color
 
@@ -84,6 +91,19 @@ def test_a_long_shape_is_not_cut_off_beside_values_that_are_empty(view):
     view.show_variables(snapshot(X, tensor("y", 2, shape=(64, 128, 32, 32))))
     assert view.table.columnWidth(SHAPE) >= view.table.sizeHintForColumn(SHAPE)
     assert view.table.columnWidth(VALUE) == value < view.table.columnWidth(SHAPE)
+
+
+def test_of_many_variables_a_bounded_number_is_measured(view, monkeypatch):
+    asked = []
+    data = VariablesModel.data
+    monkeypatch.setattr(VariablesModel, "data", lambda *each: asked.append(1) or data(*each))
+    costs = []
+    for count in (400, 1600):
+        view.show_variables(snapshot(*(tensor(f"t{i}", i) for i in range(count))))
+        asked.clear()
+        view.show_variables(snapshot(*(tensor(f"t{i}", i) for i in range(1, count + 1))))
+        costs.append(len(asked))
+    assert costs[1] < 1.5 * costs[0]
 
 
 def test_a_click_chooses_and_tells_once(view, qtbot):
