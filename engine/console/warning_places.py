@@ -9,10 +9,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from .. import recording
 from ..errors import is_ours
 from ..recording.user_files import is_user_file
+
+MAX_SHOWN_TEXTS = 1_000
 
 
 @contextmanager
@@ -25,6 +28,8 @@ def warnings_at_users_lines() -> Iterator[None]:
 
     def show(told: warnings.WarningMessage) -> None:
         place = _users_frame(sys._getframe(1))
+        if place is not None:
+            _forget_many(place.f_globals)
         if place is None or told.file is not None or is_user_file(told.filename):
             before(told)
         elif is_ours(told.filename):
@@ -65,6 +70,14 @@ def _let_through() -> None:
     ours = ("always", None, Warning, re.compile(module), 0)
     if not warnings.filters or warnings.filters[0] != ours:
         warnings.filterwarnings("always", module=module)
+
+
+def _forget_many(names: dict[str, Any]) -> None:
+    """Python keeps each text that it has shown, to show it once: a loop of different warnings would
+    take ever more memory. It may show the forgotten ones again."""
+    shown = names.get("__warningregistry__", ())
+    if len(shown) > MAX_SHOWN_TEXTS:
+        shown.clear()
 
 
 def _users_frame(frame: FrameType | None) -> FrameType | None:

@@ -284,6 +284,18 @@ def test_a_warning_that_is_recorded_tells_the_users_line(shared_engine):
     assert end.ok and "".join(piece.text for piece in printed) == "[('<cell', 5)]\n"
 
 
+def test_a_loop_of_different_warnings_takes_bounded_memory(shared_engine):
+    source = (
+        "import contextlib, io, warnings\n"
+        "with contextlib.redirect_stderr(io.StringIO()) as told:\n"
+        "    for i in range(2500): warnings.warn(f'text {i}')\n"
+        "print(told.getvalue().count('UserWarning'), len(__warningregistry__))"
+    )
+    (output, end) = run_cell(shared_engine, source)
+    shown, known = map(int, output.text.split())
+    assert end.ok and shown == 2500 and known <= 1_001
+
+
 def test_a_warning_of_a_librarys_own_place_names_the_users_line_too(shared_engine):
     *told, _ = run_cell(
         shared_engine,
