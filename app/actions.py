@@ -52,7 +52,8 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
         ("file.open_folder", "Open &folder…", "", "folder-outline",
          "Look into a folder of Hugging Face, of torch.distributed.checkpoint or of a run."),
         ("file.open_there", "Open on the engine's mac&hine…", "", "folder-network-outline",
-         "Look into a file of the other machine, on which the engine runs."),
+         "Look into a file of the other machine, on which the engine runs: tensors, a program, or"
+         " Python."),
         RECENT,
         SEPARATOR,
         ("file.attach", "&Attach to a script…", "", "connection",

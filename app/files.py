@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from PySide6 import QtCore
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Signal, SignalInstance
 from PySide6.QtWidgets import QWidget
 
 from app.history import History
@@ -143,10 +143,12 @@ class ProjectFiles(QObject):
             self.open(path)
 
     def open_there(self) -> None:
-        """Ask for a file of tensors or of a program of the engine's machine, and show it."""
+        """Ask for a file of Python, of tensors or of a program of the engine's machine, and show
+        it."""
         path = self.there.ask("Open", "file") if self.there.machine else ""
         if path:
-            self.artifact_chosen.emit(path)
+            is_python = path.endswith(".py")
+            (self.python_chosen if is_python else self.artifact_chosen).emit(path)
 
     def _show_artifact(self, path: str) -> None:
         """Show tensors or a program; a file is copied to the engine's machine first, if that is
@@ -161,24 +163,32 @@ class ProjectFiles(QObject):
                 " there, and open it there."
             )
             return
+        self._bring(path, f"{there.folder}/{name}", self.artifact_chosen)
+
+    def _show_python(self, path: str) -> None:
+        """Open a Python file; the user says where it is copied to, if the engine, which runs it, is
+        on another machine."""
+        if not self.there.machine:
+            self.python_chosen.emit(path)
+            return
+        name = shown_name(Path(path))
+        title = f"Copy {name} to run it, without the files beside it"
+        copy = self.there.ask(title, "save", name)
+        if copy:
+            self._bring(path, copy, self.python_chosen)
+
+    def _bring(self, path: str, copy: str, chosen: SignalInstance) -> None:
+        """Copy a file of this machine to the engine's, and show the copy."""
+        machine = self.there.machine
 
         def done(failure: str) -> None:
             if failure:
-                self.failed.emit(f"{name} was not copied to {there.machine}. {failure}")
+                name = shown_name(Path(path))
+                self.failed.emit(f"{name} was not copied to {machine}. {failure}")
             else:
-                self.artifact_chosen.emit(copy)
+                chosen.emit(copy)
 
-        copy = f"{there.folder}/{name}"
-        there.bring(Path(path), copy, done)
-
-    def _show_python(self, path: str) -> None:
-        if self.there.machine:
-            self.failed.emit(
-                f"{shown_name(Path(path))} is a file of this machine, and the engine, which would"
-                f" run it, is on {self.there.machine}. Open Python as cells runs it there."
-            )
-        else:
-            self.python_chosen.emit(path)
+        self.there.bring(Path(path), copy, done)
 
     def ask_artifact_path(self, title: str) -> str:
         """Ask for a file of tensors or of a program, on the engine's machine; "" if the user

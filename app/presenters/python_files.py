@@ -1,19 +1,21 @@
-"""Python files of the user's: opened, run in the engine when the user agrees, and watched."""
+"""Python files of the user's, on the engine's machine: opened, run when the user agrees, and
+watched."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
-from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
+from PySide6.QtCore import QFileSystemWatcher, QObject, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication
 
+from app.presenters.digests import Digests
 from app.presenters.questions import Questions, in_words
 from app.weights import shown_name
 from app.window.banners import Choice, Tone
 from app.workbench import Workbench
-from engine.project import limits
-from engine.project.atomic import read_regular
 from engine.protocol import (
     ErrorReport,
     FileSnapshot,
@@ -43,7 +45,8 @@ class _Run(Struct):
 
 
 class PythonFiles(QObject):
-    """A file runs if the user says so, or has said so before of the same content.
+    """A file runs if the user says so, or has said so before of the same content on the same
+    machine. Those of another machine are looked at whenever the window comes to the front.
 
     `ran(FileSnapshot, opening)`: a file has run; `opening` if the user opens it, to choose a
     subject. `changed()`: `has_run`, `is_running` or `has_changed` says something else of a file.
@@ -60,6 +63,8 @@ class PythonFiles(QObject):
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
+        self._reader = Digests(bench, self)
+        self.absolute = self._reader.absolute
         # of each file that has run in this engine, and of what it imports: path to digest
         self._digests: dict[str, dict[str, str]] = {}
         self._changed: set[str] = set()
@@ -70,6 +75,9 @@ class PythonFiles(QObject):
         self._watcher.fileChanged.connect(lambda _path: self._settle.start())
         self._watcher.directoryChanged.connect(lambda _path: self._settle.start())
         bench.link.ended.connect(self._forget)
+        app = QGuiApplication.instance()
+        if isinstance(app, QGuiApplication):
+            app.applicationStateChanged.connect(self._on_application_state)
 
     def has_run(self, path: str) -> bool:
         return path in self._digests
@@ -84,19 +92,28 @@ class PythonFiles(QObject):
     def open(self, path: str = "") -> None:
         """Run a file to choose a subject in it; ask first, unless the user has agreed to its
         content before. Without a path, ask for a file."""
-        folder = str(Path(self._bench.files.path).parent) if self._bench.files.path else ""
-        path = path or self._bench.dialogs.open_path(
-            self._bench.window, "Open a Python file", folder or str(Path.home()), FILTER
-        )
+        path = path or self._ask_path()
         if not path:
             return
-        path = str(Path(path).absolute())
-        digest = _digest(path)
-        if digest is None:
-            self._tell("error", f"{_name(path)} was not opened: it cannot be read.")
-        elif not _is_utf8(path):
+        path = self.absolute(path)
+        if _is_utf8(path):
+            self._reader.read((path,), partial(self._open, path))
+        else:
             self._tell("error", f"{_name(path)} was not opened: rename it, in valid UTF-8.")
-        elif self._bench.settings.has_agreed(path, digest):
+
+    def _ask_path(self) -> str:
+        bench, title = self._bench, "Open a Python file"
+        if self._reader.machine:
+            return bench.files.there.ask(title, "file")
+        folder = str(Path(bench.files.path).parent) if bench.files.path else ""
+        return bench.dialogs.open_path(bench.window, title, folder or str(Path.home()), FILTER)
+
+    def _open(self, path: str, read: Mapping[str, str]) -> None:
+        machine = self._reader.machine
+        if path not in read:
+            where = f" on {machine}" if machine else ""
+            self._tell("error", f"{_name(path)} was not opened: it cannot be read{where}.")
+        elif self._bench.settings.has_agreed(self._place(path), read[path]):
             self.run(path, opening=True)
         else:
             run = (
@@ -107,9 +124,9 @@ class PythonFiles(QObject):
             self._tell(
                 "accent",
                 f"Opening {_name(path)} runs it in the engine",
-                "It runs as import would run it, with all that you may do on this computer."
-                " Nothing runs until you say so.",
-                (run, self._console_choice(path)),
+                "It runs as import would run it, with all that you may do on"
+                f" {machine or 'this computer'}. Nothing runs until you say so.",
+                (run, *self._console_choice(path)),
             )
 
     def run(self, path: str, opening: bool = False) -> None:
@@ -117,7 +134,7 @@ class PythonFiles(QObject):
         self._bench.window.banners.dismiss(BANNER)
         self._bench.window.banners.dismiss(_change_key(path))
         run = _Run(Questions(self._bench, self), opening)
-        digest = _digest(path)
+        self._reader.read((path,), partial(self._agree, path))
         taken, failed = partial(self._take, path), partial(self._fail, path)
         if not run.questions.ask(RunFileCommand(path=path), taken, failed):
             run.end()
@@ -127,23 +144,36 @@ class PythonFiles(QObject):
                 choices=(self._again(path, opening),),
             )
             return
-        if digest is not None:
-            self._bench.settings.agree(path, digest)
         self._end(path)
         self._running[path] = run
         self._watch(path)
         self._bench.say(f"Running {_name(path)} …")
         self.changed.emit()
 
+    def _agree(self, path: str, read: Mapping[str, str]) -> None:
+        """The user has said so of what the file holds now."""
+        if path in read:
+            self._bench.settings.agree(self._place(path), read[path])
+
+    def _on_application_state(self, state: Qt.ApplicationState) -> None:
+        if state == Qt.ApplicationState.ApplicationActive and self._reader.machine:
+            self.compare()
+
     def compare(self) -> None:
         """Compare the files on disk with what has run, and offer to run those that differ."""
+        files = dict.fromkeys(file for digests in self._digests.values() for file in digests)
+        if files:
+            self._watch(*files)
+            self._reader.read(files, self._compare)
+
+    def _compare(self, now: Mapping[str, str]) -> None:
         for path, digests in self._digests.items():
-            self._watch(*digests)
-            now = {file: _digest(file) for file in digests}
-            known = [file for file in digests if now[file] is not None]
+            known = [file for file in digests if file in now]
             differs = next((file for file in known if now[file] != digests[file]), "")
             # A file that cannot be read may be one that an editor is replacing.
-            if bool(differs) == (path in self._changed) or (not differs and len(known) < len(now)):
+            if bool(differs) == (path in self._changed) or (
+                not differs and len(known) < len(digests)
+            ):
                 continue
             if differs:
                 self._changed.add(path)
@@ -195,7 +225,7 @@ class PythonFiles(QObject):
             "error",
             what,
             error.hint if error.type != "LabError" else "",
-            (self._again(path, opening), self._console_choice(path)),
+            (self._again(path, opening), *self._console_choice(path)),
             error.traceback.rstrip(),
         )
         self.changed.emit()
@@ -220,7 +250,10 @@ class PythonFiles(QObject):
     # -- small parts -----------------------------------------------------------------------------
 
     def _watch(self, *paths: str) -> None:
-        """Watch files and their folders: an editor that replaces a file ends the watch on it."""
+        """Watch files and their folders: an editor that replaces a file ends the watch on it. Those
+        of another machine cannot be watched."""
+        if self._reader.machine:
+            return
         watched = {*self._watcher.files(), *self._watcher.directories()}
         new = {each for path in paths for each in (path, str(Path(path).parent))} - watched
         if new:
@@ -241,9 +274,17 @@ class PythonFiles(QObject):
     def _again(self, path: str, opening: bool, text: str = "Run again") -> Choice:
         return text, "Run the whole file again in the engine.", partial(self.run, path, opening)
 
-    def _console_choice(self, path: str) -> Choice:
+    def _console_choice(self, path: str) -> tuple[Choice, ...]:
+        """The console shows files of this machine."""
+        if self._reader.machine:
+            return ()
         tip = "Show it in the console, cell by cell. Nothing runs until you say so."
-        return "Open in the console", tip, partial(self.cells_wanted.emit, path)
+        return (("Open in the console", tip, partial(self.cells_wanted.emit, path)),)
+
+    def _place(self, path: str) -> str:
+        """What the user agrees to: the path, and the machine if it is another one."""
+        machine = self._reader.machine
+        return f"{machine}:{path}" if machine else path
 
 
 def _name(path: str) -> str:
@@ -260,13 +301,3 @@ def _is_utf8(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _digest(path: str) -> str | None:
-    """The SHA-256 of a file; None if it cannot be read."""
-    import hashlib  # the window shows before it is needed
-
-    try:
-        return hashlib.sha256(read_regular(path, limits.MAX_FILE_BYTES)).hexdigest()
-    except OSError:
-        return None

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..lab import Lab
+from ..project import limits
+from ..project.atomic import digest_of
 from ..protocol import (
     BeginTransfersCommand,
+    DigestsSnapshot,
     FolderEntry,
     FolderSnapshot,
     ListFolderCommand,
     PartSnapshot,
+    ReadDigestsCommand,
     ReadPartCommand,
     TransfersSnapshot,
     WritePartCommand,
@@ -49,3 +53,8 @@ def read_part(lab: Lab, command: ReadPartCommand) -> Iterator[PartSnapshot]:
 def write_part(lab: Lab, command: WritePartCommand) -> Iterator[PartSnapshot]:
     size_bytes = folders.write_part(Path(command.path), command.offset, command.data)
     yield PartSnapshot(path=command.path, offset=command.offset, size_bytes=size_bytes)
+
+
+def read_digests(lab: Lab, command: ReadDigestsCommand) -> Iterator[DigestsSnapshot]:
+    found = {path: digest_of(path, limits.MAX_FILE_BYTES) for path in command.paths}
+    yield DigestsSnapshot(digests={path: digest for path, digest in found.items() if digest})

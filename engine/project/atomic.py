@@ -30,6 +30,16 @@ def read_regular(path: str | os.PathLike[str], max_bytes: int) -> bytes:
         raise OSError(errno.EINVAL, "no file can have this name", path) from error
 
 
+def digest_of(path: str | os.PathLike[str], max_bytes: int) -> str | None:
+    """The SHA-256 of a regular file; None if `read_regular` cannot read it."""
+    import hashlib  # the window shows before it is needed
+
+    try:
+        return hashlib.sha256(read_regular(path, max_bytes)).hexdigest()
+    except OSError:
+        return None
+
+
 def regular_target(path: str | os.PathLike[str]) -> Path:
     """The file that `path` leads to, which may not exist yet. Raises OSError if there is something
     else than a regular file."""

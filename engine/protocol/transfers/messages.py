@@ -52,6 +52,14 @@ class WritePartCommand(Command, frozen=True, kw_only=True):
     data: bytes = b""
 
 
+class ReadDigestsCommand(Command, frozen=True, kw_only=True):
+    """Read files of source, to see whether they have changed -> DigestsSnapshot."""
+
+    handler = "transfers:read_digests"
+    apart = True
+    paths: tuple[str, ...]
+
+
 class FolderEntry(Struct, frozen=True):
     name: str
     is_folder: bool
@@ -70,6 +78,12 @@ class FolderSnapshot(Snapshot, frozen=True, kw_only=True):
 
 class TransfersSnapshot(Snapshot, frozen=True, kw_only=True):
     path: str
+
+
+class DigestsSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The SHA-256 of each file that can be read, by the path that was asked for."""
+
+    digests: dict[str, str]
 
 
 class PartSnapshot(Snapshot, frozen=True, kw_only=True):

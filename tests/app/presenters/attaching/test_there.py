@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,6 @@ from engine.connecting.engine_place import EnginePlace
 from engine.project import files
 from engine.project.document import replace
 from engine.protocol import (
-    Command,
-    DoneSnapshot,
     ExportSnapshot,
     ListFolderCommand,
     OpenWeightsCommand,
@@ -28,58 +25,8 @@ from engine.protocol import (
 )
 from engine.protocol.exporting.messages import WrittenFile
 from engine.protocol.transfers.messages import PART_BYTES
-from engine.session import Session
+from tests.app.presenters.attaching.conftest import choose
 from tests.app.presenters.attaching.test_place import WELCOME
-
-
-class Engine:
-    """Answers what the window sends, as an engine of another machine would."""
-
-    def __init__(self, link) -> None:
-        self._link, self._answered = link, 0
-        self._session = Session(link._receive, done=self._done)
-
-    def _done(self, command: Command) -> None:
-        self._link._receive(DoneSnapshot(reply_to=command.id))
-
-    def work(self) -> None:
-        while self._answered < len(self._link.sent):
-            self._answered += 1
-            self._session.handle(self._link.sent[self._answered - 1])
-
-    def close(self) -> None:
-        self._session.close()
-
-
-@pytest.fixture
-def engine(link):
-    made = Engine(link)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def there(bench, link, engine: Engine) -> FilesThere:
-    made = FilesThere(bench, bench.window)
-    bench.files.there = made
-    bench.weights.use_there(made)
-    made.began.connect(bench.weights.begin_there)
-    link.place, link.attached = EnginePlace("ssh me@box"), WELCOME
-    link.get_ready()
-    engine.work()
-    return made
-
-
-def choose(bench, engine: Engine, act: Callable) -> Callable[[object], str]:
-    """In place of the person before the dialog."""
-
-    def answer(dialog) -> str:
-        engine.work()
-        act(dialog)
-        return dialog.path
-
-    bench.dialogs.path_there = answer
-    return answer
 
 
 def test_the_machine_is_named_while_the_engine_is_there(there, bench, link):
@@ -249,10 +196,7 @@ def test_a_file_of_tensors_of_this_machine_is_copied_to_be_read(there, bench, en
     assert chosen == [f"{there.folder}/w.safetensors"]
     assert torch.equal(load_file(chosen[0])["w"], torch.ones(2))
     bench.files.open(str(tmp_path))
-    (tmp_path / "net.py").write_text("import torch\n")
-    bench.files.open(str(tmp_path / "net.py"))
     assert "is a folder of this machine" in failed[0]
-    assert "is a file of this machine" in failed[1]
 
 
 @pytest.mark.parametrize("agrees", [True, False])
