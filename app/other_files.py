@@ -9,6 +9,8 @@ from typing import Literal, Protocol
 Wanted = Literal["file", "folder", "save"]
 Done = Callable[[str], object]
 """Called at the end of a copy with why it failed; with "" if it did not."""
+Stop = Callable[[], object]
+"""Ends a copy that has not ended yet: then it has failed."""
 
 
 class OtherFiles(Protocol):
@@ -24,7 +26,7 @@ class OtherFiles(Protocol):
         """The path there that the user chooses; "" if the user cancels."""
         ...
 
-    def fetch(self, there: str, here: Path, done: Done) -> None:
+    def fetch(self, there: str, here: Path, done: Done) -> Stop:
         """Copy a file or a folder of that machine to this one."""
         ...
 
@@ -45,7 +47,7 @@ class NoOtherFiles:
     def ask(self, title: str, wanted: Wanted, name: str = "") -> str:
         raise NotImplementedError
 
-    def fetch(self, there: str, here: Path, done: Done) -> None:
+    def fetch(self, there: str, here: Path, done: Done) -> Stop:
         raise NotImplementedError
 
     def bring(self, here: Path, there: str, done: Done) -> None:

@@ -30,7 +30,8 @@ class RunPane(QWidget):
     """`open_requested(folder)`, `resume_requested(folder)`, `delete_requested(folders)`,
     `restore_requested()`, `compare_requested(first, second)`; `folder_requested()`: show the runs
     of another folder, `home_requested()`: those of the project again; `events_requested(folders)`:
-    write runs as event files, `stop_requested()`: stop that, or copying;
+    write runs as event files, `fetch_requested(folders)`: copy runs to this machine,
+    `stop_requested()`: stop that, or copying;
     `settings_requested(folder)`: take over the settings of a run; `sweep_opened()`: the form of
     `sweeps` is shown; `came_in_sight()`: the list is shown. The notes and ticks are those of
     `table`."""
@@ -45,6 +46,7 @@ class RunPane(QWidget):
     settings_requested = Signal(str)
     sweep_opened = Signal()
     events_requested = Signal(tuple)
+    fetch_requested = Signal(tuple)
     stop_requested = Signal()
     came_in_sight = Signal()
 
@@ -144,6 +146,14 @@ class RunPane(QWidget):
             " and times, and the settings as text.",
             accessible="Write the selected runs as TensorBoard's event files",
         )
+        self.fetch = make.button(
+            "runs_fetch",
+            "Copy here…",
+            "mdi6.download-outline",
+            lambda: self.fetch_requested.emit(self.table.chosen),
+            accessible="Copy the selected runs to this machine",
+        )
+        self.show_machine("")
         self.stop = make.button(
             "runs_stop",
             "Stop",
@@ -169,7 +179,7 @@ class RunPane(QWidget):
         for part in (
             *(self.search, self.sweep, self.open, self.resume, self.use, self.compare),
             *(self.delete, self.undo),
-            *(self.folder, self.home, self.events, self.stop),
+            *(self.folder, self.home, self.events, self.fetch, self.stop),
         ):
             head.addWidget(part)
         self.lists = make.splitter(self.table, self.difference, sizes=(720, 400), shares=(2, 1))
@@ -193,6 +203,14 @@ class RunPane(QWidget):
             words = f"{left:,} older runs are not listed." if left else ""
             self.show_told(" ".join(filter(None, (words, snapshot.problem))))
         self._show_rows()
+
+    def show_machine(self, machine: str) -> None:
+        """Runs can be copied from the engine's machine, if it is another one."""
+        self.fetch.setVisible(bool(machine))
+        self.fetch.setToolTip(
+            f"Copy the selected runs, with their checkpoints, from {machine or 'the engine'} to a"
+            " folder of this machine. Open folder shows them there, once the engine is here."
+        )
 
     def show_place(self, folder: str) -> None:
         """Say whose runs these are: those of the project if `folder` is empty."""
@@ -274,6 +292,11 @@ class RunPane(QWidget):
         self.delete.setEnabled(
             bool(chosen)
             and all(rows[folder].state not in ("running", "event files") for folder in chosen)
+        )
+        self.fetch.setEnabled(
+            bool(chosen)
+            and not self.stop.isVisibleTo(self)
+            and not {rows[folder].state for folder in chosen} & {"running", "silent", "event files"}
         )
         self.events.setEnabled(
             bool(chosen)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app.other_files import Done, Wanted
+from app.other_files import Done, Stop, Wanted
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.protocol import (
@@ -84,8 +84,10 @@ class FilesThere(QObject):
 
     # -- copying ---------------------------------------------------------------------------------
 
-    def fetch(self, there: str, here: Path, done: Done) -> None:
-        _Fetch(self._bench, self, here, done).ask(there, here)
+    def fetch(self, there: str, here: Path, done: Done) -> Stop:
+        copy = _Fetch(self._bench, self, here, done)
+        copy.ask(there, here)
+        return copy.stop
 
     def bring(self, here: Path, there: str, done: Done) -> None:
         _Bring(self._bench, self, here, there, done).go_on()
@@ -118,6 +120,7 @@ class _Copy(QObject):
     def __init__(self, bench: Workbench, parent: QObject, done: Done) -> None:
         super().__init__(parent)
         self._bench, self._done = bench, done
+        self._is_over = False
         self._questions = Questions(bench, self)
         bench.link.ended.connect(self._on_ended)
 
@@ -128,7 +131,12 @@ class _Copy(QObject):
     def _on_ended(self) -> None:
         self._end("The connection was lost.")
 
+    def stop(self) -> None:
+        if not self._is_over:
+            self._end("It was stopped.")
+
     def _end(self, failure: str) -> None:
+        self._is_over = True
         self._questions.drop()
         self._bench.link.ended.disconnect(self._on_ended)
         self.setParent(None)

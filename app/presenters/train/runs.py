@@ -10,6 +10,7 @@ from app.presenters.questions import Questions, in_words
 from app.presenters.train.curves import Curves
 from app.presenters.train.event_files import EventFilesPresenter
 from app.presenters.train.run_copies import RunCopies
+from app.presenters.train.run_fetches import RunFetches
 from app.presenters.train.sweeps import SweepsPresenter
 from app.presenters.train.train import TrainPresenter
 from app.workbench import Workbench
@@ -56,6 +57,7 @@ class RunsPresenter(QObject):
         EventFilesPresenter(bench, self._pane, self)
         SweepsPresenter(bench, train, self)
         RunCopies(bench, self._pane, self)
+        RunFetches(bench, self._pane, self)
         self._unsaved: list[str] = []
         """The folders of the runs of this document while it has no file."""
         self._place = ""

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from app.presenters.attaching.there import FilesThere
 from app.presenters.export import ExportPresenter
+from app.presenters.train.run_fetches import RunFetches
 from app.templates import load_template
 from app.weights import Weights
 from engine.connecting.engine_place import EnginePlace
@@ -19,14 +20,19 @@ from engine.project.document import replace
 from engine.protocol import (
     ExportSnapshot,
     ListFolderCommand,
+    ListRunsCommand,
     OpenWeightsCommand,
     PartSnapshot,
     ReadPartCommand,
+    RunsSnapshot,
+    TrainCommand,
 )
 from engine.protocol.exporting.messages import WrittenFile
 from engine.protocol.transfers.messages import PART_BYTES
+from engine.runs.summary import rows_in
 from tests.app.presenters.attaching.conftest import choose
 from tests.app.presenters.attaching.test_place import WELCOME
+from widgets.runs.run_pane import RunPane
 
 
 def test_the_machine_is_named_while_the_engine_is_there(there, bench, link):
@@ -97,6 +103,56 @@ def test_a_folder_is_copied_with_all_that_it_holds(there, engine, tmp_path):
     assert ends == [""]
     assert (tmp_path / "here" / "config.json").read_text() == "{}"
     assert (tmp_path / "here" / "inner" / "a.bin").read_bytes() == b"1"
+
+
+def test_runs_are_copied_here_whole_or_not_at_all(
+    there, bench, engine, qtbot, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(tmp_path))
+    mlp = load_template("mlp")
+    setup = replace(mlp.training, epochs=1, batch_size=512)
+    for _ in range(2):
+        bench.link.send(TrainCommand(model=mlp.model, training=setup))
+        engine.work()
+        engine.train()
+    pane = RunPane()
+    qtbot.addWidget(pane)
+    fetches = RunFetches(bench, pane, bench.window)
+    bench.link.send(ListRunsCommand())
+    bench.link.snapshot.connect(
+        lambda told: isinstance(told, RunsSnapshot) and pane.show_runs(told)
+    )
+    engine.work()
+    newer, older = [Path(row.folder) for row in pane.table.rows]
+    assert pane.fetch.isVisibleTo(pane) and "from me@box" in pane.fetch.toolTip()
+    pane.table.selectAll()
+    here = tmp_path / "here"
+    here.mkdir()
+    bench.dialogs.open_folder = lambda parent, title, start: str(here)
+    pane.fetch.click()
+    assert pane.told.text() == f"Copying {newer.name} into {here}…" and not pane.fetch.isEnabled()
+    engine.work()
+    assert pane.told.text() == f"Copied into {here}: {newer.name}, {older.name}."
+    for run in (newer, older):
+        copied = {path.relative_to(here / run.name): path for path in (here / run.name).rglob("*")}
+        whole = {path.relative_to(run): path for path in run.rglob("*")}
+        assert set(copied) == set(whole) and any(path.suffix == ".pt" for path in copied)
+        for name, path in whole.items():
+            assert path.is_dir() or path.read_bytes() == copied[name].read_bytes()
+    assert [row.step for row in rows_in(here)] == [row.step for row in pane.table.rows]
+
+    pane.fetch.click()
+    assert pane.told.text() == f"{here / newer.name} is there already."
+    bench.dialogs.open_folder = lambda parent, title, start: str(tmp_path)
+    pane.fetch.click()
+    pane.stop.click()
+    assert pane.told.text() == f"{newer.name} was not copied. It was stopped."
+    engine.work()
+    assert not (tmp_path / newer.name).exists() and pane.fetch.isEnabled()
+    there.folder = ""
+    bench.link.attached = None
+    fetches._show_machine()
+    assert not pane.fetch.isVisibleTo(pane)
 
 
 def test_a_copy_that_fails_leaves_the_file_as_it_was(there, engine, link, tmp_path):
