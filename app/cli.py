@@ -126,7 +126,7 @@ def _attach(options: argparse.Namespace) -> int:
     from app.commands.attaching.attach import call, list_processes
 
     if options.list or options.json is not None:
-        list_processes(options.json)
+        list_processes(options.json, options.ssh, options.python)
         return 0
     role = "watch" if options.watch else "steer"
     called = call(options.address, options.key, role, options.ssh, options.python)

@@ -56,8 +56,9 @@ def _attach(parser: argparse.ArgumentParser) -> None:
         help="only watch: another window may steer the process (pause it, step it, edit)",
     )  # fmt: skip
     parser.add_argument(
-        "--list", action="store_true", help="open no window: list the processes that listen"
-    )
+        "--list", action="store_true",
+        help="open no window: list the processes that listen, with --ssh those of that machine",
+    )  # fmt: skip
     _add_json(parser)
 
 

@@ -267,11 +267,13 @@ class Watching(Steps):
 
 
 def _group() -> str:
-    """What the ranks that one launcher has started on this machine have in common."""
+    """What the ranks of one run have in common: where they meet, and torchrun's name of the run. By
+    a launcher that tells neither, its process."""
     if "WORLD_SIZE" not in os.environ:
         return ""
-    meets = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
-    return ":".join((*meets, str(os.getppid())))
+    names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID")
+    address, port, run = (os.environ.get(name, "") for name in names)
+    return f"{address}:{port}:{run}" if address and port else str(os.getppid())
 
 
 def _script() -> str:

@@ -30,8 +30,8 @@ class Refused(Unwelcome):
 
 class About(Struct, frozen=True, kw_only=True):
     """The process that listens. `started_s` is in seconds since 1970; `rank` and `world_size` are
-    those of torch.distributed, if it is one of several, and `group` is what the ranks of one run on
-    this machine have in common. `is_engine`: it is no script but an engine
+    those of torch.distributed, if it is one of several, and `group` is what the ranks of one run
+    have in common. `is_engine`: it is no script but an engine
     that serves windows."""
 
     name: str

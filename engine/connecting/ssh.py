@@ -4,9 +4,14 @@ NAME"."""
 from __future__ import annotations
 
 import shlex
+import subprocess
+from datetime import datetime
 
-from .dialing import Call, dial, dial_through
-from .greeting import Refused, Role, Unwelcome
+import msgspec
+from msgspec import Struct
+
+from .dialing import ANSWER_S, Call, dial, dial_through
+from .greeting import About, Refused, Role, Unwelcome
 
 SSH = "ssh"
 ENGINE = "tensorlab-engine"
@@ -14,6 +19,7 @@ ENGINE = "tensorlab-engine"
 _ALIVE = ("-o", "ServerAliveInterval=15")
 """After three of these without an answer ssh ends, and the connection is known to be lost."""
 
+_OPTIONS = "Options of ssh belong into ~/.ssh/config: ssh HOST, or ssh HOST NAME."
 _NO_PROGRAM = "Give the path of the Python on that machine that has Tensor Lab."
 _ADVICE = (
     ("resolve hostname", "Check the name, or what ~/.ssh/config says of it."),
@@ -50,11 +56,55 @@ def call_at(
     if not is_remote(address):
         return dial(address, version, key, wants, instead)
     try:
-        return dial_through(relay_command(address, python, anew), version, wants, instead)
+        call = dial_through(relay_command(address, python, anew), version, wants, instead)
     except Refused:
         raise
     except Unwelcome as error:
         raise Unwelcome(with_advice(str(error), address)) from error
+    return call._replace(host=_host_of(address)[0], python=python)
+
+
+class _Process(Struct):
+    name: str
+    pid: int
+    script: str
+    version: str
+    listens_since: datetime
+    rank: int
+    world_size: int
+    group: str = ""
+
+
+class _Listing(Struct):
+    """What `tensorlab attach --list --json` writes."""
+
+    processes: list[_Process]
+
+
+def listening_at(host: str, python: str = "") -> list[About]:
+    """The processes that listen on the machine that ssh leads to. Raises Unwelcome."""
+    command = _command(host, python, ["attach", "--list", "--json"])
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unwelcome(f"`{command[0]}` has not answered: {error}.") from error
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip()
+        raise Unwelcome(with_advice(f"{command[0]}: {words}", f"{SSH} {host}"))
+    try:
+        found = msgspec.json.decode(done.stdout, type=_Listing).processes
+    except (ValueError, RecursionError) as error:
+        raise Unwelcome("What answers there is not Tensor Lab.") from error
+    return [
+        About(
+            name=each.name, pid=each.pid, script=each.script, version=each.version,
+            started_s=each.listens_since.timestamp(), rank=each.rank, world_size=each.world_size,
+            group=each.group,
+        )
+        for each in found
+    ]  # fmt: skip
 
 
 def with_advice(words: str, address: str) -> str:
@@ -73,12 +123,25 @@ def is_remote(address: str) -> bool:
 def relay_command(address: str, python: str = "", anew: bool = False) -> list[str]:
     """The command that leads to a process of another machine, or to an engine there, which it
     starts if need be. Raises Unwelcome."""
+    host, names = _host_of(address)
+    goal = names or ["--anew" if anew else "--start", ENGINE]
+    return _command(host, python, ["relay", *goal])
+
+
+def _host_of(address: str) -> tuple[str, list[str]]:
+    """The machine, and the name of a process there if one is given. Raises Unwelcome."""
     try:
         _, host, *names = shlex.split(address)
     except ValueError as error:
         raise Unwelcome("Which machine? ssh HOST, or ssh HOST NAME.") from error
-    if host.startswith("-") or len(names) > 1:
-        raise Unwelcome("Options of ssh belong into ~/.ssh/config: ssh HOST, or ssh HOST NAME.")
+    if len(names) > 1:
+        raise Unwelcome(_OPTIONS)
+    return host, names
+
+
+def _command(host: str, python: str, arguments: list[str]) -> list[str]:
+    """The command that runs `tensorlab` there. Raises Unwelcome."""
+    if host.startswith("-"):
+        raise Unwelcome(_OPTIONS)
     program = [python, "-m", "tensorlab"] if python else ["tensorlab"]
-    goal = names or ["--anew" if anew else "--start", ENGINE]
-    return [SSH, "-T", *_ALIVE, host, shlex.join([*program, "relay", *goal])]
+    return [SSH, "-T", *_ALIVE, host, shlex.join([*program, *arguments])]

@@ -10,9 +10,9 @@ from functools import partial
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.report import write_report
 from engine.connecting.dialing import Call
-from engine.connecting.greeting import Role, Unwelcome
-from engine.connecting.places import Place, listening
-from engine.connecting.ssh import SSH, call_at
+from engine.connecting.greeting import About, Role, Unwelcome
+from engine.connecting.places import listening
+from engine.connecting.ssh import SSH, call_at, listening_at
 from engine.version import version
 
 
@@ -32,9 +32,10 @@ def call(
         raise CommandFailure(f"attach{named}: {error}") from None
 
 
-def list_processes(json_out: str | None) -> None:
-    """Print the processes that listen, or write them as JSON. Raises CommandFailure."""
-    found = _listening()
+def list_processes(json_out: str | None, host: str = "", python: str = "") -> None:
+    """Print the processes that listen, here or on the machine that ssh leads to, or write them as
+    JSON. Raises CommandFailure."""
+    found = _listening(host, python)
     if json_out is not None:
         rows = [
             {
@@ -45,12 +46,13 @@ def list_processes(json_out: str | None) -> None:
                 "world_size": about.world_size,
                 "listens_since": _time(about.started_s).isoformat(),
                 "version": about.version,
+                "group": about.group,
             }
-            for about, _ in found
+            for about in found
         ]
         write_report({"processes": rows}, json_out)
         return
-    for about, _ in found:
+    for about in found:
         since = _time(about.started_s)
         print(f"{about.title}  since {since:%H:%M:%S}  {about.script}".rstrip())
     if not found:
@@ -58,18 +60,20 @@ def list_processes(json_out: str | None) -> None:
 
 
 def _only_address() -> str:
-    """The socket of the only process that listens. Raises CommandFailure."""
+    """The only process that listens. Raises CommandFailure."""
     found = _listening()
     if len(found) == 1:
-        return str(found[0].socket)
-    there = ", ".join(about.title for about, _ in found)
+        return str(found[0].pid)
+    there = ", ".join(about.title for about in found)
     words = f"Several processes listen: {there}." if found else "No process listens."
     raise CommandFailure(f"attach: which ADDRESS? {words}", BAD_ARGUMENTS)
 
 
-def _listening() -> list[Place]:
+def _listening(host: str = "", python: str = "") -> list[About]:
     try:
-        return listening()
+        if host:
+            return listening_at(host, python)
+        return [place.about for place in listening()]
     except (OSError, Unwelcome) as error:
         raise CommandFailure(f"attach: {error}") from None
 

@@ -1,11 +1,11 @@
-"""Calling a process on a thread: the other side may take its time."""
+"""Asking another process on a thread: it may take its time."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, Qt, Signal
 
@@ -18,35 +18,49 @@ Way = Callable[[], "Call"]
 """Calls a process. Raises Unwelcome."""
 
 
-class Calling(QObject):
-    """Only the newest call counts. `answered(Call)` or `failed(Unwelcome)` comes for it."""
+class Asking(QObject):
+    """Only what was asked last counts. `answered(answer)` or `failed(Unwelcome)` comes for it."""
 
     answered = Signal(object)
     failed = Signal(object)
-    _came = Signal(object, object)  # (the way, Call or Unwelcome)
+    _came = Signal(object, object)  # (the way, the answer or Unwelcome)
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._newest: Way | None = None
+        self._newest: Callable[[], object] | None = None
         self._came.connect(self._on_came, Qt.ConnectionType.QueuedConnection)
 
-    def call(self, way: Way) -> None:
+    def ask(self, way: Callable[[], object]) -> None:
+        """`way()` gives the answer, or raises Unwelcome."""
         self._newest = way
-        threading.Thread(target=self._call, args=(way,), name="calling", daemon=True).start()
+        threading.Thread(target=self._ask, args=(way,), name="calling", daemon=True).start()
 
-    def _call(self, way: Way) -> None:
+    def _ask(self, way: Callable[[], object]) -> None:
         try:
-            answer: Call | Unwelcome = way()
+            answer = way()
         except Unwelcome as error:
             answer = error
         with suppress(RuntimeError):  # the window was closed and deleted meanwhile
             self._came.emit(way, answer)
 
-    def _on_came(self, way: Way, answer: Call | Unwelcome) -> None:
+    def _on_came(self, way: Callable[[], object], answer: object) -> None:
         if way is not self._newest:
-            if not isinstance(answer, Unwelcome):
-                answer.connection.close()
+            self._leave(answer)
         elif isinstance(answer, Unwelcome):
             self.failed.emit(answer)
         else:
             self.answered.emit(answer)
+
+    def _leave(self, answer: object) -> None:
+        """Nobody wants this answer any more."""
+
+
+class Calling(Asking):
+    """Calls a process: the answer is a Call."""
+
+    def call(self, way: Way) -> None:
+        self.ask(way)
+
+    def _leave(self, answer: object) -> None:
+        if not isinstance(answer, Unwelcome):
+            cast("Call", answer).connection.close()

@@ -6,17 +6,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
 from app.presenters.attaching.attach import AttachPresenter
-from app.presenters.attaching.calling import Calling
+from app.presenters.attaching.member import Member
+from app.presenters.attaching.siblings import Siblings, address_of, way_to
 from app.processes.engine_link import EngineLink
 from app.workbench import Workbench
-from engine.connecting.greeting import About, Unwelcome
 from engine.project.document import Project
 from engine.protocol import (
     Command,
@@ -26,63 +25,19 @@ from engine.protocol import (
     LoopSnapshot,
     PauseSignal,
     Snapshot,
-    StepColumns,
     StepTrainingCommand,
 )
-from engine.version import version
 
 if TYPE_CHECKING:
     from engine.connecting.dialing import Call
 
-LOOK_MS = 1000
-"""How often ranks that do not listen yet are looked for."""
 SHOW_MS = 300
 SETTLE_MS = 1000
 """The time that all ranks have to be held, before they are to be held after a later step."""
 AHEAD_S = 0.5
 """All ranks are held after a step that none has reached before they all know of it."""
-FREE_S = 2.0
-"""The time that a rank has to see that a connection has ended."""
-LOOK_S = 0.05
-MOST_POINTS = 4000
-"""Points of a rank's curve; of more, every second one is dropped."""
 
 Overlays = Sequence[tuple[str, KeptRunSnapshot]]
-
-
-class Member:
-    """What is known of one rank."""
-
-    def __init__(self, about: About, link: EngineLink | None = None) -> None:
-        self.about, self.link = about, link
-        self.step = 0
-        self.is_held = self.is_after_step = False
-        self._points: list[tuple[int, float, float]] = []  # step, loss, gradient norm
-
-    def take(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, HeldSnapshot):
-            self.is_held, self.is_after_step = bool(snapshot.at), snapshot.at == "step"
-        elif isinstance(snapshot, LoopSnapshot):
-            self.step = snapshot.step
-            told = snapshot.steps
-            self._points += zip(told.step, told.loss, told.gradient_norm, strict=False)
-            if len(self._points) > MOST_POINTS:
-                del self._points[1:-1:2]
-
-    def goes_on(self) -> None:
-        """It was told to go on. What it says of that may come after what the others say of their
-        next step."""
-        self.is_held = self.is_after_step = False
-
-    def curve(self) -> StepColumns:
-        columns = tuple(zip(*self._points, strict=True)) or ((), (), ())
-        return StepColumns(step=columns[0], loss=columns[1], gradient_norm=columns[2])
-
-    @property
-    def words(self) -> str:
-        state = "held after step" if self.is_after_step else "held in step" if self.is_held else ""
-        step = f"{state} {self.step + (self.is_held and not self.is_after_step):,}"
-        return f"rank {self.about.rank}: {step if state else f'step {self.step:,}'}"
 
 
 class RanksPresenter(QObject):
@@ -100,15 +55,17 @@ class RanksPresenter(QObject):
         self._members: dict[int, Member] = {}
         self._own: Member | None = None
         self._left: list[EngineLink] = []  # their threads may not have ended yet
-        self._calling: dict[int, Calling] = {}
+        self._ended: list[Member] = []
+        self._is_drawn = False  # that there are curves of other ranks
+        self._siblings = Siblings(self)
+        self._siblings.called.connect(self._add)
+        self._siblings.told.connect(lambda: self._show_timer.start())
         self._seen = (0.0, 0)  # when this rank was at which step
         self._rate = 0.0  # its steps a second
         self._is_wanted = False  # that all are held
         self._tries = 0
         self._settle_timer = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._settle_timer.timeout.connect(self._settle)
-        self._look_timer = QTimer(self, interval=LOOK_MS)
-        self._look_timer.timeout.connect(self.look)
         self._show_timer = QTimer(self, interval=SHOW_MS, singleShot=True)
         self._show_timer.timeout.connect(self._show)
         bench.link.state_changed.connect(self._on_state)
@@ -121,73 +78,50 @@ class RanksPresenter(QObject):
     def _on_state(self) -> None:
         script = self._bench.link.script
         about = script.about if script is not None and script.about.world_size > 1 else None
-        if about == (self._own.about if self._own else None):
-            return
-        self._leave()
-        if about is not None:
+        is_same = about == (self._own.about if self._own else None)
+        if not is_same:
+            self._leave()
+        if about is None and self._bench.link.state != "lost":
+            self._draw(())  # the curves of a run that has ended stay until then
+        if about is not None and not is_same:
             self._own = self._members[about.rank] = Member(about)
             self._bench.link.pause_at = self._common_step
-            self._look_timer.start()
-            self.look()
+            self._siblings.find(about, self._attaching.place)
             self._show_timer.start()
 
-    def look(self) -> None:
-        """Call the ranks that listen on this machine and are not called yet."""
-        from engine.connecting.places import listening  # the window shows before it is needed
-
-        own = self._own
-        if own is None or len(self._members) >= own.about.world_size:
-            self._look_timer.stop()
-            return
-        with suppress(OSError, Unwelcome):  # Start says so
-            for about, socket in listening():
-                is_other = about.group == own.about.group and about.rank not in self._members
-                if is_other and about.group and about.rank not in self._calling:
-                    calling = self._calling[about.rank] = Calling(self)
-                    calling.answered.connect(partial(self._add, about.rank))
-                    calling.failed.connect(partial(self._forget, about.rank))
-                    calling.call(partial(_call, str(socket)))
-
-    def _add(self, rank: int, call: Call) -> None:
-        self._forget(rank)
-        if self._own is None or call.welcome.about.group != self._own.about.group:
-            call.connection.close()
-            return
+    def _add(self, call: Call) -> None:
         link = EngineLink(self)
-        member = self._members[rank] = Member(call.welcome.about, link)
+        about = call.welcome.about
+        member = self._members[about.rank] = Member(about, link)
         link.snapshot.connect(partial(self._take, member))
         link.lost.connect(lambda _: self._drop(member))
         link.attach(call)
         self._show_timer.start()
 
-    def _forget(self, rank: int, _why: object = None) -> None:
-        calling = self._calling.pop(rank, None)
-        if calling is not None:
-            calling.deleteLater()
-
     def _drop(self, member: Member) -> None:
         self._members.pop(member.about.rank, None)
+        self._ended.append(member)
         self._show_timer.start()
 
     def _leave(self) -> None:
-        for member in self._members.values():
+        if self._own is not None:
+            self._draw(self._curves())
+        for member in (*self._members.values(), *self._ended):
             if member.link is not None:
                 member.link.close()
                 member.link.deleteLater()
                 self._left.append(member.link)
-        for calling in self._calling.values():
-            calling.deleteLater()
+        self._siblings.forget()
         had_any = bool(self._members)
         self._members.clear()
-        self._calling.clear()
+        self._ended.clear()
         self._own, self._rate = None, 0.0
         self._bench.link.pause_at = lambda: 0
         self._is_wanted = False
-        for timer in (self._look_timer, self._show_timer, self._settle_timer):
+        for timer in (self._show_timer, self._settle_timer):
             timer.stop()
         if had_any:
             self._bench.window.show_ranks("", "", ())
-            self._show_overlays(())
 
     def close(self) -> None:
         self._leave()
@@ -198,9 +132,9 @@ class RanksPresenter(QObject):
         """Show this rank in the window; the one that it shows now becomes one of the others."""
         member = self._members.get(rank)
         if member is not None and member is not self._own:
-            address = str(member.about.pid)
+            place = self._attaching.place
             self._leave()
-            self._attaching.attach(address, way=partial(_call, address))
+            self._attaching.attach(address_of(member.about, place), way=way_to(member.about, place))
 
     # -- what they say ---------------------------------------------------------------------------
 
@@ -295,37 +229,31 @@ class RanksPresenter(QObject):
         if own is None:
             return
         members = [self._members[rank] for rank in sorted(self._members)]
-        text, tip = _state(members, own)
+        text, tip = _state(members, own, self._siblings.where)
+        tip += f" {self._siblings.problem}" if self._siblings.problem else ""
         rows = [(m.about.rank, m.words, m is own) for m in members]
         self._bench.window.show_ranks(text, tip, rows)
-        others = [m for m in members if m is not own and m.step]
-        self._show_overlays(
-            [
-                (
-                    f"rank {m.about.rank}",
-                    KeptRunSnapshot(folder="", steps=m.curve(), project=Project()),
-                )
-                for m in others
-            ]
-        )
+        self._draw(self._curves())
+
+    def _curves(self) -> Overlays:
+        """Of the other ranks; one that has ended stays."""
+        others = [(f"rank {m.about.rank}", m) for m in self._members.values() if m is not self._own]
+        others += [(f"rank {m.about.rank} (ended)", m) for m in self._ended]
+        others.sort(key=lambda other: other[1].about.rank)
+        return [
+            (title, KeptRunSnapshot(folder="", steps=m.curves(), project=Project()))
+            for title, m in others
+            if m.step
+        ]
+
+    def _draw(self, curves: Overlays) -> None:
+        if curves or self._is_drawn:
+            self._is_drawn = bool(curves)
+            self._show_overlays(curves)
 
 
-def _call(address: str) -> Call:
-    """Call a rank that another connection of this window has just left: once its process has seen
-    that, this one steers. Raises Unwelcome."""
-    from engine.connecting.dialing import dial
-
-    late_s = time.monotonic() + FREE_S
-    while True:
-        call = dial(address, version())
-        if call.welcome.role == "steer" or time.monotonic() > late_s:
-            return call
-        call.connection.close()
-        time.sleep(LOOK_S)
-
-
-def _state(members: Sequence[Member], own: Member) -> tuple[str, str]:
-    """Where the ranks are, in a few words and in more."""
+def _state(members: Sequence[Member], own: Member, machine: str) -> tuple[str, str]:
+    """Where the ranks are, in a few words and in more. `machine` is the one that they listen on."""
     of = f"rank {own.about.rank} of {own.about.world_size}"
     held = [m for m in members if m.is_held]
     running = [m for m in members if not m.is_held]
@@ -333,7 +261,12 @@ def _state(members: Sequence[Member], own: Member) -> tuple[str, str]:
     tip = "The ranks of this run. Choose the one that the window shows; Pause, Step and Continue"
     tip += " are for all."
     if missing:
-        tip += f" {missing} of them {'does' if missing == 1 else 'do'} not listen on this machine."
+        verb, them = ("does", "it") if missing == 1 else ("do", "each")
+        tip += (
+            f" {missing} of them {verb} not listen on {machine}: this window cannot show or hold"
+            f" {'it' if missing == 1 else 'them'}. On another machine, a window of its own shows"
+            f" {them}: tensorlab attach --ssh HOST NAME."
+        )
     if held and not running and len({m.step for m in held}) == 1 and not missing:
         return f"{of} · all held after step {own.step:,}", tip
     if held and running:

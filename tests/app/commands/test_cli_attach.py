@@ -66,8 +66,17 @@ def test_processes_are_listed_as_json(listen, capsys):
     assert abs(time.time() - since) < 600
     assert process == {
         "pid": os.getpid(), "name": "train.py", "script": "/a/train.py", "rank": 0,
-        "world_size": 1, "version": "",
+        "world_size": 1, "version": "", "group": "",
     }  # fmt: skip
+
+
+def test_processes_of_another_machine_are_listed(monkeypatch, capsys):
+    def listening_at(host: str, python: str) -> list[About]:
+        return [About(name="far.py", pid=7, script=f"/{host}{python}/far.py")]
+
+    monkeypatch.setattr("app.commands.attaching.attach.listening_at", listening_at)
+    assert cli.main(["attach", "--list", "--ssh", "box", "--python", "/py"]) == 0
+    assert capsys.readouterr().out == "far.py (pid 7)  since 00:00:00  /box/py/far.py\n"
 
 
 def test_a_window_opens_on_a_name_and_on_the_only_one(listen, opened):

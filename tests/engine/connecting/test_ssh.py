@@ -3,24 +3,26 @@ and through a stand-in for it."""
 
 from __future__ import annotations
 
-import getpass
 import os
-import shutil
-import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from engine.connecting import ssh
-from engine.connecting.greeting import Unwelcome
-from engine.connecting.ssh import call_at, is_remote, relay_command, with_advice
+from engine.connecting.greeting import About, Unwelcome
+from engine.connecting.ssh import (
+    call_at,
+    is_remote,
+    listening_at,
+    relay_command,
+    with_advice,
+)
 from engine.version import version
 from tests.engine.attaching import Script, training_until_end
-
-SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/usr/local/sbin")
+from tests.engine.ssh_server import ssh_server
 
 
 def test_the_command_names_what_runs_there():
@@ -39,6 +41,11 @@ def test_an_address_that_is_none_is_refused(address: str):
     assert is_remote(address)
     with pytest.raises(Unwelcome, match="ssh HOST"):
         relay_command(address)
+
+
+def test_options_of_ssh_are_no_machine():
+    with pytest.raises(Unwelcome, match="Options of ssh belong"):
+        listening_at("-oProxyCommand=x")
 
 
 def test_other_addresses_are_of_this_machine(sockets: Path):
@@ -69,82 +76,38 @@ def test_a_script_is_called_through_a_stand_in(
     assert call.through is not None
     call.connection.close()
     call.through.wait()
+    assert (call.host, call.python) == ("box", sys.executable)
+    assert_same(listening_at(call.host, call.python), call.welcome.about)
     with pytest.raises(Unwelcome, match=r"ssh: .*relay: No process other listens"):
         call_at("ssh box other", version(), python=sys.executable)
     (tmp_path / "end").touch()
     assert script.end() == "ended\n"
 
 
-@pytest.fixture
-def privileges() -> Iterator[None]:
-    """The folder that a server of root's wants to be there, as its package makes it at boot."""
-    folder = Path("/run/sshd")
-    is_wanted = os.getuid() == 0 and not folder.exists() and os.access("/run", os.W_OK)
-    if is_wanted:
-        folder.mkdir(mode=0o755)
-    yield
-    if is_wanted:
-        folder.rmdir()
+def assert_same(listed: list[About], about: About) -> None:
+    """It is the only one; JSON has its time in microseconds."""
+    assert [replace(each, started_s=0) for each in listed] == [replace(about, started_s=0)]
+    assert listed[0].started_s == pytest.approx(about.started_s, abs=1e-5)
 
 
 @pytest.fixture
-def server(tmp_path: Path, privileges: None) -> Iterator[list[str]]:
-    """Options of ssh that reach a server of the test's own, on this machine."""
-    if SSHD is None or shutil.which("ssh") is None or shutil.which("ssh-keygen") is None:
-        pytest.skip("there is no sshd on this machine")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    for name in ("host", "user"):
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True
-        )
-    shutil.copy(tmp_path / "user.pub", tmp_path / "authorized")
-    (tmp_path / "sshd_config").write_text(
-        f"ListenAddress 127.0.0.1:{port}\nHostKey {tmp_path}/host\nStrictModes no\nUsePAM no\n"
-        f"AuthorizedKeysFile {tmp_path}/authorized\nPidFile none\nPasswordAuthentication no\n"
-    )
-    daemon = subprocess.Popen(
-        [SSHD, "-D", "-e", "-f", str(tmp_path / "sshd_config")],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert daemon.stderr is not None
-    line = daemon.stderr.readline()
-    if "listening" not in line:
-        daemon.kill()
-        daemon.communicate()
-        pytest.skip(f"sshd does not start here: {line}")
-    yield [
-        f"-p{port}", f"-i{tmp_path}/user", "-oStrictHostKeyChecking=no", "-oBatchMode=yes",
-        f"-oUserKnownHostsFile={tmp_path}/known", "-oIdentitiesOnly=yes",
-    ]  # fmt: skip
-    daemon.terminate()
-    daemon.communicate()
+def python_there(sockets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with ssh_server(tmp_path) as python:
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        yield python
 
 
-def test_a_script_is_called_through_ssh(
-    server: list[str], script: Script, tmp_path: Path, sockets: Path, monkeypatch
+def test_a_script_is_called_and_listed_through_ssh(
+    python_there: Path, script: Script, tmp_path: Path
 ):
-    """As a user would have it in ~/.ssh/config, the options are ssh's own."""
-    program = tmp_path / "tensorlab"
-    root = Path(__file__).parents[3]
-    program.write_text(
-        f"#!/bin/sh\nexport XDG_RUNTIME_DIR={sockets.parent}\n"
-        f'exec {sys.executable} {root}/tensorlab.py "$@"\n'
-    )
-    program.chmod(0o700)
-    command = relay_command(f"ssh {getpass.getuser()}@127.0.0.1 train.py")
-    reached = [
-        command[0],
-        *server,
-        *command[1:-1],
-        command[-1].replace("tensorlab", str(program), 1),
-    ]
-    call = ssh.dial_through(reached, version())
+    python = str(python_there)
+    call = call_at("ssh box train.py", version(), python=python)
     assert call.welcome.about.pid == script.process.pid
+    assert (call.host, call.python) == ("box", python)
     call.connection.close()
     assert call.through is not None
     call.through.wait()
+    assert_same(listening_at("box", python), call.welcome.about)
     (tmp_path / "end").touch()
     assert script.end() == "ended\n"
 

@@ -3,6 +3,7 @@ the other's curves, and holds both after the same step."""
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import subprocess
@@ -14,11 +15,14 @@ import pytest
 from msgspec.structs import replace
 
 from app.presenters.attaching.attach import AttachPresenter
-from app.presenters.attaching.ranks import Member, RanksPresenter
+from app.presenters.attaching.member import Member
+from app.presenters.attaching.ranks import RanksPresenter
+from app.presenters.attaching.siblings import way_to
 from app.processes.engine_link import EngineLink
 from app.workbench import Workbench
 from engine.connecting.dialing import dial
-from engine.connecting.greeting import About
+from engine.connecting.engine_place import EnginePlace
+from engine.connecting.greeting import About, Unwelcome, Welcome
 from engine.connecting.places import listening
 from engine.protocol import (
     ContinueTrainingCommand,
@@ -69,7 +73,7 @@ dist.destroy_process_group()
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def files(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("ranks")
 
@@ -164,13 +168,44 @@ def test_both_ranks_are_shown_held_together_stepped_and_let_go(ranks, desk, file
     qtbot.waitUntil(lambda: len(presenter._members) == 2, timeout=WAIT_MS)
     assert presenter._members[0].link.attached.role == "steer"
 
+    end(ranks, files)
+    qtbot.waitUntil(lambda: desk.link.state == "lost", timeout=WAIT_MS)
+    assert desk.window.ranks == ("", [])
+    assert [title for title, _ in overlays[-1]] in (["rank 0"], ["rank 0 (ended)"])
+    presenter.close()
+
+
+def test_ranks_of_another_machine_are_found_and_called_there(
+    ranks, machine, desk, files, qtbot, monkeypatch
+):
+    """A stand-in for ssh leads to them; on this machine none is seen. Another one is chosen there,
+    too."""
+    attaching = AttachPresenter(desk, lambda *_: True, desk.window)
+    presenter = RanksPresenter(desk, attaching, lambda _: None, desk.window)
+    qtbot.waitUntil(lambda: len(listening()) == 2, timeout=WAIT_MS)
+    (about,) = (about for about, _ in listening() if about.rank == 0)
+    place = EnginePlace.on("box", sys.executable)
+    monkeypatch.setattr("engine.connecting.places.listening", list)
+    way = way_to(about, place)
+    attaching.use(way(), way)
+    qtbot.waitUntil(lambda: len(presenter._members) == 2, timeout=WAIT_MS)
+    other = presenter._members[1].link.attached.about
+    assert (other.rank, other.group) == (1, about.group)
+    called: list = []
+    monkeypatch.setattr(attaching, "attach", lambda address, way: called.append((address, way)))
+    desk.window.rank_chosen.emit(1)
+    ((address, way),) = called
+    assert address == f"ssh box {other.pid}" and way.args == (address, sys.executable)
+    end(ranks, files)
+    presenter.close()
+
+
+def end(ranks: list[subprocess.Popen[str]], files: Path) -> None:
+    """Let both end by themselves."""
     (files / "end").touch()
     for rank in ranks:
         out, err = rank.communicate(timeout=WAIT_S)
         assert (out, rank.returncode) == ("True\n", 0), err
-    qtbot.waitUntil(lambda: desk.link.state == "lost", timeout=WAIT_MS)
-    assert desk.window.ranks == ("", [])
-    presenter.close()
 
 
 class Told:
@@ -220,4 +255,68 @@ def test_a_rank_that_is_heard_late_takes_one_step(bench):
     presenter._take(late, held)
     assert link.sent == [StepTrainingCommand()]
     assert late.words == "rank 1: held after step 101"
+    presenter.close()
+
+
+def loop_of(step: int, **columns) -> LoopSnapshot:
+    return LoopSnapshot(
+        run="r", title="r", state="running", step=step, steps_per_second=1.0,
+        steps=StepColumns(step=(step,), **columns), device="cpu",
+    )  # fmt: skip
+
+
+def test_the_curves_of_a_rank_stay_when_it_has_ended(bench, link):
+    """All that it has told of its steps is drawn, until the window works with another engine."""
+    drawn: list = []
+    attaching = AttachPresenter(bench, lambda *_: True, bench.window)
+    presenter = RanksPresenter(bench, attaching, drawn.append, bench.window)
+    own, other = (About(name="r", pid=n + 1, rank=n, world_size=2, group="g") for n in range(2))
+    link.attach_to(Welcome(own, "steer"))
+    member = presenter._members[1] = Member(other, Told())  # pyright: ignore
+    first = {"loss": (0.5,), "accuracy": (0.25,), "gradient_norm": (2.0,)}
+    presenter._take(member, loop_of(1, **first))
+    presenter._take(member, loop_of(2, **first, figures={"seen": (7.0,)}))
+    presenter._show()
+    ((title, told),) = drawn[-1]
+    assert title == "rank 1" and told.steps.step == (1, 2)
+    assert told.steps.loss == (0.5, 0.5) and told.steps.accuracy == (0.25, 0.25)
+    assert told.steps.gradient_norm == (2.0, 2.0)
+    assert math.isnan(told.steps.figures["seen"][0]) and told.steps.figures["seen"][1] == 7.0
+    presenter._drop(member)
+    presenter._show()
+    ((title, kept),) = drawn[-1]
+    assert title == "rank 1 (ended)" and kept.steps.loss == (0.5, 0.5)
+    link.close()  # this one has ended, too
+    assert [title for title, _ in drawn[-1]] == ["rank 1 (ended)"]
+    link.start()
+    assert not drawn[-1]
+    presenter.close()
+
+
+def test_what_the_window_cannot_reach_is_said(bench, link, qtbot, monkeypatch):
+    """Two of three ranks listen nowhere that it can look, and then it cannot look at all."""
+    tips: list[str] = []
+    bench.window.show_ranks = lambda text, tip, rows: tips.append(tip)
+    attaching = AttachPresenter(bench, lambda *_: True, bench.window)
+    presenter = RanksPresenter(bench, attaching, lambda _: None, bench.window)
+    monkeypatch.setattr("engine.connecting.places.listening", list)
+    about = About(name="r", pid=1, rank=0, world_size=3, group="g")
+    link.attach_to(Welcome(about, "steer"))
+    presenter._show()
+    assert (
+        "2 of them do not listen on this machine: this window cannot show or hold them. On another"
+        " machine, a window of its own shows each: tensorlab attach --ssh HOST NAME." in tips[-1]
+    )
+    link.close()
+
+    def refuse(host: str, python: str):
+        raise Unwelcome(f"ssh: no route to {host}.")
+
+    monkeypatch.setattr("engine.connecting.ssh.listening_at", refuse)
+    attaching.place = EnginePlace("ssh box 1")
+    link.attach_to(Welcome(about, "steer"))
+    qtbot.waitUntil(lambda: bool(presenter._siblings.problem), timeout=WAIT_MS)
+    presenter._show()
+    assert "2 of them do not listen on box:" in tips[-1]
+    assert tips[-1].endswith("The ranks on box cannot be listed. ssh: no route to box.")
     presenter.close()
