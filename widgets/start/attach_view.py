@@ -19,6 +19,10 @@ _NONE = (
     "A script of yours that runs is listed here if it says these two lines before its loop. It"
     " trains on as it would without them."
 )
+_UNLISTED = (
+    "On this system scripts are not listed. One that says these two lines before its loop prints"
+    " the address and the key to type here, and trains on as it would without them."
+)
 
 
 class Running(Struct, frozen=True):
@@ -92,6 +96,10 @@ class AttachView(QFrame):
             self._list.addWidget(line)
         for words in (self._none, self._lines):
             words.setVisible(not running)
+
+    def show_unlisted(self) -> None:
+        """Say that processes cannot be found here, only called."""
+        self._none.setText(_UNLISTED)
 
     def show_address(self, address: str) -> None:
         """Show an address that the user is likely to mean, such as the last one."""

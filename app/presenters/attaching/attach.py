@@ -52,8 +52,11 @@ class AttachPresenter(QObject):
         """Show the processes that listen, if that can be seen."""
         if self._view is None or not self._view.isVisible():
             return
-        from engine.connecting.places import listening  # the window shows before it is needed
+        # The window shows before it is needed.
+        from engine.connecting.places import has_sockets, listening
 
+        if not has_sockets():
+            self._view.show_unlisted()
         try:
             found = listening()
         except (OSError, Unwelcome) as error:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 
 import pytest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton
 
 from app.presenters.attaching import attach as attaching
 from app.presenters.attaching.attach import AttachPresenter
@@ -97,6 +97,16 @@ def test_scripts_that_listen_are_listed_until_they_end(presenter, view, script):
     assert [
         line for line in view.findChildren(QPushButton, "attach_running") if line.isVisible()
     ] == []
+
+
+def test_where_scripts_cannot_be_listed_the_page_says_so(presenter, view, monkeypatch):
+    """As on Windows, where they listen on TCP only."""
+    none = view.findChild(QLabel, "attach_none")
+    presenter.look()
+    assert none.isVisible() and "is listed here" in none.text()
+    monkeypatch.setattr("engine.connecting.places.has_sockets", lambda: False)
+    presenter.look()
+    assert none.isVisible() and none.text().startswith("On this system scripts are not listed.")
 
 
 def test_it_looks_by_itself_while_the_list_is_seen(presenter, view, script, qtbot, monkeypatch):
