@@ -1,10 +1,12 @@
-"""A window's engine on another machine: through a stand-in for ssh, which runs the command here."""
+"""A window's engine on another machine: through a stand-in for ssh, which runs the command here,
+and through ssh itself where a server can be started."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import psutil
 import pytest
@@ -16,11 +18,17 @@ from engine.connecting.greeting import Refused
 from engine.project.document import replace
 from engine.protocol import PauseSignal, ReadVariablesCommand, TrainCommand, TrainingSnapshot
 from tests.app.processes.test_link import WAIT_MS, Heard
+from tests.engine.ssh_server import ssh_server
 
 
 @pytest.fixture
-def place(machine: None) -> EnginePlace:
-    return EnginePlace("ssh box", sys.executable)
+def place(request: pytest.FixtureRequest, machine: None, tmp_path: Path) -> Iterator[EnginePlace]:
+    """ "sshd" as its parameter leads through a server of ssh."""
+    if getattr(request, "param", "") == "sshd":
+        with ssh_server(tmp_path) as python:
+            yield EnginePlace("ssh box", str(python))
+    else:
+        yield EnginePlace("ssh box", sys.executable)
 
 
 @pytest.fixture
@@ -45,6 +53,7 @@ def steps(link: EngineLink, since: int) -> list[int]:
     return [step for run in runs for step in run.steps.step]
 
 
+@pytest.mark.parametrize("place", ["stand-in", "sshd"], indirect=True)
 def test_a_run_goes_on_without_a_connection_and_is_found_again_whole(link, place, qtbot):
     project = load_template("mlp")
     link.start()
