@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from torch import nn
 
 from ..datasets.dataset import Dataset, balanced_order, epoch_order
 from ..datasets.transforms import generator_of
-from ..errors import LabError
 from ..project.document import ParamValue, TrainingSetup
 from ..project.steps.order import Phase, split_order
 from ..training.components.losses import loss_source, target_source
@@ -18,6 +18,39 @@ from ..training.execution.compiling import OPTIONS
 from ..training.execution.recomputing import outermost, recomputed
 from ..training.optimization.groups import Groups
 from .loader_lines import LoaderLines
+
+
+def right_lines(loss: str) -> str:
+    """The function that counts right predictions, as `class_scores` has them."""
+    least = 0.5 if loss == "nn.BCELoss" else 0.0
+    return f"""\
+def right_in(prediction, y):
+    \"\"\"How many predictions have the largest score at their class y.\"\"\"
+    if prediction.ndim > 1 and prediction.shape[1] == 1:  # one score: class 1 above {least}
+        prediction = torch.cat([torch.full_like(prediction, {least}), prediction], 1)
+    return (prediction.argmax(1) == y).sum().item()
+"""
+
+
+@dataclass(frozen=True)
+class BatchLines:
+    """What the loop of a script does with a batch, whose parts have these `names`.
+
+    `forward`, then `loss`, give its loss; `whole` does both, and `then` is what follows. `size` is
+    the number of its samples. `counted` counts right predictions and all in `right` and `labels`,
+    where that is asked for, `tally` is a name in which samples are counted. `before` comes first in
+    each step.
+    """
+
+    names: str
+    forward: str
+    loss: str
+    whole: str
+    size: str
+    then: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    tally: str = ""
 
 
 def functions_of(dataset: Dataset, setup: TrainingSetup, loader: LoaderLines | None) -> str:
@@ -78,7 +111,7 @@ def execution_lines(setup: TrainingSetup) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-def scheduler_call(setup: TrainingSetup, steps: int) -> str:
+def scheduler_call(setup: TrainingSetup, steps: int | None) -> str:
     name = setup.schedule.kind.removeprefix("lr_scheduler.")
     arguments = scheduler_arguments(setup, steps)
     where = "torch.optim.lr_scheduler"
@@ -118,8 +151,9 @@ def loss_lines(loss: str, params: Mapping[str, ParamValue], numbers: bool) -> st
     return "".join(f"    {line}\n" for line in lines)
 
 
-def step_lines(setup: TrainingSetup, scaled: bool) -> str:
+def step_lines(setup: TrainingSetup, batch: BatchLines) -> str:
     """The phases of a step, in the set-up's order."""
+    scaled = setup.precision == "float16"
     divided = f"loss / {setup.accumulate}" if setup.accumulate > 1 else "loss"
     backward = f"scaler.scale({divided})" if scaled else divided
     backward = f"({backward})" if "/" in backward and not scaled else backward
@@ -127,13 +161,16 @@ def step_lines(setup: TrainingSetup, scaled: bool) -> str:
     update += _clipping(setup)
     update += ["scaler.step(optimizer)", "scaler.update()"] if scaled else ["optimizer.step()"]
     order = setup.order
-    together = order[order.index("forward") + 1] == "loss"
+    together = order[order.index("forward") + 1] == "loss" and not batch.counted
     of_phase: dict[Phase, list[str]] = {
         "zero_grad": ["optimizer.zero_grad()"],
-        "forward": [] if together else _mixed(setup, "prediction = model(x)"),
+        "forward": [] if together else _mixed(setup, batch.forward),
         "loss": [
-            *_mixed(setup, f"loss = loss_of({'model(x)' if together else 'prediction'}, y)"),
-            "total += loss.item() * len(y)",
+            *_mixed(setup, batch.whole if together else batch.loss),
+            *batch.then,
+            f"total += loss.item() * {batch.size}",
+            *([f"{batch.tally} += {batch.size}"] if batch.tally else []),
+            *batch.counted,
         ],
         "backward": [f"{backward}.backward()"],
         "step": update + _after_step(setup),
@@ -141,30 +178,37 @@ def step_lines(setup: TrainingSetup, scaled: bool) -> str:
     before, of_batch, after = (
         [line for phase in part for line in of_phase[phase]] for part in split_order(order)
     )
-    return _indented(
+    return indented(
         [
             f"while of_step := list(islice(batches, {setup.accumulate})):",
-            *(f"    {line}" for line in before),
-            "    for x, y in of_step:",
+            *(f"    {line}" for line in [*batch.before, *before]),
+            f"    for {batch.names} in of_step:",
             *(f"        {line}" for line in of_batch),
             *(f"    {line}" for line in after),
         ]
     )
 
 
-def lbfgs_lines(setup: TrainingSetup) -> str:
+def lbfgs_lines(setup: TrainingSetup, batch: BatchLines) -> str:
     """LBFGS asks for the loss and its gradients several times a step."""
+    forward = [*_mixed(setup, batch.forward), *_mixed(setup, batch.loss)]
+    if not batch.counted:
+        forward = _mixed(setup, batch.whole)
     lines = [
         f"while of_step := list(islice(batches, {setup.accumulate})):",
+        *(f"    {line}" for line in batch.before),
         "    evaluated = []",
         "",
         "    def closure():",
+        *(["        nonlocal right, labels"] if batch.counted else []),
         "        optimizer.zero_grad()",
         "        losses = []",
-        "        for x, y in of_step:",
-        *(f"            {line}" for line in _mixed(setup, "loss = loss_of(model(x), y)")),
+        f"        for {batch.names} in of_step:",
+        *(f"            {line}" for line in [*forward, *batch.then]),
         f"            (loss / {setup.accumulate}).backward()",
-        "            losses.append((loss.detach(), len(y)))",
+        f"            losses.append((loss.detach(), {batch.size}))",
+        *(["            if not evaluated:"] if batch.counted else []),
+        *(f"                {line}" for line in batch.counted),
     ]
     lines += [f"        {line}" for line in _clipping(setup)]
     lines += [
@@ -174,14 +218,15 @@ def lbfgs_lines(setup: TrainingSetup) -> str:
         "",
         "    optimizer.step(closure)",
         "    total += sum(loss.item() * n for loss, n in evaluated[0])",
+        *([f"    {batch.tally} += sum(n for _, n in evaluated[0])"] if batch.tally else []),
     ]
-    return _indented([*lines, *(f"    {line}" for line in _after_step(setup))])
+    return indented([*lines, *(f"    {line}" for line in _after_step(setup))])
 
 
 def _mixed(setup: TrainingSetup, line: str) -> list[str]:
-    """The line, under autocast if the set-up has it."""
-    if setup.precision == "float32":
-        return [line]
+    """The line, if there is one, under autocast if the set-up has it."""
+    if setup.precision == "float32" or not line:
+        return [line] if line else []
     return [f"with torch.autocast(device.type, torch.{setup.precision}):", f"    {line}"]
 
 
@@ -219,66 +264,73 @@ def after_epoch(setup: TrainingSetup) -> str:
     if setup.schedule.kind and setup.schedule.each == "epoch":
         step = "scheduler.step()"
         if setup.schedule.kind == "lr_scheduler.ReduceLROnPlateau":
-            step = "scheduler.step(validation if len(y_val) else training)"
+            step = "scheduler.step(validation if losses else training)"
     if not swalr_call(setup):
-        return _indented([step]) if step else ""
+        return indented([step]) if step else ""
     lines = [f"if epoch >= {setup.averaging.start}:", "    swalr.step()"]
-    return _indented([*lines, "else:", f"    {step}"] if step else lines)
+    return indented([*lines, "else:", f"    {step}"] if step else lines)
 
 
-def averaging_parts(setup: TrainingSetup, batches: str) -> dict[str, str]:
-    """The parts of the script that average the weights."""
+def averaging_parts(setup: TrainingSetup, update_norms: list[str]) -> dict[str, str]:
+    """The parts of the script that average the weights; `update_norms` computes the statistics of
+    BatchNorm of averaged ones."""
     averaging = setup.averaging
     if averaging.kind == "none":
         names = ("averaged", "average", "returned", "option", "trained", "saved")
-        return {**dict.fromkeys(names, ""), "judged": "model"}
+        return dict.fromkeys(names, "")
     utils = "torch.optim.swa_utils"
     update = ["averaged.update_parameters(model)"]
     if averaging.kind == "SWA":
-        update += [
-            "with torch.random.fork_rng(devices=[]):",
-            f"    torch.manual_seed({setup.seed})",
-            f"    {utils}.update_bn({batches}, averaged)",
-        ]
+        update += update_norms
     lines = [f"if epoch >= {averaging.start}:", *(f"    {line}" for line in update)]
     how = f"multi_avg_fn={utils}.get_ema_multi_avg_fn({averaging.decay!r})"
     how = how if averaging.kind == "EMA" else "avg_fn=None"
-    state = "{name: tensor.cpu() for name, tensor in averaged.module.state_dict().items()}"
     return {
         "averaged": f"    averaged = {utils}.AveragedModel(model, {how})\n",
-        "average": _indented(lines) if averaging.kind == "SWA" else "",
-        "judged": f"(averaged if epoch >= {averaging.start} else model)",
+        "average": indented(lines) if averaging.kind == "SWA" else "",
         "returned": "    return averaged\n",
         "option": '    options.add_argument("--averaged", help="write the averaged ones")\n',
         "trained": "averaged = ",
-        "saved": f"    if chosen.averaged:\n        torch.save({state}, chosen.averaged)\n",
+        "saved": "    if chosen.averaged:\n        save(averaged.module, chosen.averaged)\n",
     }
 
 
-def stopping_lines(setup: TrainingSetup, dataset: Dataset) -> str:
-    """The end of an epoch that may be the last. Raises LabError for a figure that the script does
-    not count."""
+def counted_part(setup: TrainingSetup, validates: bool) -> str:
+    """The part of an epoch in which the script counts an accuracy, since the run stops by it:
+    "validation" or "train"; "" for none."""
     stopping = setup.stopping
-    if not stopping.patience:
+    if not stopping.patience or "accuracy" not in stopping.figure:
         return ""
-    if "accuracy" in stopping.figure:
-        raise LabError(
-            f"The script counts no accuracy, so it cannot stop by the {stopping.figure}.",
-            hint="Stop early by a loss, or set patience to 0.",
-        )
-    validates = stopping.figure == "validation loss" and len(dataset.y_val)
-    value = "validation" if validates else "training"
-    return _indented(
-        [
-            f"if reference is None or {value} < reference - {stopping.min_delta!r}:",
-            f"    reference, waited = {value}, 0",
-            "else:",
-            "    waited += 1",
-            f"if waited >= {stopping.patience}:  # it has not become better for so many epochs",
-            "    break",
+    return "validation" if validates and stopping.figure.startswith("validation") else "train"
+
+
+def stopping_lines(setup: TrainingSetup, validates: bool, counts: bool) -> str:
+    """The end of an epoch that may be the last. `validates`: there is validation data; `counts`:
+    an accuracy is counted. What has no accuracy does not stop by one."""
+    stopping = setup.stopping
+    is_accuracy = "accuracy" in stopping.figure
+    if not stopping.patience or (is_accuracy and not counts):
+        return ""
+    is_of_validation = validates and stopping.figure.startswith("validation")
+    loss = "validation" if is_of_validation else "training"
+    value, sign = ("accuracy", "-") if is_accuracy else (loss, "")
+    lines = [
+        f"if reference is None or {sign}{value} < {sign}reference - {stopping.min_delta!r}:",
+        f"    reference, waited = {value}, 0",
+        "else:",
+        "    waited += 1",
+        f"if waited >= {stopping.patience}:  # it has not become better for so many epochs",
+        "    break",
+    ]
+    if is_accuracy:
+        lines = [
+            "if labels:",
+            "    accuracy = right / labels",
+            *(f"    {line}" for line in lines),
         ]
-    )
+    return indented(lines)
 
 
-def _indented(lines: list[str]) -> str:
+def indented(lines: list[str]) -> str:
+    """The lines in the loop over the epochs."""
     return "".join(f"        {line}\n" if line else "\n" for line in lines)

@@ -20,6 +20,7 @@ from engine.models.check import check
 from engine.models.live import LiveModel
 from engine.project.document import (
     Averaging,
+    BestFigure,
     DataSetup,
     Loading,
     ParamGroup,
@@ -34,8 +35,14 @@ from engine.project.edits import loss_call
 from engine.training.execution.compiling import OPTIONS
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import CatalogueObjective
+from tests.engine.handlers.test_export_handlers import chain
 from tests.scripts import run_script
 
+TABLE = chain(
+    ("Input", "x", {"shape": (10,)}),
+    ("nn.Linear", "linear1", {"in_features": 10, "out_features": 1}),
+    ("Output", "output", {}),
+)
 TEMPLATES = ["mlp", "lenet", "residual_mlp", "lstm", "attention"]
 
 
@@ -58,6 +65,26 @@ def run(path: Path, capsys) -> tuple[dict, list[list[float]]]:
     printed = capsys.readouterr().out
     losses = [[float(n) for n in re.findall(r"\d+\.\d{6}", line)] for line in printed.splitlines()]
     return torch.load(out, weights_only=True), losses
+
+
+@pytest.mark.parametrize("figure", ["validation accuracy", "train accuracy"])
+def test_the_epoch_at_which_an_accuracy_stops_it(
+    figure: BestFigure, tmp_path: Path, capsys
+) -> None:
+    """It ends in the middle, so one figure counted wrong would end it elsewhere."""
+    stopping = Stopping(figure, 1, 0.02)
+    project = replace(MOONS, training=replace(MOONS.training, epochs=30, stopping=stopping))
+    text = check_same(project, tmp_path, capsys)
+    assert "accuracy = right / labels" in text
+
+
+def test_what_has_no_accuracy_does_not_stop_by_one(tmp_path: Path, capsys) -> None:
+    data = DataSetup("diabetes")
+    setup = replace(
+        MOONS.training,
+        data=data, loss="nn.MSELoss", epochs=3, stopping=Stopping("train accuracy", 1),
+    )  # fmt: skip
+    assert "right" not in check_same(Project(model=TABLE, training=setup), tmp_path, capsys)
 
 
 def test_the_script_writes_the_averaged_weights(tmp_path: Path) -> None:
@@ -148,6 +175,13 @@ MOONS = replace(
          "'weight_decay': 0.0"),
         ({"stopping": Stopping("validation loss", 1, 0.5), "epochs": 4}, "if waited >= 1:"),
         ({"stopping": Stopping("train loss", 2), "epochs": 3}, "training < reference - 0.0"),
+        ({"stopping": Stopping("validation accuracy", 1, 0.3), "epochs": 5},
+         "accuracy = right / labels"),
+        ({"stopping": Stopping("train accuracy", 1, 0.3), "epochs": 5, "accumulate": 2},
+         "right += right_in(prediction, y)"),
+        ({"stopping": Stopping("train accuracy", 1, 0.3), "epochs": 4,
+          "optimizer": "optim.LBFGS", "optimizer_params": {"max_iter": 3}},
+         "nonlocal right, labels"),
         ({"schedule": Schedule("lr_scheduler.LambdaLR", {"lr_lambda": "1 / sqrt(1 + step)"},
                                "step")}, "lambda step: 1 / sqrt(1 + step)"),
         ({"schedule": Schedule("lr_scheduler.CosineAnnealingLR", {}, "step", warmup=3)},
