@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,28 @@ def random_states() -> States:
         found["numpy"] = (str(name), np.asarray(keys).tobytes(), *rest)
     found["random"] = random.getstate()
     return found
+
+
+def drawn_from(before: States, after: States) -> States:
+    """The states before of the generators that code has drawn from. One of torch's that code has
+    seeded is not among them: the code repeats itself."""
+    return {
+        name: state
+        for name, state in before.items()
+        if after.get(name) != state and not (name == "torch" and after[name][1] != state[1])
+    }
+
+
+@contextmanager
+def states_kept() -> Iterator[None]:
+    """After this context the generators on the CPU stand where they stood."""
+    numpys, pythons = np.random.get_state(), random.getstate()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            np.random.set_state(numpys)
+            random.setstate(pythons)
 
 
 def restoring_line(generator: str, state: tuple[Any, ...], data: dict[str, Any], name: str) -> str:

@@ -135,9 +135,6 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
 def _check_script(target: Target, options: TrainOptions, script: Path) -> None:
     format_of(script, ("py",), "--script")
     require_folder_of(script, "--script")
-    if target.is_code:
-        message = f"--script: {target.text} is code; only a model of blocks is written as a script."
-        raise CommandFailure(message, BAD_ARGUMENTS)
     if options.begin_from == "checkpoint":
         message = "--script: a script begins at the first step, and --resume in the middle."
         raise CommandFailure(message, BAD_ARGUMENTS)
@@ -153,6 +150,7 @@ def _export_command(
         format=format_,
         path=str(path.absolute()),
         subject=target.subject,
+        objective=target.objective,
         verify=False,
     )
 

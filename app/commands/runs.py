@@ -15,6 +15,7 @@ from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.report import write_report
 from app.commands.target import Target
 from engine.project import files
+from engine.project.subject import CanvasSubject
 from engine.protocol import RunRow
 from engine.runs.folders import is_run
 from engine.runs.record import RunProblem, load
@@ -82,6 +83,8 @@ def run_report(row: RunRow) -> dict:
     try:
         record = load(Path(row.folder))
         settings = msgspec.to_builtins(record.project.training)
+        if not isinstance(record.project.subject, CanvasSubject):  # its data is in the objective
+            settings["data"] = {"loading": settings["data"]["loading"]}
         fields["versions"] = record.versions
         fields["blocks"] = len(record.project.model.blocks)
         fields["objective"] = msgspec.to_builtins(record.project.objective)
@@ -116,6 +119,7 @@ def words_of(row: RunRow) -> str:
         if not math.isnan(row.epoch.validation_accuracy):
             parts.append(f"accuracy {row.epoch.validation_accuracy:.1%}")
     lines = [f"{name}  {', '.join(parts)}"]
-    for words in (row.note, row.error, row.problem):
+    no_script = f"It has no train.py. {row.no_script}" if row.no_script else ""
+    for words in (row.note, row.error, row.problem, no_script):
         lines += [f"    {line}" for line in words.splitlines()]
     return "\n".join(lines)

@@ -187,13 +187,17 @@ class Journal:
 
     @property
     def sources(self) -> list[str]:
+        return [cell.source for cell in self.cells]
+
+    @property
+    def cells(self) -> list[Cell]:
         """The cells that ran to their end, in their order: also those that ran during a pass."""
         during = [event.done for event in self.events or ()]
         done: list[Cell | ZeroGrad] = []
         for entry in self.entries:
             done += [entry] if isinstance(entry, Cell) else entry.cells
         cells = (entry for entry in [*done, *during] if isinstance(entry, Cell))
-        return [cell.source for cell in cells if not cell.error]
+        return [cell for cell in cells if not cell.error]
 
     def add(self, done: Cell | ZeroGrad) -> None:
         """Add something that was done, during a pass or between passes."""

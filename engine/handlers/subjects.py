@@ -247,13 +247,13 @@ def objective_of(
     validation = (
         _value(lab, written.validation, subject.variables, is_look) if written.validation else None
     )
-    step = _step(lab, subject, written, data, training)
+    step, source = _step(lab, subject, written, data, training)
     logging = lab.console.namespace.lab.logging
     known = [*reached(step), *subject.module.modules()]
     loading = training.data.loading
     given = given_objects(lab, training, subject.variables)
     return CodeObjective(
-        step, data, validation, training.batch_size, logging, known, loading, given
+        step, data, validation, training.batch_size, logging, known, loading, given, source
     )
 
 
@@ -269,9 +269,9 @@ def given_objects(lab: Lab, training: TrainingSetup, variables: Mapping[str, Any
 
 def _step(
     lab: Lab, subject: CodeModel, written: Objective, data: object, training: TrainingSetup
-) -> Step:
+) -> tuple[Step, str]:
     """The step as it is written; else the function `step` of the subject's own code, if it has
-    one; else one that fits the first batch."""
+    one; else one that fits the first batch. With its source, "" for the subject's own."""
     own = subject.variables.get("step")
     if written.step or not inspect.isfunction(own):
         source = written.step
@@ -280,12 +280,12 @@ def _step(
             with running(lab, training, generators_of(batches)):
                 source = write_step(subject.module, first_batch(batches)).source
         variables = {"lab": lab.console.namespace.lab, **subject.variables}
-        return compile_step(source, subject.module, variables)
+        return compile_step(source, subject.module, variables), source
     takes = len(required_parameters(own))
     if takes == 2:
-        return functools.partial(own, subject.module)
+        return functools.partial(own, subject.module), ""
     if takes == 1:
-        return own
+        return own, ""
     raise LabError(
         f"`step` of your code takes {takes} arguments.",
         hint="Write step(batch) or step(model, batch).",

@@ -7,7 +7,7 @@ NAME.runs/ or <data folder>/runs/
         checkpoints/        step-00001200.pt, ... (step-00001200.dcp/ by several processes)
         annotations.json    the user's words at steps of its plots
         alive               while it is trained: by which process, and its last sign of life
-        train.py            of a model of blocks: the training as a plain script
+        train.py            the training as a plain script; run.json says why, if it is not there
 """
 
 from __future__ import annotations

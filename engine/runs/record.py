@@ -84,7 +84,8 @@ class Trial(Struct, frozen=True):
 
 class RunRecord(Struct, frozen=True, kw_only=True):
     """`project` has the subject, the settings and the objective as they are at the last checkpoint.
-    Times are seconds since 1970; `ended_s` is 0 while the run goes on. `error` says why it failed.
+    Times are seconds since 1970; `ended_s` is 0 while the run goes on. `error` says why it failed,
+    `no_script` why it has no train.py.
     """
 
     id: str
@@ -98,6 +99,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     origin: Origin | None = None
     versions: dict[str, str] = {}
     trial: Trial | None = None
+    no_script: str = ""
 
 
 @cache

@@ -43,6 +43,7 @@ def row_of(folder: Path) -> RunRow:
         checkpoint=kept,
         note=record.note,
         error=record.error,
+        no_script=record.no_script,
         origin=f"step {origin.step:,} of {origin.run}" if origin else "",
     )
     if record.trial is not None:

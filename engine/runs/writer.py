@@ -96,7 +96,12 @@ class RunWriter:
         origin = Origin(self.record.id, step)
         writer = RunWriter.new(self.folder.parent, self.record.project, origin=origin)
         writer._looked_before = self.folder / folders.METRICS, step
+        writer.leave_out_script("It goes on from another run; a script begins at the first step.")
         return writer
+
+    def leave_out_script(self, why: str) -> None:
+        """The new run has no train.py; `why` says it in words."""
+        self.record = replace(self.record, no_script=why)
 
     @property
     def checkpoints(self) -> Path:

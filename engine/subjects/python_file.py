@@ -9,7 +9,7 @@ import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from ..console.warning_places import warnings_at_users_lines
 from ..control import Control
 from ..errors import LabError
 from ..protocol import FileObject, FileObjectKind
+from ..random_states import States, drawn_from, random_states
 from ..recording.user_files import is_user_file
 from ..signatures import required_parameters, takes_tensors, tensor_methods
 
@@ -40,12 +41,19 @@ Around = Callable[[ModuleType], AbstractContextManager[object]]
 class PythonFile:
     """A file that has run as a module, as `import` would run it: what stands under
     `if __name__ == "__main__":` has not. `digest` is the SHA-256 of its source, `imports` has those
-    of the files in its folder, or below, that it has imported."""
+    of the files in its folder, or below, that it has imported. `drew`: the states before of the
+    random generators that it has drawn from."""
 
     path: Path
     module: ModuleType
     digest: str
     imports: Mapping[Path, str]
+    drew: States = field(default_factory=dict)
+
+    @property
+    def root(self) -> Path:
+        """The folder to import from."""
+        return _place(self.path)[0]
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -82,6 +90,7 @@ def run_file(
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     linecache.cache[str(path)] = (len(source), None, source.splitlines(keepends=True), str(path))
+    before = random_states()
     with (
         output.redirected(),
         warnings_at_users_lines(),
@@ -97,7 +106,8 @@ def run_file(
         except BaseException:
             del sys.modules[name]
             raise
-    return PythonFile(path, module, hashlib.sha256(data).hexdigest(), _imported(root, path))
+    drew = drawn_from(before, random_states())
+    return PythonFile(path, module, hashlib.sha256(data).hexdigest(), _imported(root, path), drew)
 
 
 def objects_in(file: PythonFile) -> tuple[FileObject, ...]:

@@ -182,6 +182,18 @@ class SubjectState:
         for key in made:
             del self._made[key]
 
+    @contextmanager
+    def made_anew(self, subject: ConsoleSubject | FileSubject) -> Iterator[None]:
+        """In this context the subject has fresh weights, if it is made; afterwards it is the module
+        from before."""
+        before = {key: made for key, made in self._made.items() if key[0] == subject}
+        for key in before:
+            del self._made[key]
+        try:
+            yield
+        finally:
+            self._made.update(before)
+
     def _model(
         self,
         subject: ConsoleSubject | FileSubject,

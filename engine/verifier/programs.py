@@ -55,8 +55,9 @@ class OnnxProgram:
 
 
 def _python(path: str) -> nn.Module:
-    """The class `Model` of a file of Python. A training script has its weights beside it."""
-    model = _called(Path(path), "Model")
+    """What `made()` of a file of Python gives, or its class `Model`. A training script has its
+    weights beside it."""
+    model = _called(Path(path), "made", "Model")
     data = Path(path).with_suffix(".data.pt")
     if data.exists():
         model.load_state_dict(torch.load(data, weights_only=True)["weights"])
@@ -71,8 +72,9 @@ def _package(path: str) -> nn.Module:
     return _called(Path(folder) / "run.py", "load")
 
 
-def _called(path: Path, function: str) -> Any:
-    """What a function of the file returns; what the file imports is found beside it."""
+def _called(path: Path, *functions: str) -> Any:
+    """What the first of these functions that the file has returns; what the file imports is found
+    beside it."""
     sys.path.insert(0, str(path.parent))
     known = set(sys.modules)
     try:
@@ -80,7 +82,7 @@ def _called(path: Path, function: str) -> Any:
         assert spec is not None and spec.loader is not None
         module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return getattr(module, function)()
+        return next(getattr(module, name) for name in functions if hasattr(module, name))()
     finally:
         sys.path.remove(str(path.parent))
         _forget(known, path.parent)

@@ -48,6 +48,8 @@ def tips(row: RunRow, read_s: float) -> tuple[str, ...]:
     about = [row.folder]
     if row.origin:
         about.append(f"It went on from {row.origin}.")
+    if row.no_script:
+        about.append(f"It has no train.py. {row.no_script}")
     if row.ended_s:
         about.append(f"It took {format_duration(row.ended_s - row.began_s)}.")
     why = " ".join(filter(None, (row.error, row.problem, writer_words(row, read_s))))

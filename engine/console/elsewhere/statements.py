@@ -19,19 +19,37 @@ class Statement(NamedTuple):
 
 
 class Statements(NamedTuple):
-    """`source`: the statements, in their order. `makes`: the names that they give a value.
+    """`used`: the statements, in their order. `makes`: the names that they give a value.
     `missing`: names that they read, and no cell makes."""
 
-    source: str
+    used: tuple[Statement, ...]
     makes: frozenset[str]
     missing: tuple[str, ...]
 
+    @property
+    def source(self) -> str:
+        return "\n".join(each.text for each in self.used)
 
-def statements_of(names: Iterable[str], cells: Sequence[str]) -> Statements:
+
+def whole(cell: str) -> Statement:
+    """All of a cell as one statement."""
+    parts = [*_in(cell)]
+    makes, reads, binds = (
+        frozenset().union(*(getattr(part, name) for part in parts))
+        for name in ("makes", "reads", "binds")
+    )
+    return Statement(cell, makes, reads, binds)
+
+
+def statements_of(names: Iterable[str], cells: Sequence[str | Statement]) -> Statements:
     """The statements at the top of the cells that give these names a value, or change an entry or
     an attribute of it, and those that make what they read, and so on. What a call changes is not
-    seen."""
-    known = [statement for cell in cells for statement in _in(cell)]
+    seen. A cell that is one statement comes whole."""
+    known = [
+        statement
+        for cell in cells
+        for statement in ([cell] if isinstance(cell, Statement) else _in(cell))
+    ]
     wanted, before = set(names), set[str]()
     while wanted != before:
         before = set(wanted)
@@ -41,7 +59,7 @@ def statements_of(names: Iterable[str], cells: Sequence[str]) -> Statements:
     used = [each for each in known if each.makes & wanted or "*" in each.makes]
     made = frozenset().union(*(each.makes for each in used))
     unknown = () if "*" in made else tuple(sorted(wanted - made - set(dir(builtins))))
-    return Statements("\n".join(each.text for each in used), made, unknown)
+    return Statements(tuple(used), made, unknown)
 
 
 def statements_making(name: str, cells: Sequence[str]) -> list[Statement]:

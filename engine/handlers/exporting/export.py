@@ -81,7 +81,7 @@ def _digest(path: Path) -> str:
 
 def refusal_of(format: Format, is_canvas: bool) -> LabError | None:
     """Why the format cannot be had here at all: for this kind of subject, or without packages."""
-    if format in ("py", "script") and not is_canvas:
+    if format == "py" and not is_canvas:
         return LabError(
             "Only a model of blocks is written as Python: yours is Python already.",
             hint="Export its weights, or a package (.zip) with your file in it.",

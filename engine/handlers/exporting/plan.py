@@ -13,6 +13,9 @@ from ...subjects.subject import CanvasModel
 from ..subjects import find_subject
 from .export import refusal_of
 
+_ON_DATA = ("checkpoint", "script")
+"""Besides those that are written from a run on a batch."""
+
 
 def plan(lab: Lab, command: PlanExportCommand) -> Iterator[Snapshot]:
     """Raises LabError if there is no such subject, and what making it raises."""
@@ -33,7 +36,7 @@ def plan(lab: Lab, command: PlanExportCommand) -> Iterator[Snapshot]:
         refused = refusal_of(key, is_canvas)
         if refused is not None:
             refusals[key] = f"{refused} {refused.hint}"
-        elif not is_canvas and not command.objective.data and (row.batch or key == "checkpoint"):
+        elif not is_canvas and not command.objective.data and (row.batch or key in _ON_DATA):
             refusals[key] = "There is no data to take a batch from. Name it under Train."
     run = lab.run
     yield ExportPlanSnapshot(

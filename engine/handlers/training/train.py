@@ -24,10 +24,11 @@ from ...protocol import (
     TrainCommand,
     TrainingState,
 )
+from ...random_states import random_states
 from ...runs import folders
 from ...runs.record import RunProblem, load
 from ...runs.writer import RunWriter
-from ...subjects.subject import CanvasModel, CodeModel
+from ...subjects.subject import CodeModel
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.checkpoints.checkpoint_match import check_match, is_same_subject
@@ -40,7 +41,7 @@ from ..subjects import find_subject, forget_weights, objective_of
 from .as_rank import begin_as_rank, begin_together, follow
 from .ranks import train_on_ranks
 from .repeating import again, last_run, where_it_diverged
-from .run_script import script_writer
+from .run_script import Drawn, add_script
 
 
 def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
@@ -138,13 +139,17 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     if command.fresh and not _repeats(command):
         forget_weights(lab, command.subject, command.model, command.training)
     subject = find_subject(lab, command.subject, command.model, command.training)
+    before = random_states()
     objective = objective_of(lab, subject, command.objective, command.model, command.training)
+    drawn = Drawn(before, random_states())
     if command.find_divergence:
         run = where_it_diverged(last_run(lab, subject.module, command))
     elif command.to_step is not None:
         run = again(lab, subject.module, command, objective)
     else:
         watch, writer, ranks = lab.subjects.watching, _writer(command, resume), lab.ranks
+        if resume is None:
+            add_script(lab, writer, subject, command, objective, code, drawn)
         if ranks is not None:
             objective = begin_as_rank(ranks, subject.module, objective, command)
         loop = TrainingLoop(
@@ -153,8 +158,6 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         if ranks is not None:
             begin_together(ranks, resume)
         run = TrainingRun(loop, resume, command.checkpoint, writer)
-        if isinstance(subject, CanvasModel) and resume is None:
-            writer.also = script_writer(lab, subject, command.model, command.training, code)
     lab.run = run
 
     def tell(finding: Finding) -> None:

@@ -121,8 +121,9 @@ FORMATS: dict[Format, FormatRow] = {
         ),
         FormatRow(
             key="script", group="Programs", title="Training script",
-            words="The training of the model of blocks as a plain script; its data and first"
-            " weights lie beside it.",
+            words="The training as a plain script. The first weights lie beside it, with the data"
+            " of a model of blocks. For your own module, it imports your file, or it has the cells"
+            " that make the module and its data.",
             readers="Python with PyTorch and NumPy", suffix=".py",
             files=("{name}", "{stem}.data.pt"),
             lines="# in a terminal\npython {name} --out weights.pt",

@@ -40,7 +40,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     figures were written, `sign_s` when its last sign of life came. `title` is its subject. Times
     are seconds since 1970, 0 if not known. `step` of `loss` and `epoch` are the last ones that were
     written. `checkpoint` is the path of the last checkpoint, "" without one. `error` says why it
-    failed, `origin` from which run and step it went on.
+    failed, `origin` from which run and step it went on, `no_script` why it has no train.py.
     """
 
     folder: str
@@ -57,6 +57,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     note: str = ""
     error: str = ""
     origin: str = ""
+    no_script: str = ""
     elsewhere: str = ""
     told_s: float = 0.0
     sign_s: float = 0.0

@@ -46,8 +46,8 @@ class CodeObjective:
     with the key `loss`. `logging()` is a context that gives the figures which code names in it by
     `lab.log`; they stand beside those that the step returns. `reached` are the values that the step
     can reach: those of them that are metrics may be figures too. `loading` says how batches are
-    taken, with which objects `given`. They are moved to the run's device. Raises LabError for data
-    that has no batches.
+    taken, with which objects `given`. They are moved to the run's device. `source` is the Python of
+    the step, "" for a function of the user's own. Raises LabError for data that has no batches.
     """
 
     guess_accuracy = nan
@@ -62,8 +62,10 @@ class CodeObjective:
         reached: Iterable[object] = (),
         loading: Loading | None = None,
         given: Given = NOTHING_GIVEN,
+        source: str = "",
     ) -> None:
         loading = loading or Loading()
+        self.data, self.validation, self.source, self.given = data, validation, source, given
         self.metrics = EpochMetrics(reached)
         self._step, self._logging = step, logging
         self._batches = batches_of(data, batch_size, loading, given=given)

@@ -47,6 +47,11 @@ class EpochMetrics:
         self._names: dict[str, int] = {}
         self._aside: MetricStates | None = None
 
+    @property
+    def has_any(self) -> bool:
+        """Whether the step can reach a metric."""
+        return bool(self._found)
+
     def to(self, device: torch.device) -> None:
         for metric in self._found:
             if isinstance(metric, nn.Module):

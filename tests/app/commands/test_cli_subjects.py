@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -222,6 +224,34 @@ def test_a_project_whose_code_cannot_be_trained_here_says_so(tmp_path, capsys, s
     files.save(replace(load_template("mlp"), subject=subject), project)
     assert run("train", project) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_script_of_code_gives_the_weights_of_the_run(net, tmp_path, capsys):
+    """By a Python that knows nothing of the program. The data is drawn anew each time that it is
+    made, from the same numbers."""
+    net.write_text(NET + "def drawn():\n    return torch.rand(40, 4), torch.arange(40) % 3\n")
+    arguments = ("--data", "drawn()", "--validation", "data", "--epochs", 2, "--seed", 3)
+    script, out, folder = tmp_path / "s.py", tmp_path / "lab.safetensors", tmp_path / "runs" / "a"
+    folder.parent.mkdir()
+    code = ("--script", script, "--out", out, "--run", folder)
+    assert run("train", f"{net}:Net(6)", *arguments, *code) == 0
+    expected = load_file(out)
+    for path in (script, folder / "train.py"):
+        again = path.with_name("w.safetensors")
+        command = [sys.executable, path, "--out", again]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert "epoch 2: loss " in done.stdout
+        found = load_file(again)
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
+    capsys.readouterr()
+    assert run("runs", folder.parent, "--json") == 0
+    (listed,) = json.loads(capsys.readouterr().out)["runs"]
+    assert listed["settings"]["data"].keys() == {"loading"}  # no data set of the catalogue
+    assert (listed["objective"]["data"], listed["no_script"]) == ("drawn()", "")
+    own = net.read_text()
+    assert run("train", f"{net}:Net(6)", *arguments, "--script", net) == 1
+    assert "net.py is your own file" in capsys.readouterr().err and net.read_text() == own
 
 
 def test_code_is_trained_by_the_settings_of_a_project(net, tmp_path, capsys):

@@ -22,7 +22,7 @@ BRANCH = r"A branch or a loop of its Python depends on .*adaptive\.py, line 26: 
 PACKED = r"failed to unpack the object.*packed_lstm\.py, line 23"
 FUNCTION = "Could not export Python function call 'Swish'"
 REFUSED = {
-    **{(case.name, format): NO_PYTHON for case in CASES for format in ("py", "script")},
+    **{(case.name, "py"): NO_PYTHON for case in CASES},
     ("adaptive", "pt2"): BRANCH,
     ("adaptive", "onnx"): f"ONNX, which torch.export begins.*{BRANCH}",
     ("adaptive", "torchscript-trace"): "Only tensors, lists, tuples of tensors",

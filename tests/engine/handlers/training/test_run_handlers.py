@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from app import templates
+from app.commands.runs import list_runs
 from engine.errors import LabError
-from engine.handlers.training import runs
+from engine.handlers.training import run_script, runs
 from engine.lab import Lab
 from engine.project.document import Project, TrainingSetup, replace
 from engine.protocol import (
@@ -22,9 +24,12 @@ from engine.protocol import (
     ReadRunCommand,
     RestoreRunsCommand,
     StepColumns,
+    TrainCommand,
 )
 from engine.runs.record import MAX_NOTE_CHARS
 from engine.runs.writer import RunWriter
+from engine.session import handler_of
+from widgets.runs.run_words import tips
 
 PROJECT = Project(training=TrainingSetup(epochs=3))
 
@@ -67,6 +72,29 @@ def test_a_long_run_is_read_in_as_many_steps_as_a_snapshot_takes(tmp_path: Path)
     assert (kept.steps.step[0], kept.steps.step[-1]) == (1, 5000)
     assert kept.project == PROJECT and kept.folder == folder
     assert [row.validation_accuracy for row in kept.epoch_rows] == [0.25]
+
+
+def test_a_run_without_a_script_tells_why(tmp_path: Path, monkeypatch, capsys) -> None:
+    """One whose data is too large, and one that goes on from it."""
+    monkeypatch.setattr(run_script, "MAX_BYTES", 1000)
+    model = templates.load_template("mlp").model
+    setup, lab = TrainingSetup(epochs=1, batch_size=400), Lab(lambda _: None)
+    command = TrainCommand(model=model, training=setup, runs=str(tmp_path))
+    for each in (command, replace(command, to_step=2)):
+        *_, last = handler_of(TrainCommand)(lab, each)
+        assert last.error is None
+    (later, first) = answer(runs.list_runs, ListRunsCommand(runs=str(tmp_path))).runs
+    assert first.no_script.startswith("Data and first weights lie beside it, in each run: ")
+    assert later.origin and "begins at the first step" in later.no_script
+    assert not list(tmp_path.glob("*/train*"))
+    assert f"It has no train.py. {first.no_script}" in tips(first, 0.0)[0]
+    list_runs(tmp_path, None)
+    assert f"    It has no train.py. {first.no_script}" in capsys.readouterr().out
+    monkeypatch.undo()
+    *_, last = handler_of(TrainCommand)(lab, command)
+    (has, *_) = answer(runs.list_runs, ListRunsCommand(runs=str(tmp_path))).runs
+    assert has.no_script == "" and "train.py" not in tips(has, 0.0)[0]
+    assert (Path(has.folder) / "train.py").exists()
 
 
 def test_a_run_without_figures_is_told(tmp_path: Path) -> None:
