@@ -131,26 +131,29 @@ class Watching(Steps):
             return
         self.steps += 1
         self._has_optimizer = True
-        if session is not None:
-            self.is_awake = session.is_awake(self.steps)
-        if self.discovers:
-            self._discover(optimizer)
+        try:
+            if session is not None:
+                self.is_awake = session.is_awake(self.steps)
+            if self.discovers:
+                self._discover(optimizer)
+        except Exception as error:
+            _tell_once("watch", error)
 
     def _discover(self, optimizer: Optimizer) -> None:
         if optimizer not in self._known:
             self._known.add(optimizer)
-            for name, thing in found_for(optimizer).items():
+            for name, thing in found_for(optimizer, self._living()).items():
                 self.name(name, thing)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         session = self.session
-        if self.discovers:
-            self._discover(optimizer)  # before windows are told of the step
-        if session is not None:
-            try:
+        try:
+            if self.discovers:
+                self._discover(optimizer)  # before windows are told of the step
+            if session is not None:
                 session.after_step(optimizer, has_closure, self.steps + 1)
-            except Exception as error:
-                _tell_once("watch", error)
+        except Exception as error:
+            _tell_once("watch", error)
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         session = self.session

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -48,6 +51,35 @@ if __name__ == "__main__":
     print(torch.cat([p.flatten() for p in trainer.net.parameters()]).tolist())
 """
 
+TRAINING = """
+net = torch.nn.Linear(3, 1)
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    net(torch.ones(3)).sum().backward()
+    sgd.step()
+print("ended")
+"""
+# As werkzeug's proxies: outside of a request, whatever is asked of it raises. The object
+# `reduce_op` of torch.distributed warns when it is looked at.
+RAISING = """
+import torch
+import torch.distributed as dist
+
+class Proxy:
+    def _fail(self, *args):
+        raise RuntimeError("there is no request")
+    __class__ = property(_fail)
+    __dict__ = property(_fail)
+    __getattr__ = __bool__ = __eq__ = __hash__ = __len__ = __repr__ = _fail
+
+class Holder:
+    def __init__(self):
+        self.request = Proxy()
+
+request, holder = Proxy(), Holder()
+vars(holder)[1] = request
+"""
+
 
 def both(tmp_path: Path, source: str, *arguments: str) -> list[tuple[int, str, str]]:
     """Exit code, output and error of the script by Python, and by `tensorlab run`."""
@@ -77,11 +109,16 @@ def both(tmp_path: Path, source: str, *arguments: str) -> list[tuple[int, str, s
         "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)",
         "import app, engine\nprint(app.mine, engine.mine)",
         TRAINER,
+        RAISING + TRAINING,
     ],
-    ids=["names", "exit", "error", "syntax", "signal", "interrupt", "pickle", "modules", "trainer"],
+    ids=[
+        *("names", "exit", "error", "syntax", "signal", "interrupt", "pickle", "modules"),
+        *("trainer", "raising"),
+    ],
 )
 def test_a_script_is_as_with_python(sockets: Path, tmp_path: Path, source: str) -> None:
-    """Also one whose own modules have names of this program's folders."""
+    """Also one whose own modules have names of this program's folders, and one with objects that
+    raise or warn when they are looked at."""
     for name in ("app", "engine"):
         (tmp_path / f"{name}.py").write_text("mine = __name__\n")
     plain, watched = both(tmp_path, source, "--wait", "a b")
@@ -191,6 +228,72 @@ def test_what_is_found_for_an_optimizer() -> None:
     own = torch.optim.SGD(holder.inner.parameters(), lr=0.1)
     assert found_for(own) == {"inner": holder.inner, "own": own}
     assert list(found_for(torch.optim.SGD(other.parameters(), lr=0.1))) == ["other", "optimizer"]
+
+
+class Slots:
+    __slots__ = ("net",)
+
+
+def in_a_dict() -> object:
+    return {"model": nn.Linear(2, 2)}
+
+
+def two_levels_deep() -> object:
+    return SimpleNamespace(inner=SimpleNamespace(net=nn.Linear(2, 2)))
+
+
+def in_a_list() -> object:
+    return [nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2))]
+
+
+def in_slots() -> object:
+    slots = Slots()
+    slots.net = nn.Linear(2, 2)
+    return slots
+
+
+@pytest.mark.parametrize("make", [in_a_dict, two_levels_deep, in_a_list, in_slots])
+def test_a_model_that_no_variable_names_is_found(make: Callable[[], object]) -> None:
+    """It is called after its class; a name that the user's code has is not given to it."""
+    match kept := make():
+        case dict():
+            modules = [*kept.values()]
+        case list():
+            modules = kept
+        case SimpleNamespace():
+            modules = [kept.inner.net]
+        case Slots():
+            modules = [kept.net]
+        case _:
+            raise AssertionError
+    sgd = torch.optim.SGD([p for module in modules for p in module.parameters()], lr=0.1)
+    seen = [id(module) for module in modules]
+    del modules
+    linear = "a name that is taken"
+    found = found_for(sgd, {"linear_2": None})
+    assert found.pop("sgd") is sgd
+    assert linear and sorted(found) == ["linear_3", "sequential"][: len(found)]
+    assert sorted(map(id, found.values())) == sorted(seen)
+
+
+def test_a_wrapper_is_called_after_the_model_in_it() -> None:
+    class GPT(nn.Linear):
+        pass
+
+    kept = {"net": torch.compile(GPT(2, 2), backend="eager")}
+    found = found_for(torch.optim.SGD(kept["net"].parameters(), lr=0.1))
+    assert found["gpt"] is kept["net"]
+    assert list(found) == ["gpt", "optimizer"]
+
+
+def test_nothing_is_asked_of_objects_that_raise_or_warn() -> None:
+    variables: dict[str, Any] = {"find": found_for}
+    exec(compile(f"{RAISING}{TRAINING}", "/home/train.py", "exec"), variables)
+    find = compile("found = find(sgd)", "/home/train.py", "exec")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(find, variables)
+    assert variables["found"] == {"net": variables["net"], "sgd": variables["sgd"]}
 
 
 def test_no_window_without_a_display(monkeypatch: pytest.MonkeyPatch) -> None:

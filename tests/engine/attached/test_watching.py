@@ -1,4 +1,5 @@
-"""A window that comes in the moment in which the last one leaves; and a script without any."""
+"""A script without a window: errors of ours are told once, and a step calls little; and a window
+that comes in the moment in which the last one leaves."""
 
 from __future__ import annotations
 
@@ -8,10 +9,33 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, cast
 
+import pytest
 import torch
 
+from engine.attached import watching as watching_module
 from engine.attached.watching import Watching
 from engine.loops.hooks import Gate
+
+
+def test_an_error_in_finding_models_is_told_once_and_the_step_goes_on(
+    sockets: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: object) -> None:
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(watching_module, "found_for", fail)
+    watching = Watching("train.py", "1")
+    watching.discovers = True
+    try:
+        for _ in range(2):
+            weight = torch.ones(1, requires_grad=True)
+            sgd = torch.optim.SGD([weight], lr=0.5)
+            weight.sum().backward()
+            sgd.step()
+            assert weight.item() == 0.5
+    finally:
+        watching.close()
+    assert [record.message for record in caplog.records] == ["tensorlab.watch: a fault of ours"]
 
 
 def test_the_end_of_a_session_does_not_take_the_next_one_away() -> None:
