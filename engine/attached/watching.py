@@ -8,13 +8,11 @@ import logging
 import os
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from multiprocessing.connection import Connection
-from pathlib import Path
 from time import perf_counter
 from types import FrameType
 from typing import Any
@@ -23,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from ..connecting.greeting import About, Hello, Refusal, Role, Welcome, encode
+from ..connecting.greeting import Hello, Refusal, Role, Welcome, encode
 from ..connecting.listener import Listener
 from ..loops.backward_calls import backward_calls
 from ..loops.hooks import Gate, Steps, steps_shown
@@ -31,6 +29,7 @@ from ..loops.logged import histogram as histogram
 from ..loops.logged import image as image
 from ..recording.user_files import variables_of
 from ..version import version
+from .about import about_this
 from .attached_session import AttachedSession
 from .discovery import found_for
 from .figures import Newest
@@ -40,19 +39,10 @@ from .opening import has_display, open_window
 
 class Watching(Steps):
     """What this process shows to windows that attach. Its steps are those of the thread that made
-    it. `name` is what windows call the process."""
+    it. `name` as in `about_this`."""
 
     def __init__(self, name: str, version: str, host: str = "", port: int = 0) -> None:
-        self.about = About(
-            name=name,
-            pid=os.getpid(),
-            script=_script(),
-            version=version,
-            started_s=time.time(),
-            rank=int(os.environ.get("RANK", "0")),
-            world_size=int(os.environ.get("WORLD_SIZE", "1")),
-            group=_group(),
-        )
+        self.about = about_this(name, version)
         self._thread = threading.get_ident()
         self._objects: dict[str, weakref.ref[Any]] = {}
         self.discovers = False
@@ -269,20 +259,6 @@ class Watching(Steps):
         return {name: thing for name, thing in found if thing is not None}
 
 
-def _group() -> str:
-    """What the ranks of one run have in common: where they meet, and torchrun's name of the run. By
-    a launcher that tells neither, its process."""
-    if "WORLD_SIZE" not in os.environ:
-        return ""
-    names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID")
-    address, port, run = (os.environ.get(name, "") for name in names)
-    return f"{address}:{port}:{run}" if address and port else str(os.getppid())
-
-
-def _script() -> str:
-    return str(Path(sys.argv[0]).resolve()) if sys.argv and sys.argv[0] else ""
-
-
 _watching: Watching | None = None
 
 
@@ -300,8 +276,9 @@ def watch(
     """Let windows attach to this process, and show them the model and the optimizer by name.
 
     `name` is the model's there, and the process's if this is the first call (else those of the
-    variable and of the script). With `host` it listens on TCP, on the loopback interface, for
-    `port`. `spawn` opens a window, if there is a display; `wait`: go on when one has attached.
+    variable, and of the script or notebook). With `host` it listens on TCP, on the loopback
+    interface, for `port`. `spawn` opens a window, if there is a display; `wait`: go on when one has
+    attached.
     `discover` finds the models of the optimizers that step. Call it in the thread that trains. The
     objects are not kept alive.
     """
@@ -310,7 +287,7 @@ def watch(
         watching, is_new = _watching, False
         if watching is None or watching.about.pid != os.getpid():
             is_new = True
-            watching = _watching = Watching(name or _process_name(), version(), host, port)
+            watching = _watching = Watching(name, version(), host, port)
         watching.discovers |= discover
         variables = variables_of(sys._getframe(1))
         if model is not None:
@@ -421,11 +398,6 @@ def _where(watching: Watching) -> tuple[object, ...]:
     """What `tensorlab attach` is given."""
     listener = watching.listener
     return (listener.address, "--key", listener.key) if listener.key else (watching.about.pid,)
-
-
-def _process_name() -> str:
-    script = _script()
-    return Path(script).name if script else "python"
 
 
 def _name_of(thing: object, variables: Mapping[str, Any]) -> str:

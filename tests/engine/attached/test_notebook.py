@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
+from engine.attached.notebooks import notebook_name
 from engine.connecting.dialing import dial
 from engine.connecting.places import listening
 from engine.protocol import (
@@ -50,6 +53,7 @@ def kernel(
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/deep.ipynb")  # as a Jupyter server does
     manager = KernelManager(kernel_name="python3")
     manager.start_kernel()
     client = manager.blocking_client()
@@ -73,12 +77,30 @@ def run(kernel: BlockingKernelClient, source: str) -> str:
     return "".join(printed)
 
 
+@pytest.mark.parametrize(
+    ("variables", "is_kernel", "name"),
+    [
+        ({"__vsc_ipynb_file__": "/home/me/code.ipynb"}, True, "code.ipynb"),
+        ({"__session__": "deep.ipynb"}, True, "deep.ipynb"),
+        ({"__session__": "", "__vsc_ipynb_file__": 7}, True, "notebook"),
+        ({}, True, "notebook"),
+        ({}, False, ""),
+    ],
+)
+def test_a_notebook_has_the_name_of_its_file(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, object], is_kernel: bool, name: str
+) -> None:
+    shell = SimpleNamespace(user_ns=variables, kernel=object() if is_kernel else None)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert notebook_name() == name
+
+
 def test_between_cells_all_is_answered_and_a_loop_in_a_cell_is_held(
     kernel: BlockingKernelClient,
 ) -> None:
     assert "tensorlab attach" in run(kernel, MODEL)
     there = listening()
-    assert len(there) == 1
+    assert [each.about.name for each in there] == ["deep.ipynb"]
     window = Window(dial(str(there[0].about.pid), version()))
     window.send(ReadVariablesCommand())
     names = {variable.name for variable in window.until(VariablesSnapshot).variables}
