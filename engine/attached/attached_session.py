@@ -64,8 +64,9 @@ ATTEND_S = 0.05
 
 class AttachedSession:
     """`watched` gives the objects that the user has named for the lab; `main` is the module that
-    the user's code is in. `ended()` is called when the last window has left. To be made on any
-    thread; `after_step`, `hold` and `step_backward` are for the user's thread `thread`.
+    the user's code is in. `ended()` is called when the last window has left; `early` as in
+    `OwnLoop`. To be made on any thread; `after_step`, `hold` and `step_backward` are for the user's
+    thread `thread`.
 
     Of many short steps a few are looked at. Before `due_s` none is, while `gate` is shut: whoever
     has something for the user's thread opens it."""
@@ -78,6 +79,7 @@ class AttachedSession:
         thread: int,
         gate: Gate,
         ended: Callable[[AttachedSession], None],
+        early: set[str],
     ) -> None:
         self._main, self._watched, self._thread, self._ended = main, watched, thread, ended
         self._gate, self.due_s = gate, 0.0
@@ -103,6 +105,7 @@ class AttachedSession:
         self._holder = AttachedHolder(lab, self._namespace, title, self._output)
         self._holder.entered = self._alone
         self._loop, self._updates = self._holder.loop, lab.subjects.updates
+        self._loop.early = early
         self._has_begun = self._is_entered = False
         self.logged = LoggedFigures(self._namespace.lab)
         lab.inside = self._holder.inside  # the user's code runs
@@ -110,6 +113,7 @@ class AttachedSession:
         self._stack = ExitStack()
         self._stack.callback(self._modules.end)
         self._stack.enter_context(breakpoints_held(self.hold, thread))
+        self._stack.enter_context(self._namespace.lab.counted(self._loop.step_of))
         threading.Thread(target=self._attend_aside, name="tensorlab-session", daemon=True).start()
 
     # -- windows ---------------------------------------------------------------------------------
@@ -262,6 +266,10 @@ class AttachedSession:
         if self._waiting or self._postponed:
             self._answer_waiting(is_aside=False)
         self._end_if_over()
+
+    def catch_up(self) -> None:
+        """Tell the figures up to the last step."""
+        self._loop.catch_up()
 
     def be_idle(self, is_idle: bool) -> None:
         """None of the user's code runs, or some begins: then all commands are answered aside."""

@@ -47,11 +47,11 @@ class LoggedFigures:
         return True
 
     def add(
-        self, figures: Mapping[str, Any], steps: int, next_step: int, is_looked_at: bool
+        self, figures: Mapping[str, Any], steps: int, step: int | None, is_looked_at: bool
     ) -> None:
-        """Add figures to the step that comes after `steps` steps, number `next_step`; raises as
-        `UsersLab.log`. If it is not looked at, numbers that are logged in every step are not read.
-        """
+        """Draw figures that are logged after `steps` steps, as `UsersLab.log` does with `step`, and
+        raise as it does. If what comes is not looked at, numbers that are logged in every step are
+        not read."""
         kept = {
             name: value
             for name, value in figures.items()
@@ -60,7 +60,6 @@ class LoggedFigures:
             or as_logged(name, value) is not None
         }
         if kept:
-            with self._lab.tensors.counted(lambda: next_step):
-                self._lab.log(**kept)
+            self._lab.log(step, **kept)
         for name in figures:
             self._last[name] = steps

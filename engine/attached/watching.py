@@ -50,8 +50,14 @@ class Watching(Steps):
         self._known = weakref.WeakSet[Optimizer]()
         self.steps = 0
         """The steps that this process has done."""
-        self._has_optimizer = False  # that has stepped
-        self._logged: int | None = None  # the script's number of what it logged last
+        self.has_stepped = False
+        """Whether an optimizer has."""
+        self._early: set[str] = set()  # names that were logged before
+        # Without one, what is logged is the steps: the number of the one that goes on, what its
+        # script has called it, and the names in it.
+        self._logged: int | None = None
+        self._given: int | None = None
+        self._named: set[str] = set()
         self.session: AttachedSession | None = None
         """None while no window is attached."""
         self.exit_code: int | None = None
@@ -120,7 +126,7 @@ class Watching(Steps):
         if session is not None and session.is_working:
             return
         self.steps += 1
-        self._has_optimizer = True
+        self.has_stepped = True
         try:
             if session is not None:
                 self.is_awake = session.is_awake(self.steps)
@@ -171,24 +177,38 @@ class Watching(Steps):
 
     def log(self, figures: Mapping[str, Any], step: int | None) -> None:
         session = self.session
+        if not self.has_stepped:
+            self._early.update(figures)
         if session is None:
             return
         try:
-            self._end_logged_step(session)
-            is_alone = not self._has_optimizer and step is not None  # its calls are the steps
-            next_step = max(self.steps + 1, step or 0) if is_alone else self.steps + 1
             began_s = perf_counter()
-            session.logged.add(figures, self.steps, next_step, self.is_awake)
+            if not self.has_stepped:
+                step = self._logged_step(session, figures, step)
+            session.reach(self.steps)
+            session.logged.add(figures, self.steps, step, self.is_awake)
             session.spend(perf_counter() - began_s)
-            self._logged = step or 0
         except Exception as error:
             _tell_once("log", error)
+
+    def _logged_step(
+        self, session: AttachedSession, figures: Mapping[str, Any], step: int | None
+    ) -> int:
+        """The number of the step that these figures are in, if no optimizer steps: one that is
+        logged again, or another number of the script's, begins the next."""
+        if step not in (None, self._given) or not self._named.isdisjoint(figures):
+            self._end_logged_step(session)
+        self._given = self._given if step is None else step
+        self._named.update(figures)
+        self._logged = max(self.steps + 1, self._logged or 0, step or 0)
+        return self._logged
 
     def _end_logged_step(self, session: AttachedSession) -> None:
         """What was logged before is a step, if no optimizer of torch's has ever stepped."""
         is_here = threading.get_ident() == self._thread and not session.is_working
-        if self._logged is not None and not self._has_optimizer and is_here:
-            self.steps, self._logged = max(self.steps + 1, self._logged), None
+        if self._logged is not None and not self.has_stepped and is_here:
+            self.steps, self._logged = self._logged, None
+            self._named.clear()
             session.after_log(self.steps)
 
     def may_hold(self) -> bool:
@@ -230,7 +250,13 @@ class Watching(Steps):
             if session is None or not session.add(connection, wants):
                 main = vars(sys.modules["__main__"])
                 session = AttachedSession(
-                    self.about.name, main, self._living, self._thread, self._gate, self._ended
+                    self.about.name,
+                    main,
+                    self._living,
+                    self._thread,
+                    self._gate,
+                    self._ended,
+                    self._early,
                 )
                 session.reach(self.steps)
                 session.be_idle(self._is_idle)
@@ -245,6 +271,10 @@ class Watching(Steps):
         self._is_idle = is_idle
         session = self.session
         if session is not None:
+            if is_idle:  # what was logged last would wait for another step
+                with _shielded("watch"):
+                    self._end_logged_step(session)
+                    session.catch_up()
             session.be_idle(is_idle)
 
     def _ended(self, session: AttachedSession) -> None:
@@ -303,19 +333,24 @@ def watch(
 
 
 def log(step: int | None = None, **figures: Any) -> None:
-    """Draw these figures with the next optimizer step that is looked at: numbers, or tensors of one
-    element. Of a larger tensor, and of `histogram(tensor)`, the elements are drawn over the steps;
-    of `image(tensor)` the images are shown.
-    Steps are drawn as this process counts them. In a script in which no optimizer of torch's steps,
-    each call is a step: number `step`, if that is larger than the one before.
+    """Draw these figures: numbers, or tensors of one element. Of a larger tensor, and of
+    `histogram(tensor)`, the elements are drawn over the steps; of `image(tensor)` the images are
+    shown.
+    What is logged after `optimizer.step()` is drawn at that step, and what is logged before it at
+    the step that comes, as this process counts them; or both at `step`, unless these figures were
+    drawn further on. Of many short steps some are drawn.
+    In a script in which no optimizer of torch's steps, a call that logs a figure again begins the
+    next step: number `step`, if that is larger than the one before.
     """
     watching = _watching
     if watching is None:
         return
     session = watching.session
-    if session is not None and (
-        watching.is_awake or not session.logged.pass_by(figures, watching.steps)
-    ):
+    if session is None:
+        is_wanted = not watching.has_stepped
+    else:
+        is_wanted = watching.is_awake or not session.logged.pass_by(figures, watching.steps)
+    if is_wanted:
         watching.log(figures, step)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -13,14 +13,16 @@ from torch import Tensor, nn
 
 from ..errors import LabError
 from ..loops.logged import LoggedTensors, as_logged, histogram, image
+from ..loops.logged_numbers import LoggedNumbers
 
+StepOf = Callable[[Iterable[str]], int]
 MAX_FIGURES = 24
 """Different names in one cell: each has a plot of its own."""
 
 
 class UsersLab:
-    """`lab.log(accuracy=0.9)` adds named figures to the next optimizer step of a loop, or to the
-    step of Train that calls it, in Train's plots. `lab.hold()` holds the code there, as
+    """`lab.log(accuracy=0.9)` draws named figures at an optimizer step of a loop, or at the step of
+    Train that calls it, in Train's plots. `lab.hold()` holds the code there, as
     `breakpoint()` does. `lab.subject` is the module that the workspaces work on; `subject` finds
     it. `lab.open("net.onnx")["fc.weight"]` is a tensor of a file, nothing of which is run."""
 
@@ -29,13 +31,16 @@ class UsersLab:
         self._names: set[str] = set()
         self._figures: dict[str, Tensor | float] = {}
         self._is_in_step = False
-        self.tensors = LoggedTensors()
+        self._step_of: StepOf = lambda names: 1
+        self._newest: dict[str, int] = {}  # the step of each name
+        self.numbers, self.tensors = LoggedNumbers(), LoggedTensors()
 
     def log(self, step: int | None = None, **figures: Any) -> None:
-        """Add figures to the next optimizer step: numbers, or tensors of one element. Of a larger
-        tensor, and of `lab.histogram(tensor)`, the elements are drawn over the steps of a loop; of
+        """Draw figures: numbers, or tensors of one element. Of a larger tensor, and of
+        `lab.histogram(tensor)`, the elements are drawn over the steps of a loop; of
         `lab.image(tensor)` the images are shown.
-        Steps are counted by the lab: `step` is for scripts in which no optimizer of torch's steps.
+        What is logged after `optimizer.step()` is drawn at that step, and what is logged before it
+        at the step that comes; or both at `step`, unless these figures were drawn further on.
 
         Raises TypeError for other values, and ValueError for complex tensors and for more than 24
         names in a cell. In a step of Train larger tensors are refused.
@@ -48,8 +53,24 @@ class UsersLab:
         if len(self._names | figures.keys()) > MAX_FIGURES:
             raise ValueError(f"lab.log takes at most {MAX_FIGURES} different names in a cell")
         self._names |= figures.keys()
-        self._figures |= numbers
-        self.tensors.add(tensors)
+        if self._is_in_step:
+            self._figures |= numbers
+            return
+        newest = max((self._newest.get(name, 0) for name in figures), default=0)
+        counted = self._step_of(figures)
+        at = max(newest, counted if step is None or step < newest else int(step))
+        self._newest |= dict.fromkeys(figures, at)
+        self.numbers.add(at, numbers)
+        self.tensors.add(tensors, at)
+
+    @contextmanager
+    def counted(self, step_of: StepOf) -> Iterator[None]:
+        """What is logged in this context under some names belongs to step `step_of(names)`."""
+        before, self._step_of = self._step_of, step_of
+        try:
+            yield
+        finally:
+            self._step_of = before
 
     histogram = staticmethod(histogram)
     image = staticmethod(image)
@@ -80,13 +101,9 @@ class UsersLab:
     def begin_cell(self) -> None:
         """Forget what an earlier cell has logged."""
         self._names.clear()
-        self._figures.clear()
+        self._newest.clear()
+        self.numbers.forget()
         self.tensors.begin()
-
-    def take_figures(self) -> dict[str, Tensor | float]:
-        """The figures logged since the last call; tensors are 0-dim, with no graph."""
-        figures, self._figures = self._figures, {}
-        return figures
 
     @contextmanager
     def logging(self) -> Iterator[dict[str, Tensor | float]]:

@@ -54,10 +54,10 @@ class Holder:
             f"Loop in {title}",
             lab.control,
             lab.emit,
-            namespace.lab.take_figures,
             self._name_of,
             None if lab.attend is None else self._hold_at_step,
             watching_of(lab),
+            namespace.lab.numbers,
             lambda: namespace.lab.tensors.has_images,
         )
 
@@ -228,7 +228,7 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
     if not lab.is_training:  # Train shows one loop at a time
         watching += [loop_looks(lab, namespace, holder.loop), holder.loop]
     with ExitStack() as stack:
-        stack.enter_context(namespace.lab.tensors.counted(lambda: holder.loop.step + 1))
+        stack.enter_context(namespace.lab.counted(holder.loop.step_of))
         if lab.attend is not None:
             stack.enter_context(backward_calls(holder.step_backward))
             stack.enter_context(breakpoints_held(lambda frame: holder.hold(frame, "line")))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from math import ceil
 from time import perf_counter
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -83,7 +82,6 @@ class LoggedTensors:
     """What a loop has logged. `newest` are copies on the CPU, by name. Any thread may read."""
 
     def __init__(self) -> None:
-        self._next_step: Callable[[], int] = lambda: 1
         self.newest: Mapping[str, Tensor] = {}
         self._histograms: dict[str, tuple[Histogram, ...]] = {}
         self._images: dict[str, tuple[LoggedImages, ...]] = {}
@@ -91,28 +89,18 @@ class LoggedTensors:
         self._looks: Counter[str] = Counter()
         self._is_of_loop_before = False
 
-    @contextmanager
-    def counted(self, next_step: Callable[[], int]) -> Iterator[None]:
-        """What is logged in this context belongs to the step number `next_step()`."""
-        before, self._next_step = self._next_step, next_step
-        try:
-            yield
-        finally:
-            self._next_step = before
-
     def begin(self) -> None:
         """Other code runs: what was logged before is shown until it logs something."""
         self._is_of_loop_before = True
 
-    def add(self, found: Mapping[str, Logged]) -> None:
-        """Look at these tensors, or at some of them: of many short steps, at a few."""
+    def add(self, found: Mapping[str, Logged], step: int) -> None:
+        """Look at these tensors of this step, or at some of them: of many short steps, at a few."""
         if not found or is_out_of_reach():
             return
         if self._is_of_loop_before:
             self._is_of_loop_before = False
             self.newest, self._histograms, self._images = {}, {}, {}
             self._due_s, self._looks = {}, Counter()
-        step = self._next_step()
         for name, logged in found.items():
             began_s = perf_counter()
             if self._looks[name] < FREE_LOOKS or began_s >= self._due_s[name]:

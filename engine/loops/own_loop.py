@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf, nan
 from time import perf_counter
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ..control import Control
-from ..protocol import ErrorReport, HeldAt, Hold, LoopSnapshot, TrainingState
+from ..protocol import ErrorReport, HeldAt, Hold, LoggedPoints, LoopSnapshot, TrainingState
 from ..training.figures.gpu import GpuUse
 from ..training.figures.memory import cuda_bytes, rss_bytes
 from ..training.figures.metrics import Measured, Metrics
@@ -29,9 +29,13 @@ from ..training.figures.watch import Watch
 from ..training.objectives.objective import Outcome
 from .hooks import Steps, gradient_norms, quiet
 from .limits import LoopLimits
+from .logged_numbers import LoggedNumbers
 
 MAX_NAMED = 4
 """Optimizers, and groups of one optimizer, that get figures of their own."""
+
+next_node: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
+"""The number that the next node of this thread's graphs gets."""
 
 Holds = Callable[[HeldAt], None]
 """Holds the user's code until it is to go on."""
@@ -42,10 +46,10 @@ class OwnLoop(Steps):
 
     A row has the loss, the learning rate of the optimizer's first group, and the norm of the
     gradients before the step. The loss is the last scalar on which `backward` was called. A step
-    with a closure has the loss and the gradients of the closure's last call. `figures()` gives what
-    the user has logged since the last row, `watch` those of watched modules. With several
-    optimizers or groups, each has named figures too; `name_of` names an optimizer or a
-    parameter, "" if it has no name. `has_images` says whether the user has logged images.
+    with a closure has the loss and the gradients of the closure's last call. `watch` gives figures
+    of watched modules. With several optimizers or groups, each has named figures too; `name_of`
+    names an optimizer or a parameter, "" if it has no name. `logged` has what the user has logged;
+    `has_images` says whether there are images.
 
     `send` gets snapshots while the code runs, at most 30 a second, and none before the first step;
     making them takes at most SENT_SHARE of the time.
@@ -58,10 +62,10 @@ class OwnLoop(Steps):
         title: str,
         control: Control,
         send: Callable[[LoopSnapshot], None],
-        figures: Callable[[], dict[str, Tensor | float]] = dict,
         name_of: Callable[[object], str] = lambda thing: "",
         hold: Holds | None = None,
         watch: Watch | None = None,
+        logged: LoggedNumbers | None = None,
         has_images: Callable[[], bool] = lambda: False,
     ) -> None:
         self.title = title
@@ -69,7 +73,11 @@ class OwnLoop(Steps):
         self.metrics = Metrics(may_diverge=True)
         self._control = control
         self._emit = send
-        self._figures = figures
+        self._logged = logged or LoggedNumbers()
+        self.early: set[str] = set()
+        """The names that were logged before the first step of any optimizer had ended."""
+        self._counts_logs = False  # the losses of steps are among them
+        self._made = 0  # the next node's number when the last step ended
         self._name_of = name_of
         self._hold = hold
         self.watch = watch
@@ -95,9 +103,11 @@ class OwnLoop(Steps):
         state: TrainingState = "finished" if error is None else "failed"
         if isinstance(error, KeyboardInterrupt):
             state, report = "stopped", None
+        logged: dict[str, LoggedPoints] = {}
         with self._sheltered():
             self._flush()
-        return self._snapshot(state, report)
+            logged = self._read_logged()
+        return self._snapshot(state, logged, report)
 
     def catch_up(self) -> None:
         """Send the figures up to the last step."""
@@ -135,6 +145,19 @@ class OwnLoop(Steps):
         """A step begins; the one before it was not shown to this loop."""
         self._ended_s = perf_counter()
 
+    def step_of(self, names: Iterable[str]) -> int:
+        """The step that numbers of these names belong to, if they are logged now: the one that has
+        ended, or once the next has begun, that one. It has begun when `backward` was called. If
+        only some graph was made since, code that logs before its steps is recognised by its first
+        step."""
+        if not self.step:
+            self.early.update(names)
+            return 1
+        has_begun = self._loss is not None or (
+            next_node() != self._made and not self.early.isdisjoint(names)
+        )
+        return self.step + has_begun
+
     # -- what the hooks call ---------------------------------------------------------------------
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
@@ -151,13 +174,14 @@ class OwnLoop(Steps):
 
     def after_log(self) -> None:
         """Figures were logged in a loop in which no optimizer of torch's steps: they are a step."""
-        self._is_measured = self.is_due
+        self._is_measured, self._counts_logs = self.is_due, True
         self._end_step(None)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         if self._is_measured and has_closure:
             with self._sheltered():
                 self._norms = gradient_norms(optimizer)
+        self._counts_logs = False
         self._end_step(optimizer)
 
     def _look(self, optimizer: Optimizer) -> None:
@@ -171,6 +195,7 @@ class OwnLoop(Steps):
 
     def _end_step(self, optimizer: Optimizer | None) -> None:
         self.step += 1
+        self._made = next_node()
         started, self._ended_s = self._ended_s, perf_counter()
         loss, self._loss = self._loss, None
         if self._is_measured:
@@ -204,9 +229,9 @@ class OwnLoop(Steps):
 
     def _add(self, optimizer: Optimizer | None, loss: Tensor | None, timing: tuple) -> None:
         norms, self._norms = self._norms, []
-        figures = self._figures()
         if optimizer is None:  # a backward of the next step may have come by now
-            loss = torch.as_tensor(figures.pop("loss", nan))
+            logged = self._logged.take("loss")
+            loss = torch.as_tensor(nan if logged is None else logged)
         known = [*norms, *(() if loss is None else (loss,))]
         device = known[0].device if known else self._device
         if device != self._device:
@@ -217,7 +242,7 @@ class OwnLoop(Steps):
         loss = loss.reshape(()).to(device, copy=True)  # the user's code may write into it later
         numbers, tensors = ({}, {}) if optimizer is None else self._named(optimizer, loss)
         watched = {} if self.watch is None else self.watch.take()
-        for name, value in {**figures, **watched}.items():
+        for name, value in watched.items():
             (tensors if isinstance(value, Tensor) else numbers)[name] = value  # pyright: ignore
         outcome = Outcome(loss, 1, None, {k: v.to(device) for k, v in tensors.items()})
         rate = nan if optimizer is None else float(optimizer.param_groups[0].get("lr", nan))
@@ -250,17 +275,25 @@ class OwnLoop(Steps):
         cuda = cuda_bytes(self._device) if is_cuda else (0, 0)
         self.metrics.flush(rss_bytes(), cuda, self._gpu.percent())
 
+    def _read_logged(self) -> dict[str, LoggedPoints]:
+        return self._logged.read(but="loss" if self._counts_logs else "")
+
     # -- snapshots -------------------------------------------------------------------------------
 
     def _send(self, state: TrainingState) -> None:
         began_s = perf_counter()
         self._flush()
-        self._emit(self._snapshot(state))
+        self._emit(self._snapshot(state, self._read_logged()))
         now_s = perf_counter()
         wait_s = min((now_s - began_s) / SENT_SHARE, LONGEST_SILENCE_S)
         self._due_s = now_s + max(wait_s, SNAPSHOT_INTERVAL_S)
 
-    def _snapshot(self, state: TrainingState, error: ErrorReport | None = None) -> LoopSnapshot:
+    def _snapshot(
+        self,
+        state: TrainingState,
+        logged: dict[str, LoggedPoints],
+        error: ErrorReport | None = None,
+    ) -> LoopSnapshot:
         steps, _ = self.metrics.drain(with_cuda=self._device.type == "cuda")
         return LoopSnapshot(
             run=self.title,
@@ -273,6 +306,7 @@ class OwnLoop(Steps):
             gpu=self._gpu.memory(),
             error=error,
             hold=self._why,
+            logged=logged,
             has_images=self._has_images(),
         )
 

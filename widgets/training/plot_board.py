@@ -14,6 +14,7 @@ from engine.protocol import (
     Annotation,
     GpuMemory,
     KeptRunSnapshot,
+    LoopSnapshot,
     RunSnapshot,
     TrainingMemory,
     TrainingSnapshot,
@@ -33,7 +34,9 @@ from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.standard_plots import MAY_BE_UNKNOWN, SCALES, standard_plots
 from widgets.training.run_words import DIVERGED
 
-_NOT_IN_ALL = ("accuracy", "samples_per_second", "gpu_percent")
+_ACCURACY = "accuracy"
+"""A figure of this name that code logs is drawn as that which Train counts."""
+_NOT_IN_ALL = (_ACCURACY, "samples_per_second", "gpu_percent")
 _USUAL = frozenset({"accuracy", "samples_per_second"})
 """Plots of figures that not every run has, and those of them that are there before a run."""
 FRAME_MS = 16
@@ -271,6 +274,11 @@ class PlotBoard(QWidget):
             (*place_of(name), *_known(snapshot.steps.step, values))
             for name, values in snapshot.steps.figures.items()
         ]
+        if isinstance(snapshot, LoopSnapshot):
+            points += [
+                (*place_of(name), *_known(logged.steps, logged.values))
+                for name, logged in snapshot.logged.items()
+            ]
         for row in snapshot.epoch_rows:
             for key, figures in (
                 ("train", row.train_figures),
@@ -278,6 +286,9 @@ class PlotBoard(QWidget):
             ):
                 points += [(name, key, (row.step,), (value,)) for name, value in figures.items()]
         for name, key, steps, values in points:
+            if name == _ACCURACY:
+                self.plots[name].append(name, steps, [SCALES[name] * value for value in values])
+                continue
             plot = self.plots[RATES] if name == RATES else self._figure_plot(name)
             if plot is not None:
                 if key not in plot.tracks:

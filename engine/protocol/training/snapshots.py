@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nan
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ...project.steps.order import PHASES, Phase
 from ..snapshots import Snapshot
@@ -217,12 +217,22 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     trial: TrialProgress | None = None
 
 
+class LoggedPoints(Struct, frozen=True):
+    """The numbers that code has logged by one name, at these steps: none is less than the one
+    before."""
+
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
 class LoopSnapshot(RunSnapshot, frozen=True, kw_only=True):
     """Progress of the loop of a cell: `step` counts the steps of all optimizers. `title` names the
     cell or its file. A loop that is "paused" is held after its step, or with `hold` before the
-    update of the next one. `has_images`: it has logged some."""
+    update of the next one. `logged` are the numbers that it has logged since the last snapshot, by
+    name: those of a step may come after its row. `has_images`: it has logged some."""
 
     title: str
+    logged: dict[str, LoggedPoints] = field(default_factory=dict)
     has_images: bool = False
     hold: Hold | None = None
 

@@ -4,8 +4,9 @@ own numbers. Of many short steps only some are looked at."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+import pytest
 import torch
 
 from engine.attached.figures import LoggedFigures
@@ -22,10 +23,12 @@ from engine.protocol import (
     ReadHistogramsCommand,
     ReadImagesCommand,
     ReadValuesCommand,
+    Snapshot,
     ValuesSnapshot,
     WatchCommand,
 )
-from tests.engine.attaching import Script, Window
+from tests.engine.attaching import Script
+from tests.engine.drawn import drawn
 
 SCRIPT = """
 import torch
@@ -51,10 +54,10 @@ print(means)
 """
 
 
-def rows(window: Window) -> dict[int, dict[str, float]]:
-    """The figures of the steps, by their number, up to the end of the script."""
+def rows(snapshots: Iterable[Snapshot]) -> dict[int, dict[str, float]]:
+    """The figures of the steps, by their number."""
     found: dict[int, dict[str, float]] = {}
-    for snapshot in window.to_end():
+    for snapshot in snapshots:
         if isinstance(snapshot, LoopSnapshot):
             columns = snapshot.steps
             for place, step in enumerate(columns.step):
@@ -71,16 +74,51 @@ def test_what_is_logged_in_each_step_has_no_gaps_and_what_is_seldom_is_not_lost(
     window = running.attach()
     window.until(HeldSnapshot)
     window.send(ContinueTrainingCommand())
-    found = rows(window)
+    told = window.to_end()
     running.end()
-    assert len(found) > 50
-    # What is logged after a step comes with the next one that is looked at.
-    assert {step: row["each"] for step, row in found.items() if step > 1} == {
-        step: step - 1 for step in found if step > 1
-    }
-    seldom = [v for row in found.values() if not math.isnan(v := row.get("seldom", math.nan))]
-    assert seldom[:2] == [400, 800]
+    found, each = rows(told), drawn(told, "each")
+    assert len(found) > 50 and len(each) > 50
+    assert each == {step: step for step in each}
+    assert drawn(told, "seldom") == {400: 400, 800: 800, 1200: 1200}
     assert all(row["step_ms"] > 0 for step, row in found.items() if step > 1)
+
+
+IN_BOTH_ORDERS = """
+import torch
+import tensorlab as lab
+
+net = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
+lab.watch(net, optimizer, wait=True)
+losses = []
+for number in range(1, 31):
+    optimizer.zero_grad()
+    loss = net(torch.ones(4, 2)).square().mean()
+    lab.log(after_forward=number, forward_loss=loss)
+    loss.backward()
+    lab.log(after_backward=number)
+    optimizer.step()
+    losses.append(loss.item())
+    lab.log(after_step=number, step_loss=2 * loss)
+    lab.log(step=100 * number, far=number)
+print(losses)
+"""
+
+
+def test_what_is_logged_is_drawn_at_its_step_before_the_update_and_after_it(
+    script: Callable[..., Script],
+) -> None:
+    """In the order that the script has, also what it logs last; or at the step that it names."""
+    running = script(IN_BOTH_ORDERS)
+    running.address()
+    told = running.attach().to_end()
+    losses = dict(enumerate(eval(running.end()), 1))
+    numbers = {number: number for number in range(1, 31)}
+    for name in ("after_forward", "after_backward", "after_step"):
+        assert drawn(told, name) == numbers, name
+    assert drawn(told, "forward_loss") == pytest.approx(losses)
+    assert drawn(told, "step_loss") == pytest.approx({n: 2 * each for n, each in losses.items()})
+    assert drawn(told, "far") == {100 * number: number for number in range(1, 31)}
 
 
 LOGGING = """
@@ -165,7 +203,7 @@ def test_a_module_that_a_window_watches_has_its_figures_in_each_step(
     window.until(HeldSnapshot)
     asked = window.send(WatchCommand(subject=ConsoleSubject("model"), paths=("0",)))
     window.send(ContinueTrainingCommand())
-    found = rows(window)
+    found = rows(window.to_end())
     assert any(isinstance(s, DoneSnapshot) and s.reply_to == asked for s in window.seen)
     means = eval(running.end())
     watched = {

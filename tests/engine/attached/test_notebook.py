@@ -18,6 +18,7 @@ from engine.protocol import (
     ContinueTrainingCommand,
     GraphSnapshot,
     HeldSnapshot,
+    LoggedPoints,
     LoopSnapshot,
     PauseSignal,
     ReadVariablesCommand,
@@ -111,7 +112,7 @@ def test_between_cells_all_is_answered_and_a_loop_in_a_cell_is_held(
     assert "SumBackward0" in names
 
     window.send(PauseSignal())
-    kernel.execute(LOOP.format(5) + "print(net.weight.tolist())")
+    kernel.execute(LOOP.format(5) + "lab.log(score=7)\nprint(net.weight.tolist())")
     held = window.until(HeldSnapshot, lambda held: held.at)
     assert held.source.splitlines()[held.line - 1].strip() == "sgd.step()"
     window.send(ContinueTrainingCommand())
@@ -120,6 +121,9 @@ def test_between_cells_all_is_answered_and_a_loop_in_a_cell_is_held(
     while not printed:
         message = kernel.get_iopub_msg(timeout=WAIT_S)
         printed = message["content"].get("text", "")
+    # Nothing steps after it: it is told at the end of the cell.
+    told = window.until(LoopSnapshot, lambda loop: "score" in loop.logged)
+    assert told.logged["score"] == LoggedPoints((5,), (7.0,))
     window.close()
 
     alone = MODEL.replace("lab.watch(net, sgd)", "") + LOOP.format(5)

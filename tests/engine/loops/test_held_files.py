@@ -24,6 +24,7 @@ from engine.protocol import (
     ValuesSnapshot,
     VariablesSnapshot,
 )
+from tests.engine.drawn import drawn
 from tests.engine.loops.held import HeldEngine
 from tests.engine.loops.test_held_loops import UNTIL_PAUSED
 from tests.engine.processes import answers, receive
@@ -161,11 +162,11 @@ def test_a_file_has_lab_without_an_import(shared_engine: EngineProcess, tmp_path
     where = held.wait()
     assert where.source.splitlines()[where.line - 1] == "lab.hold()"
     held.ask(ContinueTrainingCommand())
-    figures = [loop.steps.figures.get("half", ()) for loop in loops_of(held.end())]
+    halves = drawn(held.end(), "half")
     plain: dict = {"lab": type("Lab", (), {"log": lambda **_: None, "hold": lambda: None})}
     exec(path.read_text(), plain)
-    told = [value for values in figures for value in values]
-    assert told == pytest.approx([loss / 2 for loss in plain["history"]])
+    losses = plain["history"]
+    assert halves == pytest.approx({step: loss / 2 for step, loss in enumerate(losses, 1)})
 
 
 def test_a_name_of_the_files_own_is_not_lab(shared_engine: EngineProcess, tmp_path: Path) -> None:

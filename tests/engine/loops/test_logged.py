@@ -12,7 +12,8 @@ from engine.handlers.training.looks import read_histograms
 from engine.loops import logged
 from engine.loops.logged import LoggedTensors, as_logged, histogram
 from engine.protocol import HistogramKind, HistogramsSnapshot, ReadHistogramsCommand
-from tests.engine.loops.test_own_loops import BEGIN, Desk, figure
+from tests.engine.drawn import drawn
+from tests.engine.loops.test_own_loops import BEGIN, Desk
 
 LOOP = """
 torch.manual_seed(1)
@@ -28,7 +29,7 @@ for step in range(1, 9):
     optimizer.step()
 after = torch.rand(3)
 """
-LOG = "lab.log(step=99, out=out, drawn=lab.histogram(drawn), loss=loss)"
+LOG = "lab.log(out=out, drawn=lab.histogram(drawn), loss=loss)"
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_histograms_are_those_of_the_tensors_when_they_were_logged(desk: Desk) -
     assert_counted(found, [out for out, _ in kept.values()])
     assert_counted(histograms(desk, "drawn"), [drawn for _, drawn in kept.values()])
     assert histograms(desk, "weight").name == "out"
-    assert len(figure(loops, "loss")) == 8
+    assert len(drawn(loops, "loss")) == 8
     assert histograms(desk, "0.weight", "weights").names[0] == "0.weight"  # Train's own are there
     assert not histograms(desk, of_loop=False).names
 
@@ -136,14 +137,13 @@ def test_many_steps_and_large_tensors_take_bounded_memory(monkeypatch: pytest.Mo
     monkeypatch.setattr(logged, "SHARE", 1e9)
     monkeypatch.setattr(logged, "MAX_COUNTED", 100)
     monkeypatch.setattr(logged, "MAX_KEPT_BYTES", 1000)
-    tensors, steps_done = LoggedTensors(), 0
-    with tensors.counted(lambda: steps_done):
-        for _ in range(1000):
-            steps_done += 1
-            tensors.add({"x": histogram(torch.arange(4.0)), "y": histogram(torch.arange(250.0))})
-        large = as_logged("z", torch.arange(251.0))
-        assert large is not None
-        tensors.add({"z": large})
+    tensors = LoggedTensors()
+    for step in range(1, 1001):
+        few, many = histogram(torch.arange(4.0)), histogram(torch.arange(250.0))
+        tensors.add({"x": few, "y": many}, step)
+    large = as_logged("z", torch.arange(251.0))
+    assert large is not None
+    tensors.add({"z": large}, 1000)
     steps = [row.step for row in tensors.histograms("x")]
     assert len(steps) <= logged.MAX_HISTOGRAMS and (steps[0], steps[-1]) == (1, 1000)
     gaps = [after - before for before, after in pairwise(steps)]
@@ -172,12 +172,10 @@ def test_of_many_short_steps_a_few_are_looked_at(monkeypatch: pytest.MonkeyPatch
     looked: list[tuple] = []
     monkeypatch.setattr(logged, "perf_counter", clock)
     monkeypatch.setattr(LoggedTensors, "_look", look)
-    tensors, steps_done, each = LoggedTensors(), 0, histogram(torch.zeros(2))
-    with tensors.counted(lambda: steps_done):
-        for _ in range(100_000):
-            now += 0.01
-            tensors.add({"a": each, "b": each})
-            steps_done += 1
+    tensors, each = LoggedTensors(), histogram(torch.zeros(2))
+    for step in range(100_000):
+        now += 0.01
+        tensors.add({"a": each, "b": each}, step)
     free = 2 * logged.FREE_LOOKS
     assert looked[:free] == [(n, i) for i in range(logged.FREE_LOOKS) for n in ("a", "b")]
     share = (len(looked) - free) / (now - free)

@@ -118,12 +118,10 @@ def test_what_is_no_image_is_refused(shape: tuple[int, ...]) -> None:
 
 def test_many_steps_take_bounded_memory_and_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logged, "SHARE", 1e9)
-    desk, steps_done = Desk(), 0
+    desk = Desk()
     tensors: LoggedTensors = desk.session.lab.console.namespace.lab.tensors
-    with tensors.counted(lambda: steps_done):
-        for _ in range(200):
-            steps_done += 1
-            tensors.add({"x": image(torch.full((128, 128), steps_done / 200))})
+    for step in range(1, 201):
+        tensors.add({"x": image(torch.full((128, 128), step / 200))}, step)
     assert len(tensors.images("x")) <= logged.MAX_IMAGES
     found = ask(desk)
     steps = [each.step for each in found.steps]

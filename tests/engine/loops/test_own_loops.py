@@ -26,6 +26,7 @@ from engine.protocol import (
 )
 from engine.session import Session
 from engine.training.figures.pace import FREE_STEPS, Budget
+from tests.engine.drawn import drawn
 from tests.engine.handlers.test_training_handlers import MLP, SETUP
 
 BEGIN = """
@@ -252,7 +253,7 @@ for i in range(6):
     assert [column(loops, "gradient_norm")[row] for row in kept] == pytest.approx(norms, rel=1e-5)
 
 
-def test_what_is_logged_stands_in_the_next_row(desk: Desk) -> None:
+def test_what_is_logged_before_a_step_is_drawn_at_it(desk: Desk) -> None:
     loops = desk.run(
         BEGIN
         + """
@@ -271,10 +272,58 @@ for i in range(4):
 """
     )
     assert_seen(desk, loops)
-    assert figure(loops, "kept") == [1.0, 2.0, 3.0, 4.0]
-    assert figure(loops, "twice") == pytest.approx([2 * row[0] for row in desk.variables["seen"]])
-    assert figure(loops, "even") == [1.0, 0.0, 1.0, 0.0]
-    assert (figure(loops, "before"), figure(loops, "rare")) == ([7.0], [0.5])
+    assert drawn(loops, "kept") == {1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0}
+    twice = {step: 2 * row[0] for step, row in enumerate(desk.variables["seen"], 1)}
+    assert drawn(loops, "twice") == pytest.approx(twice)
+    assert drawn(loops, "even") == {1: 1.0, 2: 0.0, 3: 1.0, 4: 0.0}
+    assert (drawn(loops, "before"), drawn(loops, "rare")) == ({1: 7.0}, {3: 0.5})
+
+
+@pytest.mark.parametrize("place", ["FORWARD", "BACKWARD", "STEP"])
+def test_what_is_logged_after_any_part_of_a_step_is_drawn_at_it(desk: Desk, place: str) -> None:
+    """Also that of the last step; to double the loss makes a node of the next graph."""
+    log = "lab.log(number=i, twice=2 * loss); lab.log(step=100 * i, far=i, back=i)"
+    source = """
+for i in range(1, 7):
+    loss = F.mse_loss(net(x), y)
+    FORWARD
+    optimizer.zero_grad()
+    loss.backward()
+    BACKWARD
+    optimizer.step()
+    STEP
+    lab.log(step=3, back=-i)
+"""
+    for each in ("FORWARD", "BACKWARD", "STEP"):
+        source = source.replace(each, log if each == place else "pass")
+    loops = desk.run(BEGIN + source)
+    assert drawn(loops, "number") == {i: i for i in range(1, 7)}
+    losses = dict(zip(column(loops, "step"), column(loops, "loss"), strict=True))
+    assert drawn(loops, "twice") == pytest.approx({i: 2 * loss for i, loss in losses.items()})
+    assert drawn(loops, "far") == {100 * i: i for i in range(1, 7)}
+    assert drawn(loops, "back") == {100 * i: -i for i in range(1, 7)}  # never back to 3
+
+
+def test_a_score_that_is_known_before_the_first_step_is_drawn_after_each(desk: Desk) -> None:
+    loops = desk.run(
+        BEGIN
+        + """
+lab.log(score=0)
+for i in range(1, 5):
+    F.mse_loss(net(x), y).backward()
+    optimizer.step()
+    with torch.no_grad():
+        net(x)
+    lab.log(score=i)
+"""
+    )
+    assert drawn(loops, "score") == {1: 1, 2: 2, 3: 3, 4: 4}
+
+
+def test_a_logged_accuracy_is_not_the_rows(desk: Desk) -> None:
+    loops = desk.run(BEGIN + LOOP + "    lab.log(accuracy=i)\n")
+    assert drawn(loops, "accuracy") == {i + 1: i for i in range(20)}
+    assert all(math.isnan(value) for value in column(loops, "accuracy"))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import torch
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
+    LoggedPoints,
     ReadStructureCommand,
     RunCellCommand,
     RunFileCommand,
@@ -122,7 +123,7 @@ def test_what_a_loop_has_logged_stays_while_a_step_is_looked_at(lab, ask):
     subject = ConsoleSubject("model")
     (answer,) = ask(ReadStructureCommand(subject=subject, objective=objective, training=SETUP))
     assert answer.unrun == ""
-    assert users.take_figures() == {"mine": 3.0}
+    assert users.numbers.read() == {"mine": LoggedPoints((1,), (3.0,))}
 
 
 def test_too_many_names_in_a_step_are_told(ask):

@@ -12,6 +12,7 @@ from engine.protocol import (
     Annotation,
     GpuMemory,
     KeptRunSnapshot,
+    LoggedPoints,
     LoopSnapshot,
     StepColumns,
     TrainingSnapshot,
@@ -127,6 +128,25 @@ def test_a_loop_of_a_cell_has_no_plot_of_samples(board: PlotBoard) -> None:
     assert "samples_per_second" in shown(board)
     (overlay,) = (overlay for overlay, _ in board.plots["samples_per_second"]._overlays)
     assert list(overlay.values) == [10.0, 20.0]
+
+
+def test_what_a_loop_logs_is_drawn_at_its_own_steps(board: PlotBoard) -> None:
+    """It may come after the row of its step. A number that is not known has no point."""
+    loop = LoopSnapshot(
+        run="c", title="Cell 1", state="running", step=2, steps_per_second=1.0, device="cpu",
+        steps=STEPS, logged={"score": LoggedPoints((1,), (0.5,))},
+    )  # fmt: skip
+    board.show_training(loop)
+    later = {
+        "score": LoggedPoints((2, 3, 300), (0.75, nan, 2.0)),
+        "accuracy": LoggedPoints((2,), (0.25,)),
+    }
+    board.show_training(replace(loop, steps=StepColumns(), logged=later))
+    score = board.figures["score"].tracks["step"].raw
+    assert (score.x.tolist(), score.y.tolist()) == ([1, 2, 300], [0.5, 0.75, 2.0])
+    accuracy = board.plots["accuracy"].tracks["accuracy"].raw
+    assert (accuracy.x.tolist()[-1], accuracy.y.tolist()[-1]) == (2, 25.0)  # percent
+    assert "accuracy" in shown(board) and "accuracy" not in board.figures
 
 
 def lines(plot: LivePlot) -> list[tuple]:
