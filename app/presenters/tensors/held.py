@@ -15,6 +15,8 @@ from engine.protocol import (
     ContinueTrainingCommand,
     ErrorReport,
     HeldSnapshot,
+    OutputSnapshot,
+    OutputTailSnapshot,
     RunHeldCommand,
     Snapshot,
     StepBackwardSignal,
@@ -117,9 +119,15 @@ class HeldPresenter(QObject):
         question = Questions(self._bench, self)  # each has its own: the next may come meanwhile
 
         def take(snapshot: Snapshot) -> None:
-            if isinstance(snapshot, CellSnapshot) and self._tensors is not None:
-                self._tensors.page.console.finish_held(snapshot.error)
-                question.deleteLater()
+            if self._tensors is None:
+                return
+            console = self._tensors.page.console
+            match snapshot:
+                case OutputSnapshot() | OutputTailSnapshot():  # of a script: no cell has printed it
+                    console.add_output(snapshot)
+                case CellSnapshot(error=error):
+                    console.finish_held(error)
+                    question.deleteLater()
 
         def fail(error: ErrorReport) -> None:
             self._bench.say(in_words(error))
