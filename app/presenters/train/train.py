@@ -329,6 +329,8 @@ class TrainPresenter(QObject):
             # The engine has ended, and the run with it, but not its checkpoint.
             is_script = isinstance(run, LoopSnapshot) and self._end.script is not None
             ended = replace(run, state="stopped" if is_script else "failed", remaining_s=None)
+            if isinstance(ended, LoopSnapshot):
+                ended = replace(ended, logged={})
             self._bench.store.take(replace(ended, steps=StepColumns(), epoch_rows=()))
             if is_script:
                 self._end.tell_left(run.step)
