@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.attached.watching import _group
+from engine.attached.about import _group
 from tests.engine.processes import WAIT_S
 
 
