@@ -12,15 +12,16 @@ NAME.runs/ or <data folder>/runs/
 
 from __future__ import annotations
 
+import errno
 import secrets
 import shutil
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from ..data_folder import data_folder
+from ..data_folder import data_folder, former_folder
 from ..project.atomic import private_folder
-from .record import FILE
+from .record import FILE, RunProblem, load
 
 DELETED = ".deleted"
 KEPT_RUNS = 20
@@ -30,8 +31,44 @@ METRICS = "metrics.sqlite"
 
 
 def data_runs() -> Path:
-    """The folder for runs of projects without a file; it need not exist."""
-    return data_folder() / "runs"
+    """The folder for runs of projects without a file; it need not exist. Runs that an earlier
+    version has left in the user's cache folder are moved here first."""
+    runs, former = data_folder() / "runs", former_folder()
+    if former is not None and (former / "runs").is_dir():
+        _take_over(former / "runs", runs)
+    return runs
+
+
+def _take_over(former: Path, runs: Path) -> None:
+    """Move what is in a folder of runs to another one. A run that is being trained stays until it
+    has ended, and so does what cannot be moved."""
+    with suppress(OSError):
+        private_folder(runs)
+        for found in [*former.iterdir()]:
+            if not _is_written(found) and not (runs / found.name).exists():
+                with suppress(OSError):  # another engine may be moving it too
+                    _move(found, runs / found.name)
+        former.rmdir()
+
+
+def _is_written(folder: Path) -> bool:
+    """Whether a process writes the run, as far as this machine can know."""
+    try:
+        record = load(folder)
+    except RunProblem:
+        return False
+    return record.state == "running" and record.writer.is_alive() is not False
+
+
+def _move(folder: Path, target: Path) -> None:
+    """Raises OSError; then the folder is still there."""
+    try:
+        folder.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        copy(folder, target)
+        shutil.rmtree(folder)
 
 
 def new_id() -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import stat
+import sys
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from engine.errors import LabError
@@ -200,3 +203,69 @@ def test_only_runs_in_the_data_folder_are_removed(tmp_path: Path, monkeypatch) -
         for _ in range(4):
             run(place).close()
         assert len(folders.runs_in(place)) == kept
+
+
+# -- the cache folder, where an earlier version kept runs ------------------------------------------
+
+
+@pytest.fixture
+def former(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the runs of an earlier version; it does not exist yet."""
+    monkeypatch.delenv("TENSORLAB_DATA_DIR", raising=False)
+    place = tmp_path / "cache"
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: place)
+    return place / "runs"
+
+
+def test_unsaved_runs_lie_in_the_users_data_folder(own_settings: Path, monkeypatch) -> None:
+    monkeypatch.delenv("TENSORLAB_DATA_DIR", raising=False)
+    assert folders.data_runs() == platformdirs.user_data_path("tensorlab", appauthor=False) / "runs"
+    if sys.platform == "linux":
+        assert folders.data_runs() == own_settings / "data" / "tensorlab" / "runs"
+    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(own_settings / "own"))
+    assert folders.data_runs() == own_settings / "own" / "runs"
+
+
+def test_runs_of_an_earlier_version_are_moved_there_from_the_cache(former: Path) -> None:
+    ended, deleted, damaged = (run(former, steps(1, 4)) for _ in range(3))
+    for writer in (ended, deleted, damaged):
+        writer.close()
+    folders.delete([deleted.folder])
+    (damaged.folder / "run.json").write_text("{")
+    whole = reading.read(ended.folder / "metrics.sqlite", 10)
+    runs = folders.data_runs()
+    assert {folder.name for folder in folders.runs_in(runs)} == {
+        ended.folder.name,
+        damaged.folder.name,
+    }
+    assert repr(reading.read(runs / ended.folder.name / "metrics.sqlite", 10)) == repr(whole)
+    assert [folder.name for folder in folders.deleted_in(runs)] == [deleted.folder.name]
+    assert not former.exists()
+
+
+def test_a_run_that_is_trained_there_stays_until_its_end(former: Path) -> None:
+    writer = run(former, steps(1, 4))
+    runs = folders.data_runs()
+    assert folders.runs_in(runs) == [] and folders.runs_in(former) == [writer.folder]
+    writer.add(steps(5, 6), ())
+    writer.close()
+    assert folders.data_runs() == runs
+    assert reading.read(runs / writer.folder.name / "metrics.sqlite", 10)[0].step[-1] == 6
+
+
+def test_they_are_copied_from_another_disk_and_none_is_replaced(former: Path, monkeypatch) -> None:
+    one, other = (run(former, steps(1, n)) for n in (3, 4))
+    one.close()
+    other.close()
+    data = platformdirs.user_data_path("tensorlab", appauthor=False) / "runs"
+    (data / other.folder.name).mkdir(parents=True)
+    rename = Path.rename
+
+    def within_a_disk(self: Path, target: Path) -> Path:
+        if former in self.parents:
+            raise OSError(errno.EXDEV, "another disk")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", within_a_disk)
+    assert folders.runs_in(folders.data_runs()) == [data / one.folder.name]
+    assert folders.runs_in(former) == [other.folder]
