@@ -22,7 +22,11 @@ class Progress:
         self._width = 0
 
     def show(self, snapshot: TrainingSnapshot) -> None:
+        """An error that does not end the run is a warning."""
         self.last = snapshot
+        if snapshot.error is not None and snapshot.state != "failed":
+            self._clear()
+            print(f"warning: {snapshot.error.message} {snapshot.error.hint}", file=self._stream)
         for row in snapshot.epoch_rows:
             self.last_epoch = row
             if not self._stream.isatty():
@@ -35,6 +39,10 @@ class Progress:
             self._redraw(self.last)
             print(file=self._stream)
             self._width = 0
+
+    def _clear(self) -> None:
+        if self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
 
     def _redraw(self, snapshot: TrainingSnapshot) -> None:
         self._redrawn_s = time.monotonic()

@@ -4,6 +4,7 @@ one. No torch."""
 from __future__ import annotations
 
 import math
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from app.commands.target import Target
 from engine.project import files
 from engine.project.subject import CanvasSubject
 from engine.protocol import RunRow
+from engine.runs.code import copies_wanted
 from engine.runs.folders import is_run
 from engine.runs.record import RunProblem, load
 from engine.runs.summary import rows_in
@@ -48,11 +50,18 @@ def target_of_run(folder: Path, *of_code: object) -> Target:
         )
         raise CommandFailure(message, BAD_ARGUMENTS)
     try:
-        project = load(folder).project
+        record = load(folder)
     except RunProblem as problem:
         way_on = " If it has checkpoints, name the SUBJECT too." if is_run(folder) else ""
         raise CommandFailure(f"--run {folder}: {problem}{way_on}", BAD_ARGUMENTS) from None
-    return Target(str(folder), folder, project, project.subject, project.objective)
+    try:
+        copies = copies_wanted(folder, record.code)
+    except RunProblem as problem:
+        raise CommandFailure(f"--run {folder}: {problem}") from None
+    for copy in copies:
+        print(f"{copy.path} is gone: its copy runs, {copy.copy}.", file=sys.stderr)
+    project = record.project
+    return Target(str(folder), folder, project, project.subject, project.objective, copies)
 
 
 def list_runs(place: Path, json_out: str | None, events: Path | None = None) -> None:

@@ -28,18 +28,20 @@ from engine.project.subject import (
     split_reference,
     title,
 )
-from engine.protocol import ErrorSnapshot, OutputSnapshot, RunFileCommand, Snapshot
+from engine.protocol import ErrorSnapshot, FileCopy, OutputSnapshot, RunFileCommand, Snapshot
 
 
 class Target(NamedTuple):
     """`text` is what was written. `project` is the one in the file, or a new one for a file of
-    code; `subject` is what the project has chosen. `objective` says what code is trained for."""
+    code; `subject` is what the project has chosen. `objective` says what code is trained for.
+    `copies` run in place of files of code that are gone."""
 
     text: str
     path: Path
     project: Project
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
+    copies: tuple[FileCopy, ...] = ()
 
     @property
     def is_code(self) -> bool:
@@ -137,8 +139,12 @@ def runs_beside(target: Target) -> str:
 
 def run_files(engine: Conversation, target: Target) -> None:
     """Run the Python files of the target. Raises CommandFailure."""
+    copies = {each.path: each for each in target.copies}
     for path in files_of(target.subject, target.objective):
-        for snapshot in engine.ask(RunFileCommand(path=path)):
+        command = RunFileCommand(path=path)
+        if (found := copies.get(str(Path(path).absolute()))) is not None:
+            command = replace(command, copy=found.copy, digest=found.digest)
+        for snapshot in engine.ask(command):
             show_output(snapshot)
             if isinstance(snapshot, ErrorSnapshot):
                 raise failure(path, snapshot)

@@ -72,10 +72,11 @@ from .holding import seen_and_held
 def run_file(lab: Lab, command: RunFileCommand) -> Iterator[Snapshot]:
     """Raises as `python_file.run_file` does."""
     path, output = Path(command.path).expanduser(), output_of(lab)
-    with seen_and_held(lab, path, output) as around:
-        file = lab.subjects.run_file(path, output, lab.control, around)
+    copy = Path(command.copy) if command.copy else None
+    with seen_and_held(lab, copy or path, output) as around:
+        file = lab.subjects.run_file(path, output, lab.control, around, copy, command.digest)
     yield FileSnapshot(
-        path=str(file.path),
+        path=str(path.absolute()),
         digest=file.digest,
         objects=objects_in(file),
         imports={str(path): digest for path, digest in file.imports.items()},

@@ -69,6 +69,17 @@ class Origin(Struct, frozen=True):
     step: int
 
 
+class CodeFile(Struct, frozen=True):
+    """A Python file of the user's that a run uses, with the SHA-256 of what ran when it began.
+    `copy` is its path in `code` of the run's folder, with slashes ("": there is none). `imported`:
+    another one of them imports it."""
+
+    path: str
+    copy: str
+    sha256: str
+    imported: bool = False
+
+
 class Trial(Struct, frozen=True):
     """Which trial of a sweep a run is (`number` from 1), the values that were drawn for it, and its
     `figure` after the last epoch; the best has the lowest, or with `maximise` the highest."""
@@ -98,6 +109,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     note: str = ""
     origin: Origin | None = None
     versions: dict[str, str] = {}
+    code: tuple[CodeFile, ...] = ()
     trial: Trial | None = None
     no_script: str = ""
 

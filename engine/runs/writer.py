@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ..errors import LabError
 from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns
-from . import annotations, folders, metrics
+from . import annotations, code, folders, metrics
 from .heartbeat import SILENT_S, Heartbeat, silent_s
 from .parameter_figures import Look, LookTables
 from .record import (
@@ -56,8 +56,8 @@ class RunWriter:
         self._began_at, self._has_trained = 0, False
         self._kept_until: int | None = None
         self._looked_before: tuple[Path, int] | None = None
-        self.also: Callable[[Path], object] | None = None
-        """Writes more into a new run's folder, on the thread. It may raise LabError."""
+        self.also: list[Callable[[Path], object]] = []
+        """Each writes more into a new run's folder, on the thread. It may raise LabError."""
         self._waiting: Queue[Rows] = Queue(MAX_WAITING)
         self._ended = Event()
         self._thread: Thread | None = None
@@ -78,6 +78,11 @@ class RunWriter:
         )
         return cls(folder or runs / record.id, record)
 
+    def keep_code(self, kept: code.KeptCode) -> None:
+        """The new run uses these files: copies go into its folder."""
+        self.record = replace(self.record, code=kept.files)
+        self.also.append(kept.write)
+
     @classmethod
     def resumed(cls, folder: Path, run: str, project: Project) -> RunWriter:
         """The run of a folder, which goes on with the settings of a project. Raises LabError if
@@ -95,6 +100,7 @@ class RunWriter:
         """A new run beside this one, which goes on from a step of it."""
         origin = Origin(self.record.id, step)
         writer = RunWriter.new(self.folder.parent, self.record.project, origin=origin)
+        writer.record = replace(writer.record, code=self.record.code)
         writer._looked_before = self.folder / folders.METRICS, step
         writer.leave_out_script("It goes on from another run; a script begins at the first step.")
         return writer
@@ -117,16 +123,18 @@ class RunWriter:
         with self._refusal_told():
             folders.make(self.folder)
             self._record(state="running", ended_s=0.0, error="")
-            self._copy_annotations()
+            self._copy_from_before()
             self._heart.begin()
         self.begun = self._going = True
         self._kept_until = self._began_at = step
         self._has_trained = False
 
-    def _copy_annotations(self) -> None:
-        """Copy the annotations of the run before, up to the step at which this one goes on."""
+    def _copy_from_before(self) -> None:
+        """Copy the code of the run before, and its annotations up to the step at which this one
+        goes on."""
         if self._looked_before is not None:
             path, step = self._looked_before
+            code.copy(path.parent, self.folder)
             try:
                 annotations.copy(path.parent, self.folder, step)
             except RunProblem as problem:
@@ -228,10 +236,10 @@ class RunWriter:
         """Write what waits until `_ended` is set, and then once more."""
         if self.taken:
             return
-        also, self.also = self.also, None
-        if also is not None:
+        also, self.also = self.also, []
+        for write in also:
             try:
-                also(self.folder)
+                write(self.folder)
             except LabError as error:
                 self.problem = str(error)
         try:

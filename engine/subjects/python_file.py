@@ -40,20 +40,16 @@ Around = Callable[[ModuleType], AbstractContextManager[object]]
 @dataclass(frozen=True)
 class PythonFile:
     """A file that has run as a module, as `import` would run it: what stands under
-    `if __name__ == "__main__":` has not. `digest` is the SHA-256 of its source, `imports` has those
-    of the files in its folder, or below, that it has imported. `drew`: the states before of the
-    random generators that it has drawn from."""
+    `if __name__ == "__main__":` has not. `root` is the folder to import from, `digest` the SHA-256
+    of its source; `imports` has those of the files in its folder, or below, that it has imported.
+    `drew`: the states before of the random generators that it has drawn from."""
 
     path: Path
+    root: Path
     module: ModuleType
     digest: str
     imports: Mapping[Path, str]
     drew: States = field(default_factory=dict)
-
-    @property
-    def root(self) -> Path:
-        """The folder to import from."""
-        return _place(self.path)[0]
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -61,15 +57,16 @@ class PythonFile:
 
 
 def run_file(
-    path: Path, output: Output, control: Control, around: Around = nullcontext
+    path: Path, output: Output, control: Control, around: Around = nullcontext, digest: str = ""
 ) -> PythonFile:
-    """Run the file as a module. A file in a package runs as a module of that package.
+    """Run the file as a module; with a `digest`, only if that is the SHA-256 of its content. A file
+    in a package runs as a module of that package.
 
     While it runs, its folder (that of the outermost package) is first on `sys.path`; later it is
     last there, so that functions can still import what lies beside it. The modules beside it that
     an earlier run has imported run again too. `around(module)` is a context to run it in.
 
-    Raises LabError if the file cannot be read, and whatever its code raises.
+    Raises LabError if the file cannot be read or is another one, and whatever its code raises.
     """
     path = path.absolute()
     try:
@@ -78,6 +75,12 @@ def run_file(
         raise LabError(
             f"{path} cannot be read: {error.strerror}.", hint="Choose a Python file."
         ) from error
+    found = hashlib.sha256(data).hexdigest()
+    if digest not in ("", found):
+        raise LabError(
+            f"{path} is not the file that was agreed to: its content is another one.",
+            hint="Open it as a Python file, and look at what it does before you run it.",
+        )
     try:
         source = importlib.util.decode_source(data)
     except (SyntaxError, UnicodeDecodeError) as error:
@@ -107,7 +110,7 @@ def run_file(
             del sys.modules[name]
             raise
     drew = drawn_from(before, random_states())
-    return PythonFile(path, module, hashlib.sha256(data).hexdigest(), _imported(root, path), drew)
+    return PythonFile(path, root, module, found, _imported(root, path), drew)
 
 
 def objects_in(file: PythonFile) -> tuple[FileObject, ...]:

@@ -58,10 +58,17 @@ class SubjectState:
     _functions: dict[ConsoleSubject | FileSubject, FunctionModule] = field(default_factory=dict)
 
     def run_file(
-        self, path: Path, output: Output, control: Control, around: Around = nullcontext
+        self,
+        path: Path,
+        output: Output,
+        control: Control,
+        around: Around = nullcontext,
+        copy: Path | None = None,
+        digest: str = "",
     ) -> PythonFile:
-        """Run the file, also if it has run before. Raises as `python_file.run_file` does."""
-        file = run_file(path, output, control, around)
+        """Run the file, or a copy in its place, also if it has run before. Raises as
+        `python_file.run_file` does."""
+        file = run_file(copy or path, output, control, around, digest)
         self.files[path.absolute()] = file
         return file
 

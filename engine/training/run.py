@@ -12,6 +12,7 @@ import msgspec
 from ..errors import LabError
 from ..project.document import ADJUSTABLE, TrainingSetup
 from ..protocol import (
+    CODE_CHANGED,
     BestSoFar,
     ErrorReport,
     Hold,
@@ -345,6 +346,17 @@ class TrainingRun:
         if step is None or state != "paused" or step.number != self.step + self.is_in_step:
             return None
         return step.numbers()
+
+    def tell_changed(self, names: tuple[str, ...]) -> None:
+        """The run goes on with files of code that have changed since it began."""
+        if names:
+            files, have = ", ".join(names), "has" if len(names) == 1 else "have"
+            self.loop.marks.add(self.step, f"{files} changed")
+            self.warning = ErrorReport(
+                type=CODE_CHANGED,
+                message=f"{files} {have} changed since the run began.",
+                hint="It goes on with the code of now. Its folder has that of then, in “code”.",
+            )
 
     def _warn(self, error: LabError) -> None:
         self.warning = explain(error, self.loop.setup, self.loop.learning_rate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.presenters.questions import Questions, in_words
 from app.presenters.train.curves import Curves
@@ -49,6 +49,11 @@ def _may_grow(row: RunRow, found: RunsSnapshot) -> bool:
 
 
 class RunsPresenter(QObject):
+    """`copies_wanted(copies, then)`: run these copies of Python files that are gone, and do what
+    comes then."""
+
+    copies_wanted = Signal(object, object)
+
     def __init__(self, bench: Workbench, train: TrainPresenter, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._train, self._pane = bench, train, train.view.runs
@@ -184,6 +189,14 @@ class RunsPresenter(QObject):
     def _open_read(self, row: RunRow, going: bool, kept: KeptRunSnapshot) -> None:
         """Take over the settings of the run, and go on from its last checkpoint: at once if
         `going`, else held there."""
+        if kept.code_problem:
+            self._pane.show_problem(kept.code_problem)
+        elif kept.copies:
+            self.copies_wanted.emit(kept.copies, partial(self._go_on, row, going, kept))
+        else:
+            self._go_on(row, going, kept)
+
+    def _go_on(self, row: RunRow, going: bool, kept: KeptRunSnapshot) -> None:
         self._use_settings(kept)
         is_held = not going and row.state != "finished"
         self._train.train(paused=is_held, checkpoint=row.checkpoint)

@@ -19,6 +19,7 @@ from engine.project.problems import located
 from engine.project.subject import CanvasSubject, Subject, title
 from engine.project.sweeps.sweep import Sweep
 from engine.protocol import (
+    CODE_CHANGED,
     AdjustTrainingCommand,
     CellSnapshot,
     CheckpointSnapshot,
@@ -355,6 +356,11 @@ class TrainPresenter(QObject):
         self._shown = run
         self.view.show_training(run)
         self._tell_other()
+        error = run.error if isinstance(run, TrainingSnapshot) else None
+        if error is not None and error.type == CODE_CHANGED:
+            self._bench.window.banners.show_banner(
+                CODE_CHANGED, "warning", error.message.rstrip("."), error.hint
+            )
 
     def _tell_other(self) -> None:
         """Say whose run is shown, if it is of another subject."""

@@ -20,7 +20,6 @@ from ...project.subject import (
     CanvasSubject,
     ConsoleSubject,
     FileSubject,
-    files_of,
     split_reference,
 )
 from ...protocol import (
@@ -30,7 +29,6 @@ from ...protocol import (
     ErrorSnapshot,
     Hold,
     PauseSignal,
-    RunFileCommand,
     Snapshot,
     StepColumns,
     StepPhaseCommand,
@@ -47,6 +45,7 @@ from ...training.distributed.rank_files import RANKS, last_lines, log_of
 from ...training.distributed.ranks import check_setup
 from ...training.distributed.wrapped import check_sharding
 from ..subjects import find_subject, forget_weights
+from .code_files import expressions_of, run_again
 
 LINES_OF_LOST = 5
 """As many last lines of a rank that ended are told."""
@@ -122,8 +121,7 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
     module = find_subject(lab, command.subject, command.model, command.training).module
     if command.training.sharding == "FSDP2":
         check_sharding(command.training, module)
-    files = [RunFileCommand(path=path) for path in files_needed(command)]
-    given = Handover([*files], module.state_dict(), console_for(lab, command))
+    given = Handover([*run_again(lab, command)], module.state_dict(), console_for(lab, command))
     folder = _folder(command)
     inner = replace(command, fresh=False, folder=str(folder))
     try:
@@ -155,33 +153,18 @@ def _check(command: TrainCommand) -> None:
         )
 
 
-def files_needed(command: TrainCommand) -> list[str]:
-    """The Python files that another process has to run before it can train the subject."""
-    named = [reference[0] for text in _expressions(command) if (reference := split_reference(text))]
-    return list(dict.fromkeys([*files_of(command.subject, command.objective), *named]))
-
-
 def console_for(lab: Lab, command: TrainCommand) -> bytes:
     """The values of the console that another process needs to train the subject; empty without
     any. Raises LabError that tells why it cannot have one of them."""
     if isinstance(command.subject, FileSubject):
         return b""
-    expressions = [text for text in _expressions(command) if split_reference(text) is None]
+    expressions = [text for text in expressions_of(command) if split_reference(text) is None]
     source = ""
     if isinstance(command.subject, ConsoleSubject):
         expressions.append(command.subject.expression)
         source = command.objective.step or "step"
     names = names_of(expressions, source)
     return handed(lab.console.namespace, names) if expressions else b""
-
-
-def _expressions(command: TrainCommand) -> list[str]:
-    """The expressions of the user's code that data and batches are had by."""
-    data, objective = command.training.data, command.objective
-    of_data = [data.path] if data.kind == "console" else []
-    if not isinstance(command.subject, CanvasSubject):
-        of_data = [objective.data, objective.validation]
-    return [text for text in (*of_data, *data.loading.given.values()) if text]
 
 
 def _folder(command: TrainCommand) -> Path:

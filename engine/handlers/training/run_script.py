@@ -137,7 +137,7 @@ def add_script(
     """Let a run that begins with the weights of now have its script; if there can be none, let its
     folder say why."""
     try:
-        writer.also = _writer(lab, subject, command, objective, code, drawn)
+        writer.also.append(_writer(lab, subject, command, objective, code, drawn))
     except LabError as error:
         writer.leave_out_script(f"{error} {error.hint}".strip())
 

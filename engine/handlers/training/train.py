@@ -26,6 +26,7 @@ from ...protocol import (
 )
 from ...random_states import random_states
 from ...runs import folders
+from ...runs.code import KeptCode, changed
 from ...runs.record import RunProblem, load
 from ...runs.writer import RunWriter
 from ...subjects.subject import CodeModel
@@ -39,6 +40,7 @@ from ..console import output_of
 from ..holding import steps_held
 from ..subjects import find_subject, forget_weights, objective_of
 from .as_rank import begin_as_rank, begin_together, follow
+from .code_files import files_that_ran
 from .ranks import train_on_ranks
 from .repeating import again, last_run, where_it_diverged
 from .run_script import Drawn, add_script
@@ -158,6 +160,11 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         if ranks is not None:
             begin_together(ranks, resume)
         run = TrainingRun(loop, resume, command.checkpoint, writer)
+        ran = [*files_that_ran(lab, command)]
+        if resume is not None:
+            run.tell_changed(changed(writer.record.code, ran))
+        else:
+            writer.keep_code(KeptCode(ran))
     lab.run = run
 
     def tell(finding: Finding) -> None:

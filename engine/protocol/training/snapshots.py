@@ -217,6 +217,10 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     trial: TrialProgress | None = None
 
 
+CODE_CHANGED = "CodeChanged"
+"""The type of the error in the first snapshot of a run that goes on with code that has changed."""
+
+
 class LoggedPoints(Struct, frozen=True):
     """The numbers that code has logged by one name, at these steps: none is less than the one
     before."""

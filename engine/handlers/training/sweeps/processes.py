@@ -25,7 +25,6 @@ from ....protocol import (
     ErrorReport,
     ErrorSnapshot,
     PauseSignal,
-    RunFileCommand,
     Snapshot,
     StepColumns,
     StopSignal,
@@ -38,7 +37,8 @@ from ....runs import folders
 from ....runs.record import RunProblem, load, save
 from ....sweeps.study import Study
 from ....temporary import make_folder
-from ..ranks import RanksRun, console_for, files_needed
+from ..code_files import run_again
+from ..ranks import RanksRun, console_for
 from .trial import figure_of
 
 LOOK_UP_S = 0.05
@@ -54,7 +54,7 @@ def sweep_in_processes(
     it ends. Raises LabError if the processes cannot have what the user's code made."""
     console = console_for(lab, command)
     with make_folder() as kept:
-        before: list[Command] = [RunFileCommand(path=path) for path in files_needed(command)]
+        before: list[Command] = [*run_again(lab, command)]
         if console:
             path = Path(kept) / "console.bin"
             path.write_bytes(console)

@@ -27,12 +27,15 @@ from ....protocol import (
     TrialCommand,
     TrialProgress,
 )
+from ....runs.code import KeptCode
 from ....runs.record import Trial
 from ....runs.writer import RunWriter
+from ....subjects.subject import CodeModel
 from ....training.loop import TrainingLoop
 from ....training.run import TrainingRun
 from ...console import output_of
 from ...subjects import find_subject, forget_weights, objective_of
+from ..code_files import files_that_ran
 from ..train import driven
 
 Weights = dict[str, Tensor]
@@ -93,7 +96,10 @@ def begun(
     subject = find_subject(lab, project.subject, project.model, setup)
     objective = objective_of(lab, subject, project.objective, project.model, setup)
     loop = TrainingLoop(subject.module, setup, objective, None, project.subject)
-    return TrainingRun(loop, writer=RunWriter.new(folder.parent, project, folder))
+    writer = RunWriter.new(folder.parent, project, folder)
+    if isinstance(subject, CodeModel):
+        writer.keep_code(KeptCode(files_that_ran(lab, project)))
+    return TrainingRun(loop, writer=writer)
 
 
 def trained(

@@ -8,7 +8,17 @@ from PySide6.QtCore import QTimer
 from app.other_files import NoOtherFiles
 from app.presenters.train.runs import GROWS_S, RunsPresenter
 from app.presenters.train.train import TrainPresenter
-from engine.protocol import ListRunsCommand, RunRow, RunsSnapshot
+from engine.project.document import Project, replace
+from engine.project.subject import CanvasSubject, FileSubject, Objective
+from engine.protocol import (
+    FileCopy,
+    KeptRunSnapshot,
+    ListRunsCommand,
+    RunRow,
+    RunsSnapshot,
+    StepColumns,
+    TrainCommand,
+)
 from widgets.training.train_view import TrainView
 
 
@@ -67,3 +77,32 @@ def test_the_list_is_read_again_while_a_run_may_go_on(runs, link) -> None:
     runs.show_folder("/there")
     link.answer(RunsSnapshot(folder="/there", runs=tuple(rows.values()), read_s=now))
     assert runs._pane.table.ticked == ("a", "b")
+
+
+def test_a_run_whose_code_is_gone_wants_its_copies_first(runs, bench, link) -> None:
+    row = RunRow(folder="/runs/a", state="stopped", checkpoint="/runs/a/checkpoints/step-1.pt")
+    project = replace(
+        Project(), subject=FileSubject("/gone/net.py", "Net()"), objective=Objective(data="data")
+    )
+    copy = FileCopy("/gone/net.py", "/runs/a/code/net.py", "0" * 64)
+    kept = KeptRunSnapshot(folder=row.folder, steps=StepColumns(), project=project, copies=(copy,))
+    wanted: list[tuple] = []
+    runs.copies_wanted.connect(lambda copies, then: wanted.append((copies, then)))
+
+    def resume(answer: KeptRunSnapshot) -> int:
+        runs.list()
+        link.answer(RunsSnapshot(folder="/runs", runs=(row,)))
+        runs._pane.resume_requested.emit(row.folder)
+        before = len(link.sent)
+        link.answer(answer)
+        return before
+
+    resume(replace(kept, copies=(), code_problem="It is gone, and so is its copy."))
+    assert "so is its copy" in runs._pane.told.text()
+    before = resume(kept)
+    ((copies, then),) = wanted
+    assert copies == (copy,) and len(link.sent) == before
+    assert isinstance(bench.project.subject, CanvasSubject)  # nothing is taken over yet
+    then()
+    (command,) = [each for each in link.sent[before:] if isinstance(each, TrainCommand)]
+    assert command.checkpoint == row.checkpoint and command.subject == project.subject

@@ -14,11 +14,13 @@ from engine.project.document import ParamGroup, replace
 from engine.project.problems import Problem
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
+    CODE_CHANGED,
     WHOLE_SUBJECT,
     AdjustTrainingCommand,
     CellSnapshot,
     CheckpointSnapshot,
     ContinueTrainingCommand,
+    ErrorReport,
     FileSnapshot,
     FindCheckpointCommand,
     LoopSnapshot,
@@ -372,3 +374,19 @@ def test_the_curves_of_a_script_go_on_in_it_and_begin_again_in_its_next_run(desk
     assert bench.newest(LoopSnapshot) is None
     bench.store.take(loop(1, 2))
     assert points(desk) == [1, 2]
+
+
+def test_code_that_has_changed_since_the_run_began_is_told_until_it_is_read(desk, bench, link):
+    words = "net.py has changed since the run began."
+    error = ErrorReport(type=CODE_CHANGED, message=words, hint="It goes on.")
+    first = TrainingSnapshot(
+        run="a", state="running", step=4, steps_per_second=1.0, steps=StepColumns(), device="cpu",
+        error=error,
+    )  # fmt: skip
+    bench.store.take(first)
+    bench.store.take(replace(first, step=5, error=None))
+    assert bench.window.banners.banner(CODE_CHANGED).title == words.rstrip(".")
+    bench.window.banners.dismiss(CODE_CHANGED)
+    other = ErrorReport(type="LabError", message="The checkpoint could not be written.")
+    bench.store.take(replace(first, step=6, error=other))
+    assert bench.window.banners.banner(CODE_CHANGED) is None

@@ -39,6 +39,13 @@ def _every_third_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run.TrainingRun, "_keep", by_steps)
 
 
+@pytest.fixture
+def client() -> Iterator[Client]:
+    client = Client()
+    yield client
+    client.session.close()
+
+
 def model_of(client: Client) -> nn.Module:
     return client.session.lab.run.loop.model  # pyright: ignore[reportOptionalMemberAccess]
 
@@ -77,6 +84,7 @@ def plain(
     for step, (model, loss) in enumerate(losses(name, copy.deepcopy(first), command)):
         if optimizer is None:
             lr = command.training.optimizer_params.get("lr", 0.001)
+            assert isinstance(lr, float)
             optimizer = torch.optim.Adam(model.parameters(), lr=lr)
             told.append(weights_of(model))
         if step == at:
@@ -111,8 +119,8 @@ def test_the_templates_are_all_here() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_back_again_and_another_way_are_those_of_a_plain_loop(name: str) -> None:
-    client, command = Client(), command_of(name)
+def test_back_again_and_another_way_are_those_of_a_plain_loop(client: Client, name: str) -> None:
+    command = command_of(name)
     if name in OWN_CASES:
         client.send(RunFileCommand(id=1, path=str(OWN_CASES[name].path)))
     client.send(replace(command, id=2, fresh=True, paused=True))
@@ -145,4 +153,3 @@ def test_back_again_and_another_way_are_those_of_a_plain_loop(name: str) -> None
         go_to(FORK, setup)
         assert_equal(weights_of(model_of(client)), straight[FORK])
         assert_equal(go_on(), fork)
-    client.session.close()

@@ -9,7 +9,8 @@ import torch
 
 from app import templates
 from engine.handlers.subjects import find_subject
-from engine.handlers.training.ranks import console_for, files_needed
+from engine.handlers.training.code_files import files_needed
+from engine.handlers.training.ranks import console_for
 from engine.project.document import DataSetup, Loading, TrainingSetup, replace
 from engine.project.machines import NoCommand, train_arguments
 from engine.project.subject import ConsoleSubject, Objective

@@ -1,0 +1,53 @@
+"""The user's Python files that a run needs: for other processes, and kept in the run's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...lab import Lab
+from ...project.document import Project
+from ...project.subject import CanvasSubject, files_of, split_reference
+from ...protocol import RunFileCommand, SweepCommand, TrainCommand
+from ...runs.code import Ran
+
+Wanted = TrainCommand | SweepCommand | Project
+"""Each has the subject, the objective and the set-up of a run."""
+
+
+def files_needed(wanted: Wanted) -> list[str]:
+    """The files that have to run before a run can begin or go on."""
+    texts = expressions_of(wanted)
+    named = [reference[0] for text in texts if (reference := split_reference(text))]
+    return list(dict.fromkeys([*files_of(wanted.subject, wanted.objective), *named]))
+
+
+def expressions_of(wanted: Wanted) -> list[str]:
+    """The expressions of the user's code that data and batches are had by."""
+    data, objective = wanted.training.data, wanted.objective
+    of_data = [data.path] if data.kind == "console" else []
+    if not isinstance(wanted.subject, CanvasSubject):
+        of_data = [objective.data, objective.validation]
+    return [text for text in (*of_data, *data.loading.given.values()) if text]
+
+
+def run_again(lab: Lab, wanted: Wanted) -> Iterator[RunFileCommand]:
+    """What another process has to run: the same copies of files that are gone."""
+    for name in files_needed(wanted):
+        path = Path(name).absolute()
+        file = lab.subjects.files.get(path)
+        if file is None or file.path == path:
+            yield RunFileCommand(path=name)
+        else:
+            yield RunFileCommand(path=name, copy=str(file.path), digest=file.digest)
+
+
+def files_that_ran(lab: Lab, wanted: Wanted) -> Iterator[Ran]:
+    """The files needed, as they have run in this engine, and what they import."""
+    for name in files_needed(wanted):
+        path = Path(name).absolute()
+        file = lab.subjects.files.get(path)
+        if file is not None and file.path == path:
+            yield Ran(path, file.root, file.digest)
+            for imported, digest in file.imports.items():
+                yield Ran(imported, file.root, digest, imported=True)
