@@ -5,6 +5,7 @@ NAME.runs/ or <data folder>/runs/
         run.json            what it is
         metrics.sqlite      figures of steps and epochs
         checkpoints/        step-00001200.pt, ... (step-00001200.dcp/ by several processes)
+        states/             step-00000000.pt, ... to go back to
         annotations.json    the user's words at steps of its plots
         alive               while it is trained: by which process, and its last sign of life
         train.py            the training as a plain script; run.json says why, if it is not there

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ..errors import LabError
 from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns
-from . import annotations, code, folders, metrics
+from . import annotations, code, folders, metrics, states
 from .heartbeat import SILENT_S, Heartbeat, silent_s
 from .parameter_figures import Look, LookTables
 from .record import (
@@ -56,6 +56,8 @@ class RunWriter:
         self._began_at, self._has_trained = 0, False
         self._kept_until: int | None = None
         self._looked_before: tuple[Path, int] | None = None
+        self.trained_before: Project | None = None
+        """Of a run that goes on: what it trained so far, if its folder tells that."""
         self.also: list[Callable[[Path], object]] = []
         """Each writes more into a new run's folder, on the thread. It may raise LabError."""
         self._waiting: Queue[Rows] = Queue(MAX_WAITING)
@@ -87,21 +89,29 @@ class RunWriter:
     def resumed(cls, folder: Path, run: str, project: Project) -> RunWriter:
         """The run of a folder, which goes on with the settings of a project. Raises LabError if
         another process trains it."""
+        before = None
         try:
-            record = replace(load(folder), project=project)
+            record = load(folder)
+            before, record = record.project, replace(record, project=project)
         except RunProblem:  # its checkpoint is whole all the same
             record = replace(cls.new(folder.parent, project).record, id=run)
         if record.state == "running" and not record.writer.is_own:
             _require_nobody(folder, record.writer)
         record = replace(record, writer=Writer.own(), versions=versions())
-        return cls(folder, record)
+        writer = cls(folder, record)
+        writer.trained_before = before
+        return writer
 
     def forked(self, step: int) -> RunWriter:
         """A new run beside this one, which goes on from a step of it."""
         origin = Origin(self.record.id, step)
         writer = RunWriter.new(self.folder.parent, self.record.project, origin=origin)
         writer.record = replace(writer.record, code=self.record.code)
-        writer._looked_before = self.folder / folders.METRICS, step
+        before = self._looked_before
+        if self.begun or before is None:
+            writer._looked_before = self.folder / folders.METRICS, step
+        else:  # this one has no folder yet
+            writer._looked_before = before[0], min(step, before[1])
         writer.leave_out_script("It goes on from another run; a script begins at the first step.")
         return writer
 
@@ -130,11 +140,12 @@ class RunWriter:
         self._has_trained = False
 
     def _copy_from_before(self) -> None:
-        """Copy the code of the run before, and its annotations up to the step at which this one
-        goes on."""
+        """Copy the code of the run before, and its states and annotations up to the step at which
+        this one goes on."""
         if self._looked_before is not None:
             path, step = self._looked_before
             code.copy(path.parent, self.folder)
+            states.link(path.parent, self.folder, step)
             try:
                 annotations.copy(path.parent, self.folder, step)
             except RunProblem as problem:

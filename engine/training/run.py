@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from math import inf, nan
+from pathlib import Path
 from time import perf_counter
 
-import msgspec
+from msgspec.structs import replace
 
 from ..errors import LabError
 from ..project.document import ADJUSTABLE, TrainingSetup
@@ -25,7 +26,7 @@ from ..protocol import (
 from ..runs.writer import RunWriter
 from .between_steps import kept_between_steps, weight_versions
 from .checkpoints.checkpoint_files import Checkpoint
-from .checkpoints.kept_states import KeptStates
+from .checkpoints.run_states import RunStates
 from .end_weights import EndWeights
 from .failures import explain
 from .figures.memory import training_memory
@@ -33,11 +34,11 @@ from .figures.metrics import Diverged
 from .figures.pace import SNAPSHOT_INTERVAL_S, Speed
 from .loop import TrainingLoop
 from .run_files import RunFiles, writer_in_data_folder
-from .way import Change, Way
+from .way import Way
 
 KEEP_INTERVAL_S = 1.0
 KEEP_SHARE = 0.005
-"""Keeping states in memory takes at most this share of the time."""
+"""Keeping states takes at most this share of the time."""
 
 
 class TrainingRun:
@@ -77,8 +78,10 @@ class TrainingRun:
         self._snapshot_due_s = perf_counter()
         self._speed = Speed()
         self._memory = TrainingMemory()
-        self.kept = KeptStates()
-        self.changes: list[Change] = []
+        self._is_resumed = bool(resume_path)
+        self.kept = RunStates(self._folder, loop.objective)
+        if resume is not None and resume_path:
+            self.kept.resume(resume, loop.setup)
         self._way: Way | None = None
         self._postponed: TrainingSetup | None = None
         self._keep_due_s = 0.0
@@ -136,11 +139,9 @@ class TrainingRun:
         else:
             run.files.checkpoint_path = before.files.checkpoint_path
             run.files.checkpoint_step = before.files.checkpoint_step
-        run.kept = before.kept.until(way.step)
-        run.changes = [change for change in before.changes if change.step < way.step]
-        run._way = msgspec.structs.replace(
-            way, changes=tuple(c for c in run.changes if c.step >= way.start.step)
-        )
+        run.kept = before.kept.until(way.step, run._folder)
+        changes = run.kept.past.changes
+        run._way = replace(way, changes=tuple(c for c in changes if c.step >= way.start.step))
         loop.holding.is_on_way = True
         return run
 
@@ -152,6 +153,7 @@ class TrainingRun:
         """
         try:
             if self._follow_way():
+                self._keep()
                 yield True
             with closing(self.loop.steps()) as steps:
                 self._keep()
@@ -219,7 +221,7 @@ class TrainingRun:
             else:
                 self.loop.adjust(setup)
                 self._postponed = None
-                self.changes.append(Change(self.step, self.loop.setup))
+                self.kept.past = self.kept.past.changed(self.step, self.loop.setup)
 
     def _adjust_now(self) -> None:
         """Take over what came in the middle of the step. What cannot be is a warning."""
@@ -239,22 +241,36 @@ class TrainingRun:
             yield
         if weight_versions(self.loop) != before:
             self.loop.marks.add(self.step, "weights edited")
-            self._keep_due_s = 0.0  # no repetition would lead here
+            self.kept.past = self.kept.past.broken(self.step)  # no repetition would lead here
+            self._keep_due_s = 0.0
 
     # -- going to a step -------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Keep the state in memory. A run that has diverged, or is in a step, keeps none; nor does
-        one of several processes, which could not go back alone."""
+        """Keep the state. A run that has diverged, or is in a step, keeps none; nor does one of
+        several processes, which could not go back alone."""
         if self.loop.ranks is not None:
             self._keep_due_s = inf
             return
         started = perf_counter()
         self._flush()
         if self.failure is None and not self.is_in_step:
-            self.kept.add(self.loop.checkpoint(self.id))
+            try:
+                self.kept.add(self.loop.checkpoint(self.id), self._ready)
+            except LabError as error:
+                self._warn(error)
         now = perf_counter()
         self._keep_due_s = now + max(KEEP_INTERVAL_S, (now - started) / KEEP_SHARE)
+
+    def _folder(self) -> Path:
+        return self.files.writer.folder
+
+    def _ready(self) -> bool:
+        """Make the folder, for a state that only a file can have. A run that was only opened again
+        leaves its folder as it is."""
+        if not self.files.writer.begun and not self._is_resumed:
+            self.files.begin()
+        return self.files.writer.begun
 
     def _follow_way(self) -> bool:
         """Make the changes that were made at this step before. At the end of the way, make the new
@@ -270,6 +286,8 @@ class TrainingRun:
         self._way = None
         self.loop.holding.is_on_way = False
         self.loop.become(way.setup, way.objective)
+        self.kept.objectives.append((self.step, way.objective))
+        self.kept.past = self.kept.past.broken(self.step)
         self._keep_due_s = 0.0  # a later way begins here: before, other settings hold
         way.arrived()
         return True
@@ -347,11 +365,16 @@ class TrainingRun:
             return None
         return step.numbers()
 
+    def only_from_here(self) -> None:
+        """The steps so far were those of another code or loss: they cannot be repeated."""
+        self.kept.past = replace(self.kept.past, since=self.step).broken(self.step)
+
     def tell_changed(self, names: tuple[str, ...]) -> None:
         """The run goes on with files of code that have changed since it began."""
         if names:
             files, have = ", ".join(names), "has" if len(names) == 1 else "have"
             self.loop.marks.add(self.step, f"{files} changed")
+            self.only_from_here()
             self.warning = ErrorReport(
                 type=CODE_CHANGED,
                 message=f"{files} {have} changed since the run began.",
@@ -372,8 +395,9 @@ class TrainingRun:
         ranks = self.loop.ranks
         if ranks is not None and ranks.is_gathered:
             return
-        checkpoint = self.loop.checkpoint(self.id)
+        checkpoint = replace(self.loop.checkpoint(self.id), past=self.kept.past)
         try:
             self.files.save(checkpoint, ranks)
+            self.kept.write()
         except LabError as error:
             self._warn(error)

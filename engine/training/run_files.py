@@ -50,6 +50,10 @@ class RunFiles:
             cost_s = now - started
             self._due_s = now + max(CHECKPOINT_INTERVAL_S, cost_s / CHECKPOINT_SHARE)
 
+    def begin(self) -> None:
+        """Make the folder, if it has not been made. Raises LabError."""
+        self.writer.begin(self._begun_at)
+
     def write(
         self,
         state: TrainingState,
@@ -64,7 +68,7 @@ class RunFiles:
         writer, problem = self.writer, None
         if writer.begun or steps.step:
             try:
-                writer.begin(self._begun_at)
+                self.begin()
                 writer.add(steps, epoch_rows, looks)
                 if state in ("finished", "stopped", "failed"):
                     writer.end(state, failure)

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import msgspec
 
 from ..project.document import TrainingSetup
 from .checkpoints.checkpoint_files import Checkpoint
+from .checkpoints.past import Change
 from .objectives.objective import Objective
-
-
-class Change(NamedTuple):
-    """Another set-up, from after this step on."""
-
-    step: int
-    setup: TrainingSetup
 
 
 class Way(msgspec.Struct, frozen=True):

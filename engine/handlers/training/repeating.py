@@ -24,13 +24,23 @@ def again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objectiv
     start = before.kept.newest(step)
     if start is None:
         raise LabError(
-            f"No state of the run is in memory from which step {step:,} can be reached.",
-            hint="A run keeps its states if they are small enough. Train again.",
+            f"The run has no state from which step {step:,} can be reached.",
+            hint=_why_none(before, step),
         )
-    objective_then, watch = before.loop.objective, lab.subjects.watching
+    objective_then, watch = before.kept.objective_at(start.step), lab.subjects.watching
     loop = TrainingLoop(model, start.setup, objective_then, watch, before.loop.subject)
     way = Way(start, step, command.training, objective, lab.control.pause.set)
     return TrainingRun.again(before, loop, way)
+
+
+def _why_none(before: TrainingRun, step: int) -> str:
+    past = before.kept.past
+    if step < past.since:
+        return f"Before step {past.since:,} it had another code or loss. A later step can be."
+    return (
+        "States of more than 4 GB, or half of the free disk, are not kept; and a run of several"
+        " processes, or of an earlier version, has none. Train again to go back in it."
+    )
 
 
 def last_run(lab: Lab, model: nn.Module, command: TrainCommand) -> TrainingRun:

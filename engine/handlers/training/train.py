@@ -13,6 +13,7 @@ from ...lab import Lab
 from ...loops.hooks import steps_shown
 from ...models.check import require_runnable
 from ...project.document import Project
+from ...project.edits import loss_call
 from ...project.subject import CanvasSubject
 from ...protocol import (
     AdjustTrainingCommand,
@@ -163,6 +164,8 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         ran = [*files_that_ran(lab, command)]
         if resume is not None:
             run.tell_changed(changed(writer.record.code, ran))
+            if writer.trained_before is None or _is_other_loss(writer.trained_before, command):
+                run.only_from_here()
         else:
             writer.keep_code(KeptCode(ran))
     lab.run = run
@@ -184,6 +187,13 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     if first is not None:
         first.end()
     yield run.snapshot(state)
+
+
+def _is_other_loss(before: Project, command: TrainCommand) -> bool:
+    """Whether the steps of a run that goes on are not those that it did before."""
+    then = loss_call(before.model, before.training)
+    now = loss_call(command.model, command.training)
+    return before.objective != command.objective or then != now
 
 
 def _repeats(command: TrainCommand) -> bool:

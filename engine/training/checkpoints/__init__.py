@@ -1,4 +1,5 @@
-"""The state of a run at a step: fields, file, states kept in memory, and whether it fits.
+"""The state of a run at a step: fields, file, states kept to go back to, and whether
+it fits.
 
 Not here: the optimizer's own state (`training/optimization`).
 """

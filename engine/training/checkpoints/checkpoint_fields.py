@@ -18,12 +18,13 @@ from ...tensors.plain import described, is_name, tensor_problem
 from ..figures.metrics import EpochTotals, StepRow
 from ..objectives.epoch_metrics import MetricStates
 from .best_epoch import BestEpoch
+from .past import Past
 
 FORMAT = 4
 Number = int | float
 _MAX_INT = 2**63 - 1
 _MAX_NAME_CHARS = 200
-_LATER = {"gradients": {}, "marks": [], "best": None, "averaged": {}}
+_LATER = {"gradients": {}, "marks": [], "best": None, "averaged": {}, "past": "{}"}
 """Fields that the first files of this format do not have."""
 _COUNTS = ("epoch", "batch", "step")
 
@@ -37,7 +38,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     `scheduler` and `scaler` are the numbers of their state_dicts. `gradients` are those that the
     next step uses, by the parameter's name: none in the usual order of a step's phases.
     `subject` refers to what is trained.
-    `metrics` are those that count over the current epoch.
+    `metrics` are those that count over the current epoch. `past` is what happened between its
+    steps.
     """
 
     run: str
@@ -60,6 +62,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[RunMark, ...] = ()
     best: BestEpoch | None = None
     averaged: dict[str, Tensor] = {}
+    past: Past = Past()
 
 
 class FieldProblem(ValueError):
@@ -82,6 +85,7 @@ def encode(checkpoint: Checkpoint) -> dict[str, Any]:
     fields["best"] = checkpoint.best and msgspec.structs.asdict(checkpoint.best)
     fields["epoch_rows"] = [msgspec.structs.astuple(row) for row in checkpoint.epoch_rows]
     fields["metrics"] = tuple(checkpoint.metrics)
+    fields["past"] = msgspec.json.encode(checkpoint.past).decode()
     return fields
 
 
@@ -113,6 +117,7 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
         marks=_marks(fields["marks"]),
         best=_best(fields["best"]),
         averaged=_tensors(fields["averaged"], "averaged"),
+        past=_document(fields["past"], Past, "past"),
     )
 
 

@@ -26,14 +26,13 @@ class KeptStates:
     def __init__(self) -> None:
         self._states: list[Checkpoint] = []
 
-    def add(self, state: Checkpoint) -> None:
-        """Keep a copy of a state, on the CPU. One of the same step is replaced, later ones go."""
-        best = {} if state.best is None else state.best.weights
-        parts = [state.model, state.optimizer, state.gradients, state.averaged, best]
-        size = _bytes([*parts, state.metrics.values])
+    def add(self, state: Checkpoint) -> bool:
+        """Keep a copy of a state, on the CPU; False if it is too large. One of the same step is
+        replaced, later ones go."""
+        size = size_of(state)
         self._states = [kept for kept in self._states if kept.step < state.step]
         if 2 * size > MAX_BYTES:  # before it is copied
-            return
+            return False
         copied = ("model", "optimizer", "rng", "gradients", "averaged")
         copies = {name: _copied(getattr(state, name)) for name in copied}
         copy = msgspec.structs.replace(
@@ -48,6 +47,7 @@ class KeptStates:
             steps = [kept.step for kept in self._states]
             _, closest = min((steps[i + 1] - steps[i - 1], i) for i in range(1, len(steps) - 1))
             del self._states[closest]
+        return True
 
     def newest(self, step: int) -> Checkpoint | None:
         """The newest state at a step or before it; None if there is none."""
@@ -66,6 +66,13 @@ class KeptStates:
         found = KeptStates()
         found._states = [state for state in self._states if state.step <= step]
         return found
+
+
+def size_of(state: Checkpoint) -> int:
+    """The bytes of its tensors."""
+    best = {} if state.best is None else state.best.weights
+    parts = [state.model, state.optimizer, state.gradients, state.averaged, best]
+    return _bytes([*parts, state.metrics.values])
 
 
 def _is_finite(tensor: Tensor) -> bool:

@@ -48,7 +48,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, forked_processes: None) -
 
 def test_a_run_leaves_its_folder_and_runs_lists_it(finished: Path, capsys) -> None:
     assert sorted(path.name for path in finished.iterdir() if "-" not in path.name) == [
-        "checkpoints", "metrics.sqlite", "run.json", "train.data.pt", "train.py",
+        "checkpoints", "metrics.sqlite", "run.json", "states", "train.data.pt", "train.py",
     ]  # fmt: skip
     whole = report(capsys, "train", MLP, "--epochs", 2)
     (listed,) = report(capsys, "runs", finished.parent)["runs"]

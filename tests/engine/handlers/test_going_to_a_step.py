@@ -250,14 +250,9 @@ def test_what_cannot_be_is_refused_in_words(client: Client, setup, step: int, wo
     assert_equal(client.weights(), end)
 
 
-def test_without_a_run_or_with_another_model_or_without_states(client: Client, monkeypatch) -> None:
+def test_without_a_run_there_is_nothing_to_go_back_in(client: Client) -> None:
     go_to(client, 0)
     assert "There is no run to go back in" in client.said[-1].error.message
-    monkeypatch.setattr(kept_states, "MAX_BYTES", 1000)
-    begin(client)
-    client.run_to_end()
-    go_to(client, 3)
-    assert "No state of the run is in memory" in client.said[-1].error.message
 
 
 # -- the states in memory --------------------------------------------------------------------------

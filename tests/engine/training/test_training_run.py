@@ -63,9 +63,9 @@ def test_the_parameters_of_another_optimizer_are_for_the_next_run(
     setup = replace(moons, optimizer="optim.SGD", optimizer_params={"lr": 0.25})
     run = TrainingRun(TrainingLoop(make_mlp(), setup))
     run.adjust(replace(setup, optimizer="optim.Adam", optimizer_params={"lr": 0.5}))
-    assert (run.loop.learning_rate, run.changes) == (0.25, [])
+    assert (run.loop.learning_rate, run.kept.past.changes) == (0.25, ())
     run.adjust(replace(setup, optimizer_params={"lr": 0.75}))
-    assert (run.loop.learning_rate, len(run.changes)) == (0.75, 1)
+    assert (run.loop.learning_rate, len(run.kept.past.changes)) == (0.75, 1)
 
 
 def test_snapshots_are_due_thirty_times_a_second(
