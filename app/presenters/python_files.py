@@ -136,7 +136,9 @@ class PythonFiles(QObject):
         then. Ask first, unless the user has agreed to the content of each before."""
         wanted = tuple(copy for copy in copies if not self.has_run(copy.path))
         agreed = self._bench.settings.has_agreed
-        unknown = next((copy for copy in wanted if not agreed(self._place(copy.path), copy.digest)), None)
+        unknown = next(
+            (copy for copy in wanted if not agreed(self._place(copy.path), copy.digest)), None
+        )
         if unknown is None:
             self._run_copies(wanted, then)
             return
