@@ -25,7 +25,9 @@ def own_path(path: str) -> str:
 
 def unwrapped(module: nn.Module) -> nn.Module:
     """The user's module inside the one that torch.compile has made; any other module itself."""
-    return module._modules.get(_WRAPPED) or module
+    if _WRAPPED not in module._modules:
+        return module
+    return module._modules[_WRAPPED] or module
 
 
 def own_modules(

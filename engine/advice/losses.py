@@ -11,12 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..autograd.graph.made_by import MAX_WALK, made_by
 from ..recording.modes import Running, Tell
 from ..recording.recording import Place
 from .notes import Notes, argument, is_plain
 
-MAX_WALK = 8
-"""As many nodes are followed back from a loss."""
 MAX_STRETCHED = 64
 """The most differences that are noted between two backward calls."""
 VALUES_READ = 3
@@ -32,15 +31,6 @@ _SAME_SHAPES = (
 )
 """Losses that compare element by element, and broadcast."""
 _SUBTRACTIONS = (Tensor.sub, torch.sub)
-_MOVING = frozenset(
-    f"{name}Backward{number}"
-    for number in (0, 1)
-    for name in (
-        *("View", "ReshapeAlias", "UnsafeView", "Permute", "Transpose", "T", "Squeeze"),
-        *("Unsqueeze", "Slice", "Select", "Clone", "ToCopy", "Index", "Expand"),
-    )
-)
-"""Nodes of operations that pass numbers on as they are."""
 _REDUCING = frozenset(
     f"{name}Backward{number}"
     for number in (0, 1)
@@ -260,15 +250,4 @@ def _stretches(a: Tensor, b: Tensor) -> bool:
 
 
 def _made_by(value: Any) -> str:
-    """The name of the node that made the numbers of a tensor, wherever they were moved since."""
-    if not is_plain(value):
-        return ""
-    node = value.grad_fn
-    for _ in range(MAX_WALK):
-        if node is None:
-            return ""
-        name = node.name()
-        if name not in _MOVING:
-            return name
-        node = next((each for each, _ in node.next_functions if each is not None), None)
-    return ""
+    return made_by(value) if is_plain(value) else ""

@@ -37,7 +37,8 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
     """How a subject that is code gets its batches and its loss.
 
     `data` and `validation` are expressions in the subject's own namespace, or `FILE.py:EXPRESSION`:
-    a Dataset, a DataLoader, a tuple of tensors, or a function that returns an iterable of batches.
+    a Dataset, a DataLoader, a tuple of tensors, a list of samples, or a function that returns an
+    iterable of batches.
     `step` is the source of `def step(batch)`, which returns the loss, or a dict of named figures
     with `loss` among them; if it is empty, the program writes one that fits the first batch.
     """

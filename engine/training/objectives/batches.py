@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from math import ceil
-from typing import Any
+from typing import Any, TypeGuard
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
@@ -17,7 +18,10 @@ from .loaders import NOTHING_GIVEN, Given, loader_of
 from .parts import Part, PartLoader, part_of_loader
 
 _USUAL = Loading()
-KINDS = "Data is a Dataset, a DataLoader, a tuple of tensors, or a function that returns batches."
+KINDS = (
+    "Data is a Dataset, a DataLoader, a tuple of tensors, a list of samples, or a function that"
+    " returns batches."
+)
 
 
 def batches_of(
@@ -29,19 +33,21 @@ def batches_of(
 ) -> Iterable[Any]:
     """An iterable that gives the batches of an epoch each time it is iterated.
 
-    A Dataset, a tensor, and a tuple or list of tensors of one length come as `loading` says: as
-    from `DataLoader(dataset, batch_size, shuffle=True)` if it says nothing; not `is_training` in
-    their own order, and all of them. With objects `given`, tensors come by a DataLoader, too. A
-    DataLoader and any other iterable stay what they are; a function is called for every epoch.
-    Raises LabError for anything else.
+    A Dataset, a list of samples, a tensor or array of numpy, and a tuple or list of these of one
+    length come as `loading` says: as from `DataLoader(dataset, batch_size, shuffle=True)` if it
+    says nothing; not `is_training` in their own order, and all of them. With objects `given`,
+    tensors come by a DataLoader, too. A DataLoader and any other iterable, such as a list of
+    batches, stay what they are; a function is called for every epoch. Raises LabError for anything
+    else.
     """
     given = given if is_training else given.in_validation
     shuffle, drops = is_training and loading.shuffle, is_training and loading.drop_last
-    if isinstance(data, Tensor):
+    if isinstance(data, Tensor | np.ndarray):
         data = (data,)
     if type(data) is TensorDataset:
         data = data.tensors
-    if isinstance(data, tuple | list) and data and all(isinstance(part, Tensor) for part in data):
+    if isinstance(data, tuple | list) and data and all(map(_is_column, data)):
+        data = tuple(map(_as_tensor, data))
         lengths = {len(part) if part.ndim else 0 for part in data}
         if len(lengths) > 1:
             shapes = " and ".join(str(tuple(part.shape)) for part in data)
@@ -52,7 +58,7 @@ def batches_of(
         if loading.workers is not None or given:
             return loader_of(TensorDataset(*data), batch_size, loading, shuffle, drops, given)
         return _TensorBatches(data, batch_size, shuffle, drops)
-    if isinstance(data, Dataset):
+    if isinstance(data, Dataset) or _has_samples(data):
         return loader_of(data, batch_size, loading, shuffle, drops, given)
     if callable(data) and not isinstance(data, Iterable):
         return _Calls(data)
@@ -65,6 +71,41 @@ def batches_of(
             )
         return data
     raise LabError(f"An object of type {type(data).__name__} has no batches.", hint=KINDS)
+
+
+def _is_column(part: object) -> bool:
+    return isinstance(part, Tensor | np.ndarray)
+
+
+def _as_tensor(part: Tensor | np.ndarray) -> Tensor:
+    try:
+        return torch.as_tensor(part)
+    except TypeError as error:
+        raise LabError(
+            f"The data has an array of {part.dtype}, which no tensor can hold.",
+            hint="Give numbers: array.astype('float32'), say.",
+        ) from error
+
+
+def _has_samples(data: Any) -> TypeGuard[Dataset[Any]]:
+    """Whether it is a list, or anything else by index, of samples: tuples or dicts with a part that
+    is one number or a text. The parts of a batch have a number for each sample."""
+    if not hasattr(data, "__getitem__") or not hasattr(data, "__len__"):
+        return False
+    if isinstance(data, str | bytes | Mapping) or not len(data):
+        return False
+    try:
+        first = data[0]
+    except (LookupError, TypeError):  # by other keys than numbers
+        return False
+    parts = tuple(first.values()) if isinstance(first, Mapping) else first
+    return isinstance(parts, tuple | list) and any(map(_is_single, parts))
+
+
+def _is_single(part: object) -> bool:
+    return isinstance(part, int | float | str | np.generic) or (
+        isinstance(part, Tensor) and not part.ndim
+    )
 
 
 def in_order(

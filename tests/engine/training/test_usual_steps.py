@@ -247,7 +247,6 @@ def test_the_model_is_left_as_it_was() -> None:
     [
         (nn.Linear(3, 2), (X, LABELS), r"`model\(x\)` raised RuntimeError: mat1 .* int64 \(6,\)\)"),
         (nn.Linear(4, 2), (X, torch.zeros(5)), r"No usual task fits.*is float32 \(6, 2\)\."),
-        (nn.Linear(4, 3), (X, BITS.bool()), "No usual task fits"),
         (nn.Linear(4, 3), (X, BITS.cfloat()), "No usual task fits"),
         (nn.Linear(4, 3), (X, "labels"), "No usual task fits.*, str"),
         (nn.Linear(4, 3), X, "No usual task fits: the batch is float32"),
