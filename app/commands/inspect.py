@@ -33,7 +33,7 @@ def inspect(target: Target, json_out: str | None) -> None:
         "buffers": [_weight(row) for row in weights if row.kind == "buffer"],
         "totals": msgspec.to_builtins(whole.totals),
         "batch": whole.batch or None,
-        "unrun": whole.unrun or None,
+        "unrun": msgspec.to_builtins(whole.unrun),
     }
     write_report(report, json_out)
 
@@ -96,8 +96,11 @@ def _in_words(whole: StructureSnapshot, modules: list[ModuleRow], weights: list[
     lines = [_totals(whole.totals)]
     if whole.batch:
         lines.append(f"batch {whole.batch}")
-    if whole.unrun:
-        lines.append(f"The step did not run. {whole.unrun}")
+    if whole.unrun is not None:
+        error = whole.unrun
+        name = "" if error.type == "LabError" else f"{error.type}: "
+        lines.append(f"The step did not run. {name}{error.message} {error.hint}".rstrip())
+        lines += error.traceback.splitlines()
     lines.append("")
     width = max(len(row.path) for row in modules)
     kinds = max(len(row.type) for row in modules)

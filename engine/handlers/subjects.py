@@ -15,7 +15,7 @@ from torch import nn
 
 from ..compiled import own_path
 from ..console.debugging import breakpoints_told
-from ..errors import LabError, sendable
+from ..errors import LabError, error_report, sendable
 from ..lab import Lab
 from ..project.document import Model, TrainingSetup
 from ..project.edits import loss_call
@@ -46,6 +46,7 @@ from ..protocol import (
     WriteStepCommand,
 )
 from ..randomness import RandomStream
+from ..recording.user_files import is_user_file
 from ..signatures import required_parameters
 from ..subjects.calls import calls_in
 from ..subjects.function import reached
@@ -59,6 +60,7 @@ from ..subjects.structure import (
     weight_rows,
 )
 from ..subjects.subject import CanvasModel, CodeModel
+from ..tensors.error_help import explain_error
 from ..training.objectives.batches import batches_of, generators_of
 from ..training.objectives.code_objective import CodeObjective, Step, compile_step
 from ..training.objectives.loaders import Given, given_by
@@ -116,7 +118,7 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
     """Raises LabError if there is no such subject, and what its code raises. Data that cannot be
     had, and a step that fails, are told in the answer."""
     subject = find_subject(lab, command.subject, command.model, command.training)
-    batch, calls, unrun = "", {}, ""
+    batch, calls, unrun = "", {}, None
     if isinstance(subject, CanvasModel) or command.objective.data:
         try:
             batches, generators, run = run_of(lab, subject, command)
@@ -124,10 +126,9 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
                 first = first_batch(batches())
                 batch = described(first)
                 calls = calls_in(subject.module, run(first))
-        except LabError as error:
-            unrun = f"{error} {error.hint}".strip()
         except Exception as error:  # the user's code may raise anything
-            unrun = f"{type(error).__name__}: {error}"
+            report = error_report(error, is_user_file)
+            unrun = msgspec.structs.replace(report, hint=report.hint or explain_error(error))
     optimizers = optimizers_among(subject.variables) if isinstance(subject, CodeModel) else {}
     watching = lab.subjects.watching
     watched = watching.paths if watching.subject == command.subject else ()

@@ -12,6 +12,7 @@ from ..project.subject import CanvasSubject, ConsoleSubject, FileSubject, Object
 from .commands import Command
 from .snapshots import Snapshot
 from .value_snapshots import Histogram
+from .values import ErrorReport
 
 FileObjectKind = Literal["class", "module", "function", "data"]
 
@@ -202,10 +203,11 @@ class StructureTotals(Struct, frozen=True):
 
 class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     """A part of a subject's structure; `left` rows follow in further parts. `title` is the
-    subject's, `batch` tells the batch that was run ("" if none was), and `unrun` why it was not.
-    `made`: the subject's expression was called to make the module, so it would make another in a
-    cell. `optimizers` are those among the subject's variables. `unregistered`: attributes that
-    hold modules or parameters in a plain list, tuple or dict. `watched` are paths of modules."""
+    subject's, `batch` tells the batch that was run ("" if none was), and `unrun` what was raised if
+    that failed. `made`: the subject's expression was called to make the module, so it would make
+    another in a cell. `optimizers` are those among the subject's variables. `unregistered`:
+    attributes that hold modules or parameters in a plain list, tuple or dict. `watched` are paths
+    of modules."""
 
     title: str
     totals: StructureTotals
@@ -213,7 +215,7 @@ class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     weights: tuple[WeightRow, ...] = ()
     left: int = 0
     batch: str = ""
-    unrun: str = ""
+    unrun: ErrorReport | None = None
     made: bool = False
     optimizers: tuple[str, ...] = ()
     unregistered: tuple[str, ...] = ()

@@ -10,8 +10,11 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
+from traceback import walk_tb
 
 import msgspec
+import torch.nn.functional as F
+from torch import Tensor
 
 NO_DEBUGGER = (
     "Only cells, files and the steps of Train are held. To go through code line by line, forward"
@@ -41,8 +44,37 @@ def explain_error(error: BaseException) -> str:
     """What is wrong, and the usual fix; "" for an error that is not known here."""
     if type(error).__name__ == "BdbQuit":
         return NO_DEBUGGER
+    if told := _outside_of_table(error):
+        return told
     message = error.args[0] if error.args and type(error.args[0]) is str else ""
     return " ".join(filter(None, meaning_of(message) or ()))
+
+
+def _outside_of_table(error: BaseException) -> str:
+    """Of an index that an embedding's table does not have: the numbers, which torch's message
+    lacks. "" if it is not that, or the numbers cannot be read."""
+    for frame, _ in walk_tb(error.__traceback__ if isinstance(error, IndexError) else None):
+        if frame.f_code is not F.embedding.__code__:
+            continue
+        index, table = frame.f_locals.get("input"), frame.f_locals.get("weight")
+        if type(index) is not Tensor or not isinstance(table, Tensor) or not index.numel():
+            continue
+        rows = len(table)
+        try:
+            least, most = int(index.min()), int(index.max())
+        except RuntimeError:  # inside vmap
+            continue
+        if least >= 0 and most < rows:
+            continue
+        held = most if most >= rows else least
+        way_on = f"choose from these, or give the embedding {held + 1:,} rows."
+        if held < 0:
+            way_on = "choose from these: a negative index does not count from the end here."
+        return (
+            f"The table (an embedding's weight) has {rows:,} rows, numbered 0 to {rows - 1}, and"
+            f" the index holds {held}: {way_on}"
+        )
+    return ""
 
 
 def meaning_of(message: str) -> tuple[str, str] | None:

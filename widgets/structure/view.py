@@ -79,6 +79,7 @@ class StructureView(QWidget):
         self._totals.setText(totals_words(whole))
         make.set_role(self._batch, "error" if whole.unrun else "muted")
         self._batch.setText(batch_words(whole))
+        self._batch.setToolTip("" if whole.unrun is None else whole.unrun.traceback.rstrip())
         self.data_button.setVisible(not whole.batch and not whole.unrun)
         make.tell(self._unfed, unfed_words(whole))
         make.tell(self._unregistered, unregistered_words(whole))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.protocol import ModuleCall, ModuleRow, StructureSnapshot, WeightRow
+from engine.protocol import ErrorReport, ModuleCall, ModuleRow, StructureSnapshot, WeightRow
 from widgets.text import format_bytes, format_number, format_shape
 
 MAX_NAMES = 4
@@ -35,13 +35,23 @@ def batch_words(whole: StructureSnapshot) -> str:
     """Where shapes, MACs and times come from, or why there are none."""
     if whole.unrun:
         batch = f" on {whole.batch}" if whole.batch else ""
-        return f"No shapes, MACs and times: the step did not run{batch}. {whole.unrun}"
+        return (
+            f"No shapes, MACs and times: the step did not run{batch}. {raised_words(whole.unrun)}"
+        )
     if whole.batch:
         return (
             f"Shapes, MACs and activations are those of the first batch, {whole.batch};"
             " Time is one measured call of it."
         )
     return "Name data under Train to see shapes, MACs, activations and times."
+
+
+def raised_words(error: ErrorReport) -> str:
+    """An exception on one line: its type, the line of the user's source, message and hint."""
+    name = "" if error.type == "LabError" else error.type
+    line = "" if error.line is None else f"line {error.line}"
+    head = " in ".join(filter(None, (name, line)))
+    return f"{head and head[0].upper() + head[1:] + ': '}{error.message} {error.hint}".strip()
 
 
 def unfed_words(whole: StructureSnapshot) -> str:

@@ -24,6 +24,7 @@ from widgets.boxes.boxes import VisibleGraph
 from widgets.layout.nested_layout import layout_nested
 from widgets.layout.outline import Direction, EdgeStyle, NestedLayout
 from widgets.structure.calls_picture import CallsPane
+from widgets.structure.words import raised_words
 
 SLOT = "structure graph"
 """The slot of its requests to the layout worker."""
@@ -60,7 +61,7 @@ class CallsPresenter(QObject):
         self._title = whole.modules[0].type
         if not whole.batch or whole.unrun:
             self._questions.drop()
-            self._clear(whole.unrun or UNRUN)
+            self._clear(UNRUN if whole.unrun is None else raised_words(whole.unrun))
             return
         command = ReadForwardGraphCommand(
             subject=project.subject, objective=project.objective, training=project.training

@@ -33,6 +33,7 @@ from engine.protocol import (
 )
 from engine.protocol.subject_commands import join_structure
 from widgets.structure.view import StructureView
+from widgets.structure.words import raised_words
 
 STRUCTURE = "structure"
 DELAY_MS = 150
@@ -103,7 +104,7 @@ class StructurePresenter(QObject):
         if source in self._sent_cells:
             self._sent_cells.remove(source)
             if error is not None:
-                self.view.bar.tell(_raised(error), "error")
+                self.view.bar.tell(raised_words(error), "error")
 
     # -- when to read ----------------------------------------------------------------------------
 
@@ -214,7 +215,7 @@ class StructurePresenter(QObject):
         self.view.show_structure(whole, self._subject.expression.strip())
 
     def _fail(self, error: ErrorReport) -> None:
-        self.view.show_trouble(_raised(error), *self._remedy())
+        self.view.show_trouble(raised_words(error), *self._remedy())
 
     def _remedy(self) -> tuple[str, str]:
         """The button, and its tooltip, that may help where there is no structure."""
@@ -269,7 +270,7 @@ class StructurePresenter(QObject):
             self.view.tree.model.show_watched(answer.paths)
 
     def _not_watched(self, error: ErrorReport) -> None:
-        self.view.bar.tell(_raised(error), "error")
+        self.view.bar.tell(raised_words(error), "error")
 
     def show_chosen(self) -> None:
         """Select what is chosen, also if the reader has selected something else since; a structure
@@ -310,8 +311,3 @@ class StructurePresenter(QObject):
                 self.view.bar.refuse(in_words(error))
 
         self._questions.ask(command, tried, refused)
-
-
-def _raised(error: ErrorReport) -> str:
-    name = "" if error.type == "LabError" else f"{error.type}: "
-    return name + in_words(error)

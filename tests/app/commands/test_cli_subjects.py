@@ -68,6 +68,21 @@ def test_inspect_tells_modules_parameters_and_buffers(net, tmp_path, capsys):
     assert report["totals"]["parameters"] == 80 + 51 and report["unrun"] is None
 
 
+def test_inspect_tells_where_a_step_failed(net, tmp_path, capsys):
+    with net.open("a") as file:
+        file.write("\ndef step(batch):\n    raise ValueError('oops')\n")
+    line = len(net.read_text().splitlines())
+    out = tmp_path / "structure.json"
+    assert run("inspect", f"{net}:Net", "--data", "data", "--json", out) == 0
+    error = json.loads(out.read_text())["unrun"]
+    assert (error["type"], error["message"], error["line"]) == ("ValueError", "oops", line)
+    capsys.readouterr()
+    assert run("inspect", f"{net}:Net", "--data", "data") == 0
+    told = capsys.readouterr().out
+    assert "The step did not run. ValueError: oops\n" in told
+    assert f'{net.name}", line {line}, in step' in told
+
+
 def test_inspect_tells_them_in_words_and_of_a_project_too(net, capsys):
     assert run("inspect", f"{net}:Net") == 0
     assert "6 modules · 67 parameters" in capsys.readouterr().out

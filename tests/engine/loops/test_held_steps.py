@@ -125,5 +125,5 @@ def test_a_step_that_is_only_looked_at_says_that_it_does_not_stop(
     command = ReadStructureCommand(subject=NET, objective=OBJECTIVE, training=SETUP)
     looked = HeldEngine(shared_engine, command)
     told = [s for s in looked.end() if isinstance(s, StructureSnapshot)][-1]
-    assert told.unrun == "" and told.modules[0].calls
+    assert told.unrun is None and told.modules[0].calls
     assert "breakpoint() in line 3 did not stop" in looked.printed

@@ -66,7 +66,7 @@ def test_the_wrapper_is_taken_out_of_paths():
 def test_structure_is_that_of_the_plain_module(ask, name):
     def read(name: str):
         (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject(name), **STEP))
-        assert answer.unrun == ""
+        assert answer.unrun is None
         modules = [(m.path, m.type, m.parameters, m.calls[0].outputs) for m in answer.modules]
         return modules, [(w.name, w.shape, w.mean) for w in answer.weights], answer
 

@@ -48,7 +48,10 @@ def test_a_name_that_a_file_lacks_is_told_of_the_file(ask: Ask, write: Write) ->
     ask(RunFileCommand(path=path))
     objective = Objective("loader")
     (answer,) = ask(ReadStructureCommand(subject=FileSubject(path, "net"), objective=objective))
-    assert "no variable named `loader` in net.py. Define it in net.py and run" in answer.unrun
+    assert (
+        "no variable named `loader` in net.py. Define it in net.py and run"
+        in f"{answer.unrun.message} {answer.unrun.hint}"
+    )
     with pytest.raises(LabError, match=r"`Net` in net\.py") as told:
         ask(ReadStructureCommand(subject=FileSubject(path, "Net"), objective=objective))
     assert "console" not in told.value.hint
@@ -58,7 +61,7 @@ def test_a_name_that_the_console_lacks_is_told_of_the_console(ask: Ask) -> None:
     ask(RunCellCommand(source="net = nn.Linear(3, 1)"))
     objective = Objective("loader")
     (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("net"), objective=objective))
-    assert "named `loader`. Make it in the console" in answer.unrun
+    assert "named `loader`. Make it in the console" in f"{answer.unrun.message} {answer.unrun.hint}"
 
 
 def test_predictions_compute_the_data_once_until_code_runs(ask: Ask, lab) -> None:

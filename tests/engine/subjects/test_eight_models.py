@@ -98,7 +98,7 @@ def test_its_structure_is_that_of_torch(lab: Lab, ask: Ask, case: Case) -> None:
     command = ReadStructureCommand(subject=case.subject, objective=case.objective, training=SETUP)
     parts = ask(command)
     assert torch.equal(torch.get_rng_state(), before)
-    assert parts[-1].left == 0 and parts[-1].unrun == ""
+    assert parts[-1].left == 0 and parts[-1].unrun is None
     with imported(case.path) as file:
         model = case.model(file)
         initial = {name: value.clone() for name, value in model.state_dict().items()}

@@ -98,7 +98,7 @@ def test_the_module_stays_until_the_function_names_other_tensors(ask, found):
 
 def test_structure_shows_it_and_lines_reach_its_tensors(lab, ask, found):
     (answer,) = ask(ReadStructureCommand(subject=F, objective=DATA, training=SETUP))
-    assert (answer.unrun, answer.made) == ("", True)
+    assert (answer.unrun, answer.made) == (None, True)
     rows = {row.name: row for row in answer.weights}
     assert set(rows) == NAMES and answer.totals.parameters == 6 + 3 + 3
     calls = {row.path: row.calls for row in answer.modules}
@@ -165,7 +165,7 @@ def test_a_function_that_returns_its_loss_takes_the_whole_batch(ask, found):
     ask(RunCellCommand(source="def loss(x, y): return (f(x) - y).square().mean()"))
     subject = ConsoleSubject("loss")
     (answer,) = ask(ReadStructureCommand(subject=subject, objective=DATA, training=SETUP))
-    assert answer.unrun == "" and answer.modules[0].calls[0].inputs == ((4, 3), (4, 1))
+    assert answer.unrun is None and answer.modules[0].calls[0].inputs == ((4, 3), (4, 1))
     assert {row.name for row in answer.weights} == {f"f.{name}" for name in NAMES}
 
 

@@ -122,7 +122,7 @@ def test_what_a_loop_has_logged_stays_while_a_step_is_looked_at(lab, ask):
     objective = Objective("data", "", STEP.replace("0.5", "F.relu(error.mean())"))
     subject = ConsoleSubject("model")
     (answer,) = ask(ReadStructureCommand(subject=subject, objective=objective, training=SETUP))
-    assert answer.unrun == ""
+    assert answer.unrun is None
     assert users.numbers.read() == {"mine": LoggedPoints((1,), (3.0,))}
 
 

@@ -93,9 +93,9 @@ def test_its_structure_is_that_of_the_module(ask, files, name):
     assert answer.totals.parameters == sum(p.numel() for p in net.parameters())
     assert {"", "body.0", "head"} <= {row.path for row in answer.modules}
     if name == "script":
-        assert answer.unrun.startswith("TorchScript runs its modules without Python")
+        assert answer.unrun.message.startswith("TorchScript runs its modules without Python")
     else:
-        assert answer.unrun == "" and answer.modules[0].calls[0].outputs == ((4, 2),)
+        assert answer.unrun is None and answer.modules[0].calls[0].outputs == ((4, 2),)
 
 
 @pytest.mark.parametrize("name", ["script", "program"])

@@ -19,6 +19,7 @@ from engine.protocol import (
 from engine.subjects import structure
 from engine.subjects.calls import calls_in
 from engine.subjects.structure import BINS, module_rows, totals, weight_rows
+from engine.tensors.error_help import explain_error
 
 
 class Tied(nn.Module):
@@ -281,7 +282,7 @@ def test_the_canvas_runs_its_first_batch(ask):
     project = load_template("mlp")
     command = ReadStructureCommand(model=project.model, training=project.training)
     last, modules, weights = joined(ask(command))
-    assert last.title == "Canvas" and last.left == 0 and last.unrun == ""
+    assert last.title == "Canvas" and last.left == 0 and last.unrun is None
     assert last.batch == "(float32 (64, 1, 8, 8), int64 (64,))"
     assert modules[0].calls[0].outputs == ((64, 10),)
     assert {row.name for row in weights} >= {"linear1.weight", "linear1.bias"}
@@ -295,14 +296,17 @@ def test_code_runs_a_step_if_it_has_data_and_tells_why_it_cannot(ask):
     )
     subject = ConsoleSubject("net")
     (answer,) = ask(ReadStructureCommand(subject=subject))
-    assert answer.batch == answer.unrun == "" and answer.modules[0].calls == ()
+    assert answer.batch == "" and answer.unrun is None and answer.modules[0].calls == ()
     (answer,) = ask(ReadStructureCommand(subject=subject, objective=Objective(data="good")))
     assert answer.modules[0].calls[0].inputs == ((9, 3),)
     step = "def step(batch):\n    return model(batch[0][:, :2]).sum()"
     (answer,) = ask(ReadStructureCommand(subject=subject, objective=Objective("good", step=step)))
-    assert "RuntimeError: mat1 and mat2" in answer.unrun and len(answer.weights) == 2
+    error = answer.unrun
+    assert error.type == "RuntimeError" and error.message.startswith("mat1 and mat2")
+    assert error.line == 2 and "return model(batch[0][:, :2]).sum()" in error.traceback
+    assert error.hint == explain_error(RuntimeError(error.message)) and len(answer.weights) == 2
     (answer,) = ask(ReadStructureCommand(subject=subject, objective=Objective(data="[]")))
-    assert answer.unrun.startswith("The data has no batch.")
+    assert answer.unrun.message == "The data has no batch."
 
 
 COUNTED = """
@@ -337,7 +341,7 @@ def test_the_users_code_runs_twice_to_count_and_to_time_and_prints_once(
         subject=ConsoleSubject("net"), objective=Objective(data, "", step)
     )
     (answer,) = ask(command)
-    assert answer.unrun == "" and answer.modules[1].call_count == calls
+    assert answer.unrun is None and answer.modules[1].call_count == calls
     assert answer.modules[1].macs == calls * 6 * 3 * 2
     assert lab.console.namespace.variables["net"].runs == [True] * 2 * calls
     printed = "".join(each.text for each in told if isinstance(each, OutputSnapshot))

@@ -174,7 +174,7 @@ def test_a_data_set_that_raises(tried) -> None:
     (structure,) = run.ask(
         ReadStructureCommand(subject=run.subject, objective=Objective("broken"), training=SETUP)
     )
-    assert structure.unrun == "" and structure.modules[0].call_count == 1
+    assert structure.unrun is None and structure.modules[0].call_count == 1
 
 
 def test_lazy_modules_are_trained_as_after_a_dry_run(lab: Lab, ask: Ask, write: Write) -> None:
@@ -205,7 +205,7 @@ def test_lazy_modules_are_trained_as_after_a_dry_run(lab: Lab, ask: Ask, write: 
     )
     assert (last.state, last.error) == ("finished", None)
     (after,) = ask(ReadStructureCommand(subject=subject, objective=objective, training=SETUP))
-    assert after.unrun == ""
+    assert after.unrun is None
     shapes = {row.name: row.shape for row in after.weights if row.kind == "parameter"}
     assert shapes["body.0.weight"] == (5, 3) and shapes["head.weight"] == (1, 5)
     module = find_subject(lab, subject, Model(), SETUP).module

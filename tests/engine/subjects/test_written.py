@@ -153,7 +153,7 @@ def test_data_that_cannot_be_had_hides_no_structure(ask):
     ):
         objective = Objective(data=data)
         (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("net"), objective=objective))
-        assert words in answer.unrun and len(answer.weights) == 2
+        assert words in f"{answer.unrun.type}: {answer.unrun.message}" and len(answer.weights) == 2
 
 
 # -- initial values --------------------------------------------------------------------------------

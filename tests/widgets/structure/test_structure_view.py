@@ -7,7 +7,7 @@ from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 
 from engine.project.document import replace
-from engine.protocol import InitialValues, InitPreviewSnapshot
+from engine.protocol import ErrorReport, InitialValues, InitPreviewSnapshot
 from tests.pictures import assert_same_picture
 from tests.widgets.structure.small_structure import BARE, GRAPH, MODULES, WEIGHTS, WHOLE
 from tests.words import assert_same_words
@@ -144,11 +144,13 @@ def test_what_is_said_above(view):
     assert not view._unregistered.isVisibleTo(view)
     view.show_structure(replace(WHOLE, unregistered=("layers", "a.b")), "Net()")
     assert view._unregistered.text().startswith("layers, a.b hold modules or parameters in a plain")
-    view.show_structure(replace(WHOLE, unrun="RuntimeError: no"), "Net()")
+    raised = ErrorReport("RuntimeError", "no", hint="Try on.", line=9, traceback="File net.py\n")
+    view.show_structure(replace(WHOLE, unrun=raised), "Net()")
     assert view._batch.text() == (
         "No shapes, MACs and times: the step did not run on (float32 (8, 4), int64 (8,))."
-        " RuntimeError: no"
+        " RuntimeError in line 9: no Try on."
     )
+    assert view._batch.toolTip() == "File net.py"
     assert view._batch.property("role") == "error"
 
 

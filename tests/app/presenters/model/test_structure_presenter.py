@@ -347,7 +347,7 @@ def test_without_a_batch_the_picture_says_where_to_give_one(desk, link):
     assert "Name data under Train" in desk.view.calls.view._empty_text
     desk.bench.store.take(VariablesSnapshot(variables=()))
     desk.wait_for(ReadStructureCommand, 2)
-    link.answer(replace(WHOLE, unrun="RuntimeError: no"))
+    link.answer(replace(WHOLE, unrun=ErrorReport("RuntimeError", "no")))
     assert desk.view.calls.view._empty_text == "RuntimeError: no"
 
 

@@ -106,7 +106,10 @@ ERRORS = {
     "x[0, 0, 0]": "2 dimensions, and more indices",
     "x[torch.ones(2, dtype=torch.bool)]": "(2,) and (3, 4) differ at dim 0",
     "x[x]": ".long()",
-    "F.embedding(torch.tensor([4]), x)": "num_embeddings - 1",
+    "F.embedding(torch.tensor([4]), x)": "has 3 rows, numbered 0 to 2, and the index holds"
+    " 4: choose from these, or give the embedding 5 rows.",
+    "nn.Embedding(9, 2)(torch.tensor([1, -1]))": "the index holds -1: choose from these: a neg",
+    "torch.embedding(x, torch.tensor([4]))": "num_embeddings - 1",
     "F.cross_entropy(x, torch.ones(3))": "target.long()",
     "twice()": "retain_graph=True",
     "torch.ones(3, requires_grad=True).exp().backward()": "y.sum().backward()",
