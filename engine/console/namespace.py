@@ -38,7 +38,6 @@ from .output import Output
 from .resolve import resolve
 from .users_lab import UsersLab
 from .users_modes import UsersModes
-from .warning_places import warnings_at_users_lines
 from .working_folder import WorkingFolder
 
 
@@ -107,7 +106,6 @@ class Namespace:
             with (
                 self.journal.cell(self, source, title),
                 output.redirected(),
-                warnings_at_users_lines(),
                 breakpoints_told(),
                 self.as_main(name),
                 self.folder.current(),

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from ..protocol import OutputSnapshot, OutputTailSnapshot, Stream
 from .long_output import LongOutput, Returns
 from .process_output import ProcessOutput
+from .warning_places import warnings_at_users_lines
 
 FLUSH_S = 1 / 30
 TAIL_S = 1 / 8
@@ -110,14 +111,16 @@ class Output:
 
     @contextmanager
     def redirected(self) -> Iterator[None]:
-        """While this context is open, `sys.stdout` and `sys.stderr` write to this output."""
+        """While this context is open, `sys.stdout` and `sys.stderr` write to this output, and
+        warnings name the user's own lines."""
         before = sys.stdout, sys.stderr
         self._is_open = True
         flusher = threading.Thread(target=self._keep_flushing, name="cell-output", daemon=True)
         flusher.start()
         sys.stdout, sys.stderr = self._file("stdout"), self._file("stderr")
         try:
-            yield
+            with warnings_at_users_lines():
+                yield
         finally:
             sys.stdout, sys.stderr = before
             self._is_open = False

@@ -25,6 +25,9 @@ def warnings_at_users_lines() -> Iterator[None]:
     library names the user's line too."""
     # Not `showwarning`: `catch_warnings(record=True)` of the user's code goes past that.
     before, showing = warnings._showwarnmsg, _showing()  # pyright: ignore[reportAttributeAccessIssue]
+    if getattr(before, "__module__", "") == __name__:
+        yield  # code inside other code: a cell while a run is paused
+        return
 
     def show(told: warnings.WarningMessage) -> None:
         place = _users_frame(sys._getframe(1))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from ..console.completion import complete
+from ..console.debugging import breakpoints_told
 from ..console.elsewhere.handing import take
 from ..console.output import Output
 from ..console.process_output import ProcessOutput
@@ -110,6 +112,14 @@ def output_of(lab: Lab, all_output: bool = False) -> Output:
         process=None if files is None else ProcessOutput(*files),
         shield=lab.control.own_code,
     )
+
+
+@contextmanager
+def users_code(lab: Lab) -> Iterator[None]:
+    """In this context the user's code runs: what it prints is told, an interrupt stops it, and
+    `breakpoint()` does not wait."""
+    with output_of(lab).redirected(), breakpoints_told(), lab.control.user_code():
+        yield
 
 
 def cell_error(error: BaseException | None, cell: str, control: Control) -> ErrorReport | None:

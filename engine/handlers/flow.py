@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from time import perf_counter
 from typing import cast
@@ -19,6 +20,7 @@ from ..autograd.derivatives.gradient_flow import (
     FlowRun,
     verdicts,
 )
+from ..console.debugging import breakpoints_told
 from ..errors import LabError
 from ..lab import Lab
 from ..models.check import require_runnable
@@ -38,6 +40,7 @@ from ..protocol import (
 from ..randomness import RandomStream
 from ..signatures import required_parameters
 from ..subjects.subject import CanvasModel, CodeModel
+from .console import output_of
 from .subjects import find_subject, objective_of
 
 MAX_CELLS = 12_000
@@ -69,10 +72,7 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
                 hint=f"Ask for at most {MAX_CELLS // rows:,} steps.",
             )
         shown_s = perf_counter()
-        for _ in run.run():
-            if lab.control.stop.is_set():
-                run.ended = "Stopped."
-                break
+        for _ in _steps(lab, run):
             due = perf_counter() - shown_s > INTERVAL_S
             if due:
                 shown_s = perf_counter()
@@ -80,6 +80,24 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
         yield _snapshot(name, run)
         if lab.control.stop.is_set():
             return
+
+
+def _steps(lab: Lab, run: FlowRun) -> Iterator[None]:
+    """The steps of a run, up to a stop signal."""
+    is_over = False
+    with output_of(lab).redirected(), closing(run.run()) as steps:
+        while True:
+            try:
+                with breakpoints_told(), lab.control.user_code():
+                    is_over = next(steps, run) is run
+            except KeyboardInterrupt:  # in the middle of a long step
+                lab.control.stop.set()
+            if lab.control.stop.is_set():
+                run.ended = "Stopped."
+                return
+            if is_over:
+                return
+            yield
 
 
 def _copy(lab: Lab, command: FlowCommand) -> CanvasModel | CodeModel:

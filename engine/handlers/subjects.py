@@ -14,7 +14,6 @@ import torch
 from torch import nn
 
 from ..compiled import own_path
-from ..console.debugging import breakpoints_told
 from ..errors import LabError, error_report, sendable
 from ..lab import Lab
 from ..project.document import Model, TrainingSetup
@@ -67,7 +66,7 @@ from ..training.objectives.loaders import Given, given_by
 from ..training.objectives.objective import CatalogueObjective
 from ..training.objectives.objective import Objective as RunObjective
 from ..training.objectives.usual_steps import described, usual_call, write_step
-from .console import output_of
+from .console import output_of, users_code
 from .holding import seen_and_held
 
 
@@ -302,7 +301,7 @@ def running(
     begins: a batch drawn in it is the first of the run's. Afterwards the global generators, and
     these of the data's own, stand where they stood."""
     stream = RandomStream(training.seed, torch.device("cpu"), generators)
-    with output_of(lab).redirected(), breakpoints_told(), lab.control.user_code(), stream:
+    with users_code(lab), stream:
         yield
 
 

@@ -27,7 +27,7 @@ from ..protocol import (
 from ..recording.recorder import Recorder
 from ..recording.recording import Recording
 from ..recording.statement_counts import StatementCounts
-from .console import cell_error, output_of
+from .console import cell_error, output_of, users_code
 from .rules import HELD
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _of_rule(lab: Lab, node_id: int) -> Trace:
     recorder = Recorder(counts=StatementCounts())
     report: ErrorReport | None = None
     try:
-        with lab.control.user_code(), recorder:
+        with users_code(lab), recorder:
             run_node(step.node.fn, incoming, edit=lambda _: incoming)
     except (Exception, KeyboardInterrupt) as error:  # the rule is the user's own code
         report = error_report(error)

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from ..console.output import Output
-from ..console.warning_places import warnings_at_users_lines
 from ..control import Control
 from ..errors import LabError
 from ..protocol import FileObject, FileObjectKind
@@ -96,7 +95,6 @@ def run_file(
     before = random_states()
     with (
         output.redirected(),
-        warnings_at_users_lines(),
         _as_program(path, root),
         around(module),
         control.user_code(),

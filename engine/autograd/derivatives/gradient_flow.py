@@ -7,7 +7,7 @@ same batches and by the same loop as in training.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -108,7 +108,7 @@ class FlowRun:
         for row, (_, part) in enumerate(found):
             self._hooks.append(part.register_forward_hook(self._see_activation(row)))
 
-    def run(self) -> Iterator[None]:
+    def run(self) -> Generator[None, None, None]:
         """Train, and yield after each step. Raises whatever the model raises."""
         try:
             with closing(self.loop.steps()) as steps:
