@@ -34,6 +34,13 @@ class Progress:
         if self._stream.isatty() and time.monotonic() - self._redrawn_s >= _REDRAW_S:
             self._redraw(snapshot)
 
+    def say(self, text: str) -> None:
+        """Print lines of their own; on a terminal the progress is drawn again below them."""
+        if self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._redrawn_s = -math.inf
+        print(text, file=self._stream, flush=True)
+
     def end(self) -> None:
         if self._width and self.last is not None:
             self._redraw(self.last)

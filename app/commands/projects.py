@@ -23,6 +23,8 @@ from engine.protocol import (
     EpochRow,
     ErrorSnapshot,
     ExportCommand,
+    Finding,
+    FindingSnapshot,
     TrainCommand,
     TrainingSnapshot,
 )
@@ -82,6 +84,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
     setup = options.applied_to(project.training)
     started_s = time.monotonic()
     progress = Progress(sys.stderr)
+    findings: list[Finding] = []
     try:
         with Conversation("training") as engine:
             _require_device(setup.device, [d.name for d in engine.ready().devices], options, path)
@@ -103,6 +106,9 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
                 show_output(snapshot)
                 if isinstance(snapshot, ErrorSnapshot):
                     raise failure(path, snapshot)
+                if isinstance(snapshot, FindingSnapshot):
+                    findings.append(snapshot.finding)
+                    progress.say(_finding_words(snapshot.finding))
                 if isinstance(snapshot, TrainingSnapshot):
                     progress.show(snapshot)
             progress.end()
@@ -120,6 +126,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
         way_on = _way_on(end.checkpoint_step, options.run)
         raise CommandFailure(f"{path}: {end}\n{way_on}") from None
     report = _training_report(target, setup, beginning, run, progress.last_epoch, weights)
+    report["findings"] = msgspec.to_builtins(findings)
     report["seconds"] = round(time.monotonic() - started_s, 3)
     if json_out is None:
         print(_in_words(report, beginning))
@@ -204,6 +211,12 @@ def _training_report(
 
 def _numbers(figures: Mapping[str, float]) -> dict[str, float | str | None]:
     return {name: number(value) for name, value in figures.items()}
+
+
+def _finding_words(finding: Finding) -> str:
+    where = f"{finding.file}:{finding.line}: " if finding.line else ""
+    evidence = (f"  {each}" for each in finding.evidence)
+    return "\n".join((f"{where}{finding.kind}: {finding.text}", *evidence, f"  Fix: {finding.fix}"))
 
 
 def _in_words(report: dict, beginning: Beginning) -> str:

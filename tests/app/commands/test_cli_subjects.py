@@ -204,6 +204,28 @@ def test_a_file_that_holds_a_model_is_a_subject(tmp_path):
     assert target.objective.data == "(x, y)"
 
 
+STRETCHED = """
+def step(model, batch):
+    x, y = batch
+    return torch.nn.functional.mse_loss(model(x)[:, :1], y.float())
+"""
+
+
+def test_training_tells_what_looks_wrong(net, tmp_path, capsys):
+    net.write_text(NET + STRETCHED)
+    line = NET.count("\n") + STRETCHED.count("\n")
+    assert run("train", f"{net}:Net", "--data", "data", "--epochs", 1, "--json") == 0
+    captured = capsys.readouterr()
+    (finding,) = json.loads(captured.out)["findings"]
+    assert (finding["kind"], finding["file"], finding["line"]) == ("broadcast", str(net), line)
+    assert finding["fix"].endswith("y.float().unsqueeze(-1))")
+    assert f"{net}:{line}: broadcast: {finding['text']}\n" in captured.err
+    assert f"  {finding['evidence'][0]}\n" in captured.err
+    assert f"  Fix: {finding['fix']}\n" in captured.err
+    assert f"{net}:{line}: UserWarning: Using a target size" in captured.err
+    assert "engine" not in captured.err
+
+
 def test_a_project_that_has_chosen_code_is_trained_as_that_code(net, tmp_path, capsys):
     setup = TrainingSetup(epochs=1, batch_size=10, seed=3)
     project = tmp_path / "chosen.tlab"
