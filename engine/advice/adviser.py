@@ -65,6 +65,11 @@ class Adviser(Steps):
         self.told: dict[Callable, Tell] = {f: self._unbroken(look) for f, look in always.items()}
         self.told.update(self._of_losses)
 
+    @property
+    def steps(self) -> int:
+        """The optimizer steps that it was shown."""
+        return self._notes.steps
+
     # -- what the hooks call ---------------------------------------------------------------------
 
     def looks(self) -> bool:

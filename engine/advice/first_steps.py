@@ -12,8 +12,8 @@ from ..protocol import Finding
 from ..recording.light.light_recorder import LightRecorder
 from .adviser import Adviser
 
-STEPS = 24
-"""So many steps are looked over."""
+STEPS = 65
+"""So many optimizer steps are looked over: up to the one that can show dead units."""
 
 
 class FirstSteps:
@@ -21,21 +21,19 @@ class FirstSteps:
 
     def __init__(self, model: nn.Module, tell: Callable[[Finding], None]) -> None:
         self._adviser = Adviser(tell, {"model": model})
-        self._steps = 0
+        self._is_over = False
 
     @contextmanager
     def looked_over(self) -> Iterator[None]:
-        if self._steps >= STEPS:
+        if self._adviser.steps >= STEPS:
+            self.end()
             yield
             return
-        self._steps += 1
         with steps_shown(self._adviser), LightRecorder(told=self._adviser.told, max_calls=1):
             yield
-        if self._steps == STEPS:
-            self._adviser.end()
 
     def end(self) -> None:
-        """The run has ended."""
-        if self._steps < STEPS:
-            self._steps = STEPS
+        """The run has ended, or enough of it was seen."""
+        if not self._is_over:
+            self._is_over = True
             self._adviser.end()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,12 +15,14 @@ from ..recording.modes import Running, Tell
 from ..recording.recording import Place
 from .notes import Names, Notes, counted, is_plain
 
-LOOKED_AT = frozenset({16, 32, 64, 128, 256})
+LOOKED_AT = frozenset({*range(16, 33, 2), *range(64, 2049, 64)})
 """The optimizer steps after which outputs are looked at."""
 TOLD_AFTER = 3
 """Looks in which the units gave nothing but 0."""
-MIN_VALUES = 192
-"""Values of each unit, over all looks."""
+TOLD_FROM = 64
+"""The first of the steps at which it is told: units that were 0 in the first steps may learn."""
+MIN_VALUES = 128
+"""Values of each unit, over all these looks."""
 DEAD_SHARE = 0.5
 """Of the units of a layer."""
 
@@ -33,8 +35,13 @@ class _Layer:
     were looked at."""
 
     alive: Tensor
-    looked: set[int]
+    looked: set[int] = field(default_factory=set)
     values: int = 0
+
+    def begin(self) -> None:
+        """Look anew: units that were alive may die."""
+        self.alive, self.values = torch.zeros_like(self.alive), 0
+        self.looked.clear()
 
 
 class Units:
@@ -66,9 +73,12 @@ class Units:
             layer.values += result.numel() // result.shape[unit]
             if len(layer.looked) < TOLD_AFTER or layer.values < MIN_VALUES:
                 return
+            if self._notes.steps < TOLD_FROM:
+                return
             dead = int(layer.alive.logical_not().sum())
-        if dead >= DEAD_SHARE * len(layer.alive):
-            self._tell(layer, dead, modules, place)
+            if dead >= DEAD_SHARE * len(layer.alive):
+                self._tell(layer, dead, modules, place)
+            layer.begin()
 
     def _layer(self, modules: Running, place: Place | None, result: Tensor) -> _Layer | None:
         """What is known of the ReLU: by its module if it is one, else by its line."""
@@ -77,7 +87,7 @@ class Units:
         known = self._by_place.get(place) if relu is None else self._by_module.get(relu)
         if known is None:
             alive = torch.zeros(units, dtype=torch.bool, device=result.device)
-            known = _Layer(alive, set())
+            known = _Layer(alive)
             if relu is None:
                 self._by_place[place] = known
             else:
@@ -98,7 +108,7 @@ class Units:
             " gradient passes them, so they learn nothing.",
             (
                 f"{dead} of {total} outputs were 0 for all of {layer.values:,} values each, at"
-                f" steps {', '.join(map(str, sorted(layer.looked)))}",
+                f" {len(layer.looked)} steps from {min(layer.looked)} to {max(layer.looked)}",
             ),
             "optimizer.param_groups[0]['lr'] /= 10  # and start again; or use nn.LeakyReLU()",
             place,

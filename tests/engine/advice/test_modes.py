@@ -107,10 +107,26 @@ def test_units_that_are_dead(desk: Desk) -> None:
     assert found.kind == "dead_units"
     assert found.text.startswith("12 of the 16 units of `net.2` behind a ReLU give 0")
     assert found.evidence == (
-        "12 of 16 outputs were 0 for all of 192 values each, at steps 16, 32, 64",
+        "12 of 16 outputs were 0 for all of 640 values each, at 10 steps from 16 to 64",
     )
     desk.run("with torch.no_grad():\n    alive = net[:3](x).ne(0).any(0).sum()")
     assert desk.variables["alive"] == 4
+
+
+@pytest.mark.parametrize(("batch", "steps"), [(8, 450), (16, 70), (32, 70)])
+def test_units_that_are_dead_for_small_batches(desk: Desk, batch: int, steps: int) -> None:
+    begin = DROPOUT.replace("nn.Dropout(0.5)", "nn.Identity()").replace("64", str(batch))
+    dead = "with torch.no_grad():\n    net[0].bias.fill_(-100.0)\n"
+    found = desk.only(f"{begin}{dead}fit({steps})")
+    assert found.text.startswith("All 16 units of `net.2` behind a ReLU give 0 for every sample")
+
+
+def test_units_that_die_later(desk: Desk) -> None:
+    begin = DROPOUT.replace("nn.Dropout(0.5)", "nn.Identity()")
+    alive = "with torch.no_grad():\n    net[0].bias.fill_(3.0)\n"
+    dead = "with torch.no_grad():\n    net[0].bias.fill_(-100.0)\n"
+    found = desk.only(f"{begin}{alive}fit(330)\n{dead}fit(330)")
+    assert found.kind == "dead_units" and found.evidence[0].endswith("at 3 steps from 512 to 640")
 
 
 def test_each_relu_is_looked_at_on_its_own(desk: Desk) -> None:

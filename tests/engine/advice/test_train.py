@@ -7,7 +7,7 @@ import torch
 
 from engine.handlers.training import train as training_handlers
 from engine.lab import Lab
-from engine.project.document import Model, TrainingSetup
+from engine.project.document import Model, TrainingSetup, replace
 from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import (
     Finding,
@@ -83,10 +83,24 @@ lost = Net()
     assert found[0].text.startswith("`model.layers` is a plain list")
 
 
+def test_units_that_are_dead(desk: Desk) -> None:
+    desk.run(
+        BEGIN.replace("nn.Tanh()", "nn.ReLU()")
+        + "with torch.no_grad():\n    net[0].bias.fill_(-50)\n"
+    )
+    step, setup = (
+        STRETCHED.replace("y)", "y.unsqueeze(-1))"),
+        replace(SETUP, batch_size=16, epochs=20),
+    )
+    objective = Objective(data="data", step=step)
+    found = trained(desk.session.lab, ConsoleSubject("net"), objective, setup)
+    assert [each.kind for each in found] == ["dead_units"]
+
+
 def test_looking_over_changes_no_bit(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     step = STRETCHED.replace("y)", "y.unsqueeze(-1))")
     weights = []
-    for steps in (24, 0):
+    for steps in (65, 0):
         monkeypatch.setattr("engine.advice.first_steps.STEPS", steps)
         desk.run(BEGIN)
         trained(desk.session.lab, ConsoleSubject("net"), Objective(data="data", step=step), SETUP)
