@@ -21,6 +21,7 @@ from .modes import Modes
 from .notes import Names, Notes
 from .trained import Trained
 from .units import LOOKED_AT, Units
+from .unstepped import Unstepped
 from .waiting import Waiting
 from .zeroing import Zeroing
 
@@ -46,6 +47,7 @@ class Adviser(Steps):
         names = Names(self._notes)
         self._losses = Losses(self._notes)
         self._zeroing = Zeroing(self._notes, names)
+        self._unstepped = Unstepped(self._notes)
         self._keeping = Keeping(self._notes, names)
         self._trained = Trained(self._notes, names)
         self._modes = Modes(self._notes, self._trained.is_held, lambda: self._look_on(True))
@@ -83,6 +85,7 @@ class Adviser(Steps):
                 self._losses.saw_loss(root)
                 self._modes.saw_loss()
                 self._zeroing.saw_loss(root)
+                self._unstepped.saw_loss(root)
                 self._trained.saw_loss(root)
                 self._keeping.saw_loss(root)
 
@@ -98,6 +101,7 @@ class Adviser(Steps):
                 return
         with self._sheltered():
             self._zeroing.before_step(optimizer, has_closure)
+            self._unstepped.before_step()
             if self._trained.before_step(optimizer, has_closure):
                 self._done.append(weakref.ref(optimizer))
             self._is_early = (
@@ -125,6 +129,7 @@ class Adviser(Steps):
         with self._sheltered():
             self._keeping.look()
             self._trained.decide()
+            self._unstepped.end()
 
     # -- our code inside the user's --------------------------------------------------------------
 

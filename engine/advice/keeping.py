@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import linecache
+import re
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -20,14 +22,18 @@ LOOKED_EVERY = 16
 MIN_KEPT = 3
 
 
+_Holder = list | deque | dict
+
+
 class Keeping:
     """Remembers by weak references on which losses backward was called, and looks which of them
-    live on in a list, and which were added to a running total."""
+    live on in a list or dict, and which were added to a running total."""
 
     def __init__(self, notes: Notes, names: Names) -> None:
         self._notes = notes
         self._losses: deque[tuple[weakref.ref[Tensor], int]] = deque(maxlen=LOOKED_EVERY)
         self._count = 0
+        self._file = ""
         self._added: dict[Place | None, int] = {}
         self._names = names
         self.told: Mapping[Callable, Tell] = dict.fromkeys(
@@ -38,10 +44,11 @@ class Keeping:
         if self._count % LOOKED_EVERY == LOOKED_EVERY - 1:
             self.look()
         self._count += 1
+        self._file = (self._notes.place() or ("",))[0]
         self._losses.append((weakref.ref(loss), self._notes.steps))
 
     def look(self) -> None:
-        """Tell of a list that holds losses of several steps."""
+        """Tell of a list or dict that holds losses of several steps."""
         alive = [
             (loss, step) for loss, step in ((r(), n) for r, n in self._losses) if loss is not None
         ]
@@ -49,28 +56,53 @@ class Keeping:
         steps = {step for _, step in alive}
         if len(alive) < MIN_KEPT or (self._notes.steps and len(steps) < MIN_KEPT):
             return
-        losses = {id(loss) for loss, _ in alive}
-        for holder in gc.get_referrers(alive[0][0]):
-            if type(holder) not in (list, deque) or holder is alive:
-                continue
-            held = sum(id(each) in losses for each in holder)
-            if held >= MIN_KEPT:
-                name = self._notes.name_of(holder, "")
-                self._tell_kept(name, held, len(holder))
-                return
+        held = _holder([loss for loss, _ in alive], [alive, *alive])
+        if held is not None:
+            self._tell_kept(*held)
 
-    def _tell_kept(self, name: str, held: int, size: int) -> None:
+    def _tell_kept(self, holder: _Holder, held: int) -> None:
+        name, place = self._notes.name_of(holder, ""), None
+        found = self._line(name or _attribute(holder))
+        if found is not None:
+            place, name = found
+        kind = type(holder).__name__
+        size = counted(len(holder), "element")
+        added = "losses[step] = loss" if kind == "dict" else f"{name or 'losses'}.append(loss)"
+        fix = self._without_graph(self._notes.source(place) or added)
         self._notes.find(
             "kept_graph",
-            f"`{name or 'A list'}` holds losses with their graphs: each keeps the nodes of its"
+            f"`{name or f'A {kind}'}` holds losses with their graphs: each keeps the nodes of its"
             " whole forward pass alive, and memory grows with every step.",
             (
                 f"{held} of the last {len(self._losses)} losses that were looked at are"
-                f" in the list of {counted(size, 'element')}, with their grad_fn",
+                f" in the {kind} of {size}, with their grad_fn",
             ),
-            f"{name or 'losses'}.append(loss.item())  # or loss.detach()",
-            what=name,
+            fix,
+            place,
+            name,
         )
+
+    def _line(self, name: str) -> tuple[Place, str] | None:
+        """The line that adds to the holder with this name, and what it writes for the holder, in
+        the file that calls backward; None if that is not one line."""
+        if not name or not self._file:
+            return None
+        held = rf"""([\w.\[\]'"]*\b{re.escape(name)}\b['"\]]*)"""
+        adds = re.compile(rf"{held}(?:\.append\(|\[[^=]*\] = )")
+        lines = enumerate(linecache.getlines(self._file), 1)
+        found = [(number, match[1]) for number, line in lines for match in adds.finditer(line)]
+        return ((self._file, found[0][0]), found[0][1]) if len(found) == 1 else None
+
+    def _without_graph(self, source: str) -> str:
+        """The statement of a line that adds the loss, with the loss's number in its place."""
+        last = self._losses[-1][0]()
+        name = "loss" if last is None else self._notes.name_of(last, "loss")
+        loss = re.compile(rf"""(?<![\w.'"]){re.escape(name)}(?![\w.('"])""")
+        statement = next((s for s in reversed(source.split(";")) if loss.search(s)), "")
+        if not statement:
+            return f"{name}.item()  # or {name}.detach()"
+        fixed = loss.sub(f"{name}.item()", statement.strip())
+        return f"{fixed}  # or {name}.detach()"
 
     def _add(
         self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
@@ -78,7 +110,7 @@ class Keeping:
         if not is_plain(result) or result.ndim or not result.requires_grad or not self._losses:
             return
         last = self._losses[-1][0]()
-        if last is None or len(args) != 2 or args[1] is not last:
+        if last is None or len(args) != 2 or not _is_of(args[1], last):
             return
         place = self._notes.place()
         count = self._added[place] = self._added.get(place, 0) + 1
@@ -92,6 +124,50 @@ class Keeping:
                     f"`{self._notes.source(place)}` ran {count} times with a loss on which backward"
                     " had been called; the sum has a grad_fn",
                 ),
-                f"total += {name}.item()  # or {name}.detach()",
+                self._without_graph(self._notes.source(place)),
                 place,
             )
+
+
+def _holder(losses: list[Tensor], ours: list[object]) -> tuple[_Holder, int] | None:
+    """The list, deque or dict of the user's that holds some of the losses, or tuples with them, and
+    how many of them. Not one of `ours`."""
+    tuples = [
+        each
+        for each in gc.get_referrers(*losses)
+        if type(each) is tuple and not any(each is known for known in ours)
+    ]
+    wanted = {id(each) for each in (*losses, *tuples)}
+    for first in (losses[0], *tuples[:1]):
+        for holder in gc.get_referrers(first):
+            if type(holder) not in (list, deque, dict) or any(holder is known for known in ours):
+                continue
+            if holder is losses or holder is tuples:
+                continue
+            if type(holder) is dict and "__name__" in holder:  # the variables of a module
+                continue
+            values = list(holder.values() if type(holder) is dict else holder)
+            held = sum(id(each) in wanted for each in values)
+            if held >= MIN_KEPT:
+                return holder, held
+    return None
+
+
+def _attribute(holder: _Holder) -> str:
+    """The attribute or key under which something else holds it."""
+    for owner in gc.get_referrers(holder):
+        names = owner if type(owner) is dict else getattr(owner, "__dict__", {})
+        for name, value in list(names.items()):
+            if value is holder and isinstance(name, str):
+                return name
+    return ""
+
+
+def _is_of(value: object, loss: Tensor) -> bool:
+    """Whether a value is the loss, or the loss times a number."""
+    if value is loss:
+        return True
+    node = value.grad_fn if is_plain(value) else None  # pyright: ignore[reportAttributeAccessIssue]
+    if node is None or not node.name().startswith(("MulBackward", "DivBackward")):
+        return False
+    return loss.grad_fn is not None and node.next_functions[0][0] == loss.grad_fn

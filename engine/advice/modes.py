@@ -212,7 +212,8 @@ class Modes:
                 f" `{name}.training` is False",
             ),
             f"{name}.train()  # before the training loop, and again after each evaluation",
-            what=name,
+            self._notes.place(),
+            name,
         )
 
     def _tell_graph(self, module: nn.Module, place: Place | None) -> None:

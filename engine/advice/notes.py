@@ -18,6 +18,7 @@ from ..errors import sendable
 from ..protocol import Finding, FindingKind
 from ..recording.recording import Place
 from ..recording.user_files import UsersFrames, is_user_file
+from ..subjects.written import written
 from ..tensors.failures.reading import ArgumentTexts
 
 MAX_NAMED = 3
@@ -152,6 +153,22 @@ class Names:
             known.get(id(p), "") or self._notes.name_of(p, f"a parameter of shape {shape(p)}")
             for p in wanted
         ]
+
+    def written(self, wanted: Sequence[Tensor]) -> list[str]:
+        """Python for these parameters: modules of which no parameter is missing, then the rest."""
+        left = {id(p): p for p in wanted}
+        found = []
+        for name, root in self.modules.items():
+            for path, part, _ in own_modules(root):
+                inside = [id(p) for p in part.parameters()]
+                if inside and all(key in left for key in inside):
+                    found.append(f"{name}{written(root, path)}.parameters()")
+                    left = {key: p for key, p in left.items() if key not in inside}
+        for name, root in self.modules.items():
+            for path, parameter in root.named_parameters():
+                if left.pop(id(parameter), None) is not None:
+                    found.append(f"{name}{written(root, own_path(path))}")
+        return found + [self._notes.name_of(p, "parameter") for p in left.values()]
 
     def module(self, module: nn.Module) -> str:
         """The name of a module, in the module that holds it; "" if none is known."""

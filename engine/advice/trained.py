@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ..autograd.graph.reading import AccumulateGrad
+from ..recording.recording import Place
 from ..subjects.structure import unregistered
 from .notes import Names, Notes, counted, listed, shape
 
@@ -42,9 +43,11 @@ class Trained:
         self._reached: dict[int, weakref.ref[Tensor]] = {}
         self._silent = weakref.WeakKeyDictionary[Optimizer, _References]()
         self._steps = weakref.WeakKeyDictionary[Optimizer, int]()
-        self._labels: dict[int, str] = {}
+        self._places = weakref.WeakKeyDictionary[Optimizer, Place | None]()
+        self._saw_loss = False
 
     def saw_loss(self, loss: Tensor) -> None:
+        self._saw_loss = True
         if not self.walks_left:
             return
         self.walks_left -= 1
@@ -60,6 +63,8 @@ class Trained:
         steps = self._steps[optimizer] = self._steps.get(optimizer, 0) + 1
         if steps == 1:
             self.walks_left = WALKS
+            self._names.look()
+            self._places[optimizer] = self._notes.place()
             self._silent[optimizer] = [weakref.ref(p) for p in _parameters_of(optimizer)]
         if not has_closure:
             self._look(optimizer)
@@ -132,7 +137,8 @@ class Trained:
                 " holds",
             ),
             f"{name} = torch.optim.{kind}({model}.parameters(), lr={_rate(optimizer)})",
-            what=name,
+            self._places.get(optimizer),
+            name,
         )
 
     def _tell_unheld(self, unheld: list[Tensor], stepped: list[Optimizer]) -> None:
@@ -157,7 +163,11 @@ class Trained:
             return
         names = self._names.parameters(unheld)
         optimizer = self._names.optimizer(stepped[0])
-        first = names[0] if names[0].isidentifier() or "." in names[0] else "parameter"
+        pieces = self._names.written(unheld)
+        each = (f"*{piece}" if piece.endswith("()") else piece for piece in pieces)
+        whole = f"[{', '.join(each)}]"
+        if len(pieces) == 1 and pieces[0].endswith("()"):
+            whole = pieces[0]
         self._notes.find(
             "not_trained",
             f"No optimizer holds {listed([f'`{n}`' for n in names])}: backward computes"
@@ -166,9 +176,10 @@ class Trained:
                 f"{reached} that the loss reaches: {listed([shape(p) for p in unheld])}",
                 f"`{optimizer}` has taken {counted(self._steps[stepped[0]], 'step')} without them",
             ),
-            f'{optimizer}.add_param_group({{"params": [{first}]}})'
+            f'{optimizer}.add_param_group({{"params": {whole}}})'
             "  # or freeze them: requires_grad_(False)",
-            what=names[0],
+            self._places.get(stepped[0]),
+            names[0],
         )
 
     def _tell_silent(self, optimizer: Optimizer, silent: list[Tensor]) -> None:
@@ -177,8 +188,12 @@ class Trained:
         total = len(_parameters_of(optimizer))
         cleared = len(silent) == total and bool(self._reached)
         text = f"{listed([f'`{n}`' for n in names])} got no gradient: "
-        fix = f"{names[0]}.requires_grad_(False)  # if it is meant to stay as it is"
-        if cleared and {id(p) for p in silent} <= self._reached.keys():
+        frozen = self._names.written(silent)[0].removesuffix(".parameters()")
+        fix = f"{frozen}.requires_grad_(False)  # if it is meant to stay as it is"
+        if len(silent) == total and not self._saw_loss:
+            text = f"`{name}.step()` runs, and backward() does not: no parameter has a gradient."
+            fix = f"loss.backward()  # before {name}.step()"
+        elif cleared and {id(p) for p in silent} <= self._reached.keys():
             text += f"they were cleared after backward, before `{name}.step()` could use them."
             fix = f"{name}.zero_grad()  # before loss.backward(), not after it"
         else:
@@ -191,7 +206,8 @@ class Trained:
                 f" all of its {steps} steps",
             ),
             fix,
-            what=names[0],
+            self._places.get(optimizer),
+            names[0],
         )
 
     def _holders(self, parameters: list[Tensor]) -> list[str]:

@@ -65,7 +65,7 @@ def test_training_goes_on_in_eval_mode(desk: Desk, begin: str) -> None:
     assert found.kind == "mode"
     assert found.text.startswith("`net` is trained in eval mode: ")
     assert found.evidence[0].endswith("`net.training` is False")
-    assert found.fix.startswith("net.train()")
+    assert found.fix.startswith("net.train()") and found.line == 10
     assert desk.run(f"net.train()\nfit(3)\n{evaluate}net.train()\nfit(100)") == []
 
 

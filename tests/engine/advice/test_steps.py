@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.engine.advice.desk import Desk
 
@@ -80,7 +81,11 @@ def test_a_parameter_that_no_optimizer_holds(desk: Desk) -> None:
         "2 parameters that the loss reaches: (1, 8), (1,)",
         "`optimizer` has taken 6 steps without them",
     )
-    assert found.fix.startswith('optimizer.add_param_group({"params": [net.2.weight]})')
+    assert found.fix.startswith('optimizer.add_param_group({"params": net[2].parameters()})  #')
+    assert found.line == 11
+    before = desk.variables["net"][2].weight.clone()
+    assert desk.run(found.fix + "\n" + LOOP) == []
+    assert not torch.equal(before, desk.variables["net"][2].weight)
 
 
 def test_modules_in_a_plain_list(desk: Desk) -> None:
@@ -140,7 +145,8 @@ def test_a_parameter_that_gets_no_gradient(desk: Desk) -> None:
     assert found.evidence == (
         "`.grad` of 2 of 6 parameters of `optimizer` was None in all of its 6 steps",
     )
-    assert found.fix.startswith("net.unused.weight.requires_grad_(False)")
+    assert found.fix.startswith("net.unused.requires_grad_(False)")
+    assert desk.run(found.fix + "\n" + LOOP) == []
 
 
 def test_a_parameter_with_a_gradient_in_the_first_step_only(desk: Desk) -> None:
@@ -161,12 +167,65 @@ def test_gradients_cleared_before_the_step(desk: Desk) -> None:
     assert found.fix.startswith("optimizer.zero_grad()  # before loss.backward()")
 
 
+def test_a_backward_that_is_never_called(desk: Desk) -> None:
+    found = desk.only(BEGIN + LOOP.replace("    loss.backward()\n", ""))
+    assert (found.kind, found.line) == ("no_gradient", 10)
+    assert found.text == (
+        "`optimizer.step()` runs, and backward() does not: no parameter has a gradient."
+    )
+    assert found.fix == "loss.backward()  # before optimizer.step()"
+
+
+NO_STEP = LOOP.replace("    optimizer.step()\n", "").replace("range(6)", "range(20)")
+
+
+def test_a_step_that_is_never_called(desk: Desk) -> None:
+    found = desk.only(BEGIN + NO_STEP)
+    assert (found.kind, found.line) == ("not_trained", 10)
+    assert found.text.endswith("`optimizer.step()` does not run: the weights do not change.")
+    assert found.evidence == ("the gradients of 16 backward passes were cleared, and no step ran",)
+    assert found.fix == "optimizer.step()  # after loss.backward()"
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        NO_STEP.replace("optimizer.zero_grad()", "net.zero_grad()"),  # gradients are looked at
+        NO_STEP.replace("    optimizer.zero_grad()\n", "") + "optimizer.zero_grad()\n",  # a sum
+        NO_STEP + "    with torch.no_grad():\n        for p in net.parameters():\n"
+        "            p -= 0.01 * p.grad\n",  # a step of the user's own
+        NO_STEP + "optimizer.step()\n",
+    ],
+)
+def test_gradients_without_a_step(desk: Desk, loop: str) -> None:
+    assert desk.run(BEGIN + loop) == []
+
+
 def test_losses_kept_in_a_list(desk: Desk) -> None:
     found = desk.only(BEGIN + "losses = []\n" + LOOP + "    losses.append(loss)\n")
     assert found.kind == "kept_graph"
     assert found.text.startswith("`losses` holds losses with their graphs")
     assert "6 of the last 6 losses" in found.evidence[0]
     assert found.fix == "losses.append(loss.item())  # or loss.detach()"
+    assert found.line == 13
+
+
+@pytest.mark.parametrize(
+    ("begin", "kept", "fix"),
+    [
+        ("kept = {}", "kept[step] = loss", "kept[step] = loss.item()"),
+        ("kept = []", "kept.append((step, loss))", "kept.append((step, loss.item()))"),
+        ("kept = {'loss': []}", "kept['loss'].append(loss)", "kept['loss'].append(loss.item())"),
+        ("net.kept = []", "net.kept.append(loss)", "net.kept.append(loss.item())"),
+        ("t = 0.0", "t += loss * len(x)", "t += loss.item() * len(x)"),
+        ("t = 0.0", "pass; t = t + loss / 3", "t = t + loss.item() / 3"),
+    ],
+)
+def test_losses_kept_in_other_forms(desk: Desk, begin: str, kept: str, fix: str) -> None:
+    found = desk.only(f"{BEGIN}{begin}\n{LOOP}    {kept}\n")
+    assert (found.kind, found.line) == ("kept_graph", 13)
+    assert found.fix == f"{fix}  # or loss.detach()"
+    assert desk.run(f"{BEGIN}{begin}\n{LOOP}    {fix}\n") == []
 
 
 def test_each_list_of_losses_is_told(desk: Desk) -> None:
@@ -199,6 +258,8 @@ def test_a_running_total_with_its_graph(desk: Desk) -> None:
         "total += loss.item()",
         "total += loss.detach()",
         "last = loss",
+        "total += loss.item() * len(x)",
+        "losses.append((step, loss.item()))",
     ],
 )
 def test_figures_kept_without_a_graph(desk: Desk, kept: str) -> None:
