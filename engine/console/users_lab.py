@@ -40,7 +40,8 @@ class UsersLab:
         `lab.histogram(tensor)`, the elements are drawn over the steps of a loop; of
         `lab.image(tensor)` the images are shown.
         What is logged after `optimizer.step()` is drawn at that step, and what is logged before it
-        at the step that comes; or both at `step`, unless these figures were drawn further on.
+        at the step that comes; or both at `step`, unless these figures were drawn further on. In a
+        loop in which no optimizer of torch's steps, a step ends where a figure is logged again.
 
         Raises TypeError for other values, and ValueError for complex tensors and for more than 24
         names in a cell. In a step of Train larger tensors are refused.

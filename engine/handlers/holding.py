@@ -228,7 +228,9 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
     if not lab.is_training:  # Train shows one loop at a time
         watching += [loop_looks(lab, namespace, holder.loop), holder.loop]
     with ExitStack() as stack:
-        stack.enter_context(namespace.lab.counted(holder.loop.step_of))
+        loop = holder.loop  # while Train runs, this one is not shown
+        step_of = loop.step_of if lab.is_training else loop.step_by_logs
+        stack.enter_context(namespace.lab.counted(step_of))
         if lab.attend is not None:
             stack.enter_context(backward_calls(holder.step_backward))
             stack.enter_context(breakpoints_held(lambda frame: holder.hold(frame, "line")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -84,6 +85,9 @@ class OwnLoop(Steps):
         self._has_images = has_images
         self._budget, self._speed = Budget(), Speed()
         self._is_measured = False
+        self._has_stepped = False
+        self._waiting: set[str] = set()  # the names that were logged in the step by hand
+        self._thread = threading.get_ident()
         self._loss: Tensor | None = None
         self._norms: list[Tensor] = []
         self._device = torch.device("cpu")
@@ -100,6 +104,8 @@ class OwnLoop(Steps):
         """The snapshot at the end of the cell, which `error` ended; None if it took no step."""
         if not self.step:
             return None
+        if self._waiting and not self._has_stepped:
+            self.after_log()
         state: TrainingState = "finished" if error is None else "failed"
         if isinstance(error, KeyboardInterrupt):
             state, report = "stopped", None
@@ -158,12 +164,26 @@ class OwnLoop(Steps):
         )
         return self.step + has_begun
 
+    def step_by_logs(self, names: Iterable[str]) -> int:
+        """As `step_of`; but until an optimizer of torch's steps, a step ends where a name is logged
+        again."""
+        is_here = threading.get_ident() == self._thread and not self._control.in_own_code
+        if self._has_stepped or not is_here:
+            return self.step_of(names)
+        if not self._waiting.isdisjoint(names):
+            self._waiting.clear()
+            self.after_log()
+        self._waiting.update(names)
+        self.early.update(names)
+        return self.step + 1
+
     # -- what the hooks call ---------------------------------------------------------------------
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         self._loss = loss
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        self._has_stepped = True
         self._is_measured = self.is_due
         looks = self.looks
         if (self._is_measured or looks) and not has_closure:

@@ -94,6 +94,38 @@ def assert_seen(desk: Desk, loops: list[LoopSnapshot]) -> None:
     assert column(loops, "learning_rate") == list(rates)
 
 
+BY_HAND = """
+for i in range(50):
+    loss = F.mse_loss(net(x), y)
+    loss.backward()
+    seen.append(loss.item())
+    lab.log(loss=loss)
+    lab.log(mean=x.mean() + i)
+    with torch.no_grad():
+        for p in net.parameters():
+            p -= 0.1 * p.grad
+            p.grad = None
+"""
+
+
+def test_a_loop_without_an_optimizer_is_shown_by_what_it_logs(desk: Desk) -> None:
+    loops = desk.run(BEGIN + BY_HAND)
+    assert desk.end.ok and (loops[-1].step, loops[-1].state) == (50, "finished")
+    assert column(loops, "step") == list(range(1, 51))
+    assert column(loops, "loss") == desk.variables["seen"]
+    mean = desk.variables["x"].mean()
+    points = [each.logged["mean"] for each in loops if "mean" in each.logged]
+    assert [step for each in points for step in each.steps] == list(range(1, 51))
+    values = [value for each in points for value in each.values]
+    assert values == [float(mean + i) for i in range(50)]
+
+
+def test_what_is_logged_beside_an_optimizer_is_no_step(desk: Desk) -> None:
+    loop = LOOP + "    lab.log(after=i)\n    lab.log(after=i)\n"
+    assert_seen(desk, desk.run(BEGIN + loop + "lab.log(after=0)\n"))
+    assert desk.run("lab.log(accuracy=0.9)") == []  # nor is one figure a loop
+
+
 def test_the_norms_of_sparse_gradients_are_those_of_dense_ones() -> None:
     norms = []
     for is_sparse in (True, False):
