@@ -16,7 +16,10 @@ MESSAGES = 10_000
 
 
 @pytest.fixture
-def script(tmp_path: Path, sockets: Path, process_server: None) -> Iterator[Script]:
+def script(
+    tmp_path: Path, sockets: Path, process_server: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Script]:
+    monkeypatch.chdir(tmp_path)  # a message may name a file: the window may write files there
     with training_until_end(tmp_path) as running:
         yield running
 
