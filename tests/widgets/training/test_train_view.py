@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
@@ -36,12 +37,14 @@ from engine.protocol import (
 from tests.labels import said
 from tests.pictures import assert_same_picture
 from tests.words import assert_same_words
+from widgets import theme
 from widgets.fields import TextField
 from widgets.forms import ParamForm
 from widgets.training.plot_board import MAX_FIGURES, memory_text
 from widgets.training.run_words import at_chance, cut_off_text, progress_text, result_text
 from widgets.training.train_view import TrainView
 
+pytestmark = pytest.mark.one_program
 STEPS = StepColumns(
     step=(1, 2),
     loss=(2.5, 2.0),
@@ -76,13 +79,37 @@ def snapshot(state: str = "running", **changes) -> TrainingSnapshot:
     return TrainingSnapshot(**{**fields, **changes})
 
 
-@pytest.fixture
-def view(qtbot) -> TrainView:
+def shown_view() -> TrainView:
     view = TrainView()
-    qtbot.addWidget(view)
+    theme.dress(view)
     view.resize(1440, 900)
     view.show_engine_state("ready")
     view.show()
+    return view
+
+
+@pytest.fixture(scope="module")
+def shared_view(qapp) -> Iterator[TrainView]:
+    """To build one takes longer than most tests."""
+    view = shown_view()
+    yield view
+    view.close()
+    view.deleteLater()
+
+
+@pytest.fixture
+def view(request, qtbot, shared_view: TrainView) -> TrainView:
+    """As before the first run, with an engine that is ready. That of the module, but for tests that
+    change what does not come back with it."""
+    if request.node.get_closest_marker("own_program"):
+        view = shown_view()
+        qtbot.addWidget(view)
+    else:
+        view = shared_view
+        view.clear()
+        view.show_setup(TrainingSetup(), None)
+        view.show_attached("")
+        view.show_engine_state("ready")
     qtbot.waitExposed(view)
     return view
 
@@ -189,12 +216,14 @@ def test_a_new_run_clears_the_plots_and_the_same_one_goes_on(view: TrainView) ->
     assert "best" not in said(view, "train_line")
 
 
+@pytest.mark.own_program
 def test_plots_are_painted_at_the_next_frame_only(view: TrainView, qtbot) -> None:
     view.show_training(snapshot(steps=STEPS))
     assert drawn_points(view) == 0
     qtbot.waitUntil(lambda: drawn_points(view) == 2)
 
 
+@pytest.mark.own_program
 def test_a_frame_paints_two_plots_and_the_next_frames_the_others_in_turn(view: TrainView) -> None:
     view.board.refresh()
     painted = []
@@ -208,6 +237,7 @@ def test_a_frame_paints_two_plots_and_the_next_frames_the_others_in_turn(view: T
     assert sorted(painted) == sorted(view.board.plots.keys() - {"gpu_percent"})  # it is hidden
 
 
+@pytest.mark.own_program
 def test_a_hidden_page_paints_when_it_is_shown_again(view: TrainView, qtbot) -> None:
     view.hide()
     view.show_training(snapshot(steps=STEPS))
@@ -432,6 +462,7 @@ def test_runs_without_accuracy_stay_quiet_about_it(view: TrainView) -> None:
 # -- the set-up ------------------------------------------------------------------------------------
 
 
+@pytest.mark.own_program
 def test_the_set_up_can_be_folded_away_the_run_cannot(view: TrainView) -> None:
     splitter = view.form.parentWidget()
     assert isinstance(splitter, QSplitter)
@@ -532,6 +563,7 @@ def test_what_is_wrong_is_said_and_not_told(view: TrainView, qtbot) -> None:
     assert form is not None and "batch_size" in form.error("batch_size")
 
 
+@pytest.mark.own_program
 def test_choices_tell_the_new_setup(view: TrainView, qtbot) -> None:
     view.show_setup(TrainingSetup(optimizer_params={"lr": 0.5, "betas": (0.8, 0.9)}), None)
     view.show_devices((Device("cpu", "CPU"), Device("cuda:0", "NVIDIA H200", 2**37)))
@@ -560,6 +592,7 @@ def test_a_loss_block_on_the_canvas_decides(view: TrainView) -> None:
     assert "canvas" in said(view, "setup_loss_words")
 
 
+@pytest.mark.own_program
 def test_devices_are_named_and_a_missing_one_is_told(view: TrainView) -> None:
     view.show_setup(TrainingSetup(device="cuda:1"), None)
     assert said(view, "setup_device_words") == ""
@@ -574,6 +607,7 @@ def test_devices_are_named_and_a_missing_one_is_told(view: TrainView) -> None:
     assert "no cuda:1" in said(view, "setup_device_words")
 
 
+@pytest.mark.own_program
 def test_every_control_has_a_name_a_tooltip_and_an_accessible_name(view: TrainView) -> None:
     view.show_training(snapshot("stopped", checkpoint="/c.pt"))
     for kind in (QPushButton, QComboBox):
@@ -581,6 +615,7 @@ def test_every_control_has_a_name_a_tooltip_and_an_accessible_name(view: TrainVi
             assert control.objectName() and control.toolTip() and control.accessibleName()
 
 
+@pytest.mark.own_program
 def test_a_run_looks_as_it_did(view: TrainView, qapp) -> None:
     memory = TrainingMemory(450 * 2**20, 2**20, 450 * 2**20, 900 * 2**20)
     view.show_training(snapshot("paused", steps=STEPS, epoch_rows=ROWS, memory=memory))
@@ -611,6 +646,7 @@ def test_the_button_says_why_it_waits_or_what_it_does(
     assert button(view, "train").isEnabled() == (engine == "ready")
 
 
+@pytest.mark.own_program
 @pytest.mark.parametrize("unknown", ["optim.Later", "spiral_galaxies"])
 def test_a_choice_that_this_version_does_not_know_is_offered_once(view: TrainView, unknown) -> None:
     boxes = {name: combo(view, f"setup_{name}") for name in ("optimizer", "data", "loss")}
@@ -808,6 +844,7 @@ def test_changes_while_a_run_goes_on_are_said_to_come_later(view: TrainView) -> 
         assert (said(view, "setup_note") != "") == note
 
 
+@pytest.mark.own_program
 def test_the_page_says_what_to_do_until_a_run_is_shown(view: TrainView) -> None:
     empty = view.findChild(QLabel, "train_empty")
     assert empty is not None and empty.isVisible() and not view.board.plots["loss"].isVisible()
@@ -818,6 +855,7 @@ def test_the_page_says_what_to_do_until_a_run_is_shown(view: TrainView) -> None:
     assert view.findChild(QProgressBar, "train_progress").isVisible()
 
 
+@pytest.mark.own_program
 def test_plots_stand_in_rows_of_which_the_first_is_twice_as_high(view: TrainView, qapp) -> None:
     view.show_training(snapshot())
     qapp.processEvents()
@@ -1010,6 +1048,7 @@ def test_many_plots_scroll(qtbot):
     assert view.minimumSizeHint().height() == lowest
 
 
+@pytest.mark.own_program
 def test_the_buttons_of_a_narrow_bar_take_more_rows(view: TrainView, qapp) -> None:
     view.show_training(snapshot("stopped", checkpoint="c.pt"))
     bar = view.bar
@@ -1024,6 +1063,7 @@ def test_the_buttons_of_a_narrow_bar_take_more_rows(view: TrainView, qapp) -> No
         assert all(button.geometry().right() < width for button in shown)
 
 
+@pytest.mark.own_program
 def test_after_a_run_all_buttons_are_in_one_row(view: TrainView, qapp) -> None:
     """Beside the settings of a window of 1440 pixels the bar has a thousand."""
     ahead = (EpochRow(1, 1, 0.3, 0.9, 0.4, 0.9), EpochRow(2, 2, 0.2, 0.9, 0.5, 0.8))
