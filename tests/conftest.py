@@ -148,6 +148,15 @@ def forked_processes(process_server: None) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def forked_pythons(process_server: None) -> Iterator[None]:
+    """Python programs that this module starts are forked too, and all that they start."""
+    from tests import forked_pythons
+
+    with forked_pythons.forked():
+        yield
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """Let SIGINT interrupt this process and those that it starts, and SIGHUP end them. A shell that

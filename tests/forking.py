@@ -13,17 +13,20 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
-from typing import TextIO
+from typing import NoReturn, TextIO
 from unittest import mock
 
 POSSIBLE = sys.platform == "linux"  # elsewhere a process may die if it forks after loading torch
+
+entered: list[Callable[[], AbstractContextManager[None]]] = []
+"""What a forked process enters before it does anything, and what it forks does, too."""
 
 _ROOT = Path(__file__).parents[1]
 _HANDLERS = [
@@ -35,20 +38,26 @@ _LOADED = ["torch", "torch._dynamo", "engine.serve", *_HANDLERS]
 if POSSIBLE:
     from multiprocessing import forkserver
 
-    class _Process(context.ForkServerProcess):
-        """Has the environment of the process that made it, as a spawned one has."""
+    class Process(context.ForkServerProcess):
+        """Has the environment of the process that made it, as a spawned one has, or that given."""
 
-        def __init__(self, *arguments, **named) -> None:
+        def __init__(self, *arguments, environment: dict[str, str] | None = None, **named) -> None:
             super().__init__(*arguments, **named)
-            self._environment = dict(os.environ)
+            self._environment = dict(os.environ) if environment is None else environment
+            self._entered = list(entered)
 
         def run(self) -> None:
             os.environ.clear()
             os.environ.update(self._environment)
-            super().run()
+            if self._entered:  # what it forks in turn comes from the same server
+                forkserver._forkserver.ensure_running = lambda: None
+            with ExitStack() as stack:
+                for manager in self._entered:
+                    stack.enter_context(manager())
+                super().run()
 
     class _Context(context.ForkServerContext):
-        Process = _Process
+        Process = Process
 
 
 @contextmanager
@@ -105,7 +114,7 @@ class Program:
 
 def _run_program(arguments: list[str], output: Path, errors: Path) -> None:
     os.setsid()
-    _begin_plainly(output, errors)
+    _write_to(output, errors)
     from app import cli
 
     # A process of the server's has no connection to it: it forks its engine from itself.
@@ -116,12 +125,17 @@ def _run_program(arguments: list[str], output: Path, errors: Path) -> None:
     sys.exit(code)
 
 
-def _begin_plainly(output: Path, errors: Path) -> None:
+def _write_to(output: Path, errors: Path) -> None:
     """Write to these files, and take signals as Python does."""
     for standard, path in ((1, output), (2, errors)):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(descriptor, standard)
         os.close(descriptor)
+    begin_plainly()
+
+
+def begin_plainly() -> None:
+    """Write to standard output and error, and take signals as Python does."""
     sys.stdout = os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -170,16 +184,23 @@ class PythonScript:
 
 def _run_script(path: Path, arguments: tuple[str, ...], *fifos: Path) -> None:
     """As the interpreter does it, with its main module, and its end."""
-    _begin_plainly(*fifos)
+    _write_to(*fifos)
     module = ModuleType("__main__")
     module.__file__, sys.argv = str(path), [str(path), *arguments]
     sys.modules["__main__"] = module
     sys.path[:0] = [str(path.parent), str(_ROOT)]
+    run_to_its_end(lambda: exec(compile(path.read_text(), str(path), "exec"), vars(module)))
+
+
+def run_to_its_end(program: Callable[[], object]) -> NoReturn:
+    """Call it as Python runs a main module, with all that comes at the end of a process."""
     code: object = 0
     try:
-        exec(compile(path.read_text(), str(path), "exec"), vars(module))
+        program()
     except SystemExit as end:
         code = 0 if end.code is None else end.code
+        if not isinstance(code, int):
+            print(code, file=sys.stderr)
     except BaseException as error:
         code, sys.last_value = 1, error
         sys.excepthook(type(error), error, error.__traceback__)

@@ -1,4 +1,4 @@
-"""`tensorlab train --nproc-per-node`: several processes, real ones, as one."""
+"""`tensorlab train --nproc-per-node`: several processes as one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ import pytest
 import torch
 
 from app import cli
+from engine.training.distributed.rank_files import RANKS, signed
 
 ROOT = Path(__file__).parents[3]
 MLP = ROOT / "assets" / "templates" / "mlp.tlab"
 
-pytestmark = [pytest.mark.usefixtures("forked_processes"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.usefixtures("forked_pythons"), pytest.mark.timeout(600)]
 
 NET = """
 import os, torch
@@ -54,18 +55,6 @@ def weights(*arguments: object, out: Path) -> dict[str, torch.Tensor]:
     return torch.load(out)
 
 
-def ranks_below(process: psutil.Process) -> dict[int, psutil.Process]:
-    """By rank, the processes of the ranks that were started from this one."""
-    found = {}
-    for child in process.children(recursive=True):
-        try:
-            if "engine.ranks.rank" in child.cmdline():
-                found[int(child.environ()["RANK"])] = child
-        except (psutil.Error, KeyError):  # it ends, or begins
-            continue
-    return found
-
-
 def test_a_run_of_two_goes_on_with_one_and_the_other_way(tmp_path: Path, capsys) -> None:
     whole = weights(MLP, "--epochs", 2, out=tmp_path / "whole.pt")
     for first, second in ((2, 1), (1, 2)):
@@ -73,7 +62,7 @@ def test_a_run_of_two_goes_on_with_one_and_the_other_way(tmp_path: Path, capsys)
         begun = ("--nproc-per-node", first, "--run", folder, "--epochs", 1)
         assert run("train", MLP, *begun) == 0
         assert (folder / "ranks" / "rank-1.log").exists() == (first == 2)
-        (kept,) = (folder / "checkpoints").iterdir()
+        *_, kept = sorted((folder / "checkpoints").iterdir())
         assert kept.name == ("step-00000023.dcp" if first == 2 else "step-00000023.pt")
         on = ("--nproc-per-node", second, "--run", folder, "--resume", "--epochs", 2)
         resumed = weights(*on, out=tmp_path / "resumed.pt")
@@ -121,7 +110,8 @@ def going(
     while newest(folder) <= after:
         assert program.poll() is None, program.communicate()[1]
         time.sleep(0.05)
-    ranks = ranks_below(psutil.Process(program.pid))
+    told = signed(folder / RANKS)
+    ranks = {rank: psutil.Process(each.pid) for rank, each in told.items() if each}
     yield program, ranks
     assert program.returncode == 1
     assert sorted(ranks) == [0, 1] and not any(rank.is_running() for rank in ranks.values())

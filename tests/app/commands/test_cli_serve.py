@@ -17,7 +17,7 @@ import pytest
 from app.templates import load_template
 from engine.connecting.dialing import dial, dial_through
 from engine.connecting.engine_place import EnginePlace
-from engine.connecting.greeting import About, Refusal, Unwelcome
+from engine.connecting.greeting import About, Refusal, Refused, Unwelcome
 from engine.connecting.listener import Listener
 from engine.connecting.places import listening
 from engine.protocol import (
@@ -37,6 +37,7 @@ from engine.version import version
 from tests.engine.attaching import ROOT, Window
 from tests.engine.processes import WAIT_S
 
+pytestmark = pytest.mark.usefixtures("forked_pythons")
 PROGRAM = [sys.executable, str(ROOT / "tensorlab.py")]
 
 
@@ -54,9 +55,15 @@ def served(sockets: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def attach() -> Window:
-    window = Window(dial("box", version()))
-    window.until(ReadySnapshot)
-    return window
+    """As soon as the engine has read that the window before has gone."""
+    while True:
+        try:
+            window = Window(dial("box", version()))
+        except Refused as refused:
+            assert refused.is_taken
+            continue
+        window.until(ReadySnapshot)
+        return window
 
 
 def test_variables_stay_when_the_window_goes(served) -> None:

@@ -36,7 +36,7 @@ from engine.version import version
 from tests.engine.attaching import ROOT
 from tests.engine.processes import WAIT_S
 
-pytestmark = pytest.mark.usefixtures("forked_processes")
+pytestmark = pytest.mark.usefixtures("forked_pythons")
 WAIT_MS = 120_000
 
 RANK = """
