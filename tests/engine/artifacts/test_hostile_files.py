@@ -24,39 +24,6 @@ from tests.engine.artifacts.hostile_folders import RUNS, dcp_index, dcp_of
 from tests.engine.artifacts.hostile_pickles import CANARY, HARMLESS, PICKLES
 from tests.engine.artifacts.hostile_programs import QUIET
 
-
-@pytest.fixture(scope="module")
-def engine():
-    answers: list[Snapshot] = []
-    session = Session(answers.append)
-    yield session, answers
-    session.close()
-
-
-@pytest.fixture(autouse=True)
-def in_its_own_folder(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def test_there_are_enough_of_them() -> None:
-    assert len(HOSTILE) >= 60
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_it_is_refused_in_words_and_the_engine_goes_on(name: str, engine, tmp_path: Path) -> None:
-    session, answers = engine
-    path = HOSTILE[name](tmp_path)
-    answers.clear()
-    session.handle(OpenArtifactCommand(id=1, path=str(path)))
-    (error,) = [each for each in answers if isinstance(each, ErrorSnapshot)]
-    assert error.error.type == "LabError", error.error.message
-    assert error.error.message and error.error.message.isprintable()
-    assert not OF_PYTHON.search(error.error.message), "a message of Python's was passed on"
-    assert not any(isinstance(each, ArtifactSnapshot) for each in answers)
-    assert not list(tmp_path.rglob(CANARY))
-    assert not Path(CANARY).exists()
-
-
 OF_PYTHON = re.compile(r"Error|object is not|literal for|to unpack|indices must|codec can't")
 SAYS = {
     "an ONNX that reads at a word": "where the numbers of w lie is not told in numbers",
@@ -102,11 +69,37 @@ SAYS = {
 """What the message of some of them says: they are refused for what they do."""
 
 
-@pytest.mark.parametrize("name", SAYS)
-def test_it_is_refused_for_what_it_does(name: str, tmp_path: Path) -> None:
-    with pytest.raises(LabError) as refused:
-        open_artifact(HOSTILE[name](tmp_path))
-    assert SAYS[name] in f"{refused.value} {refused.value.hint}"
+@pytest.fixture(scope="module")
+def engine():
+    answers: list[Snapshot] = []
+    session = Session(answers.append)
+    yield session, answers
+    session.close()
+
+
+@pytest.fixture(autouse=True)
+def in_its_own_folder(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(HOSTILE) >= 60 and SAYS.keys() <= HOSTILE.keys()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_it_is_refused_in_words_and_the_engine_goes_on(name: str, engine, tmp_path: Path) -> None:
+    session, answers = engine
+    path = HOSTILE[name](tmp_path)
+    answers.clear()
+    session.handle(OpenArtifactCommand(id=1, path=str(path)))
+    (error,) = [each for each in answers if isinstance(each, ErrorSnapshot)]
+    assert error.error.type == "LabError", error.error.message
+    assert error.error.message and error.error.message.isprintable()
+    assert SAYS.get(name, "") in f"{error.error.message} {error.error.hint}"
+    assert not OF_PYTHON.search(error.error.message), "a message of Python's was passed on"
+    assert not any(isinstance(each, ArtifactSnapshot) for each in answers)
+    assert not list(tmp_path.rglob(CANARY))
+    assert not Path(CANARY).exists()
 
 
 @pytest.mark.parametrize("name", QUIET)
