@@ -100,21 +100,18 @@ def both(tmp_path: Path, source: str, *arguments: str) -> list[tuple[int, str, s
 @pytest.mark.parametrize(
     "source",
     [
-        "import sys; print(sys.argv, sys.path[0], __name__, __file__, sys.flags.safe_path)",
+        "import app, engine, pickle, sys\nclass A: pass\n"
+        "print(type(pickle.loads(pickle.dumps(A()))) is A, app.mine, engine.mine)\n"
+        "print(sys.argv, sys.path[0], __name__, __file__, sys.flags.safe_path)",
         "import sys; sys.exit(7)",
         "def f():\n    return 1 / 0\n\nf()",
         "print('a'",
         "import os, signal\nprint('on')\nos.kill(os.getpid(), signal.SIGTERM)",
         "raise KeyboardInterrupt",
-        "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)",
-        "import app, engine\nprint(app.mine, engine.mine)",
         TRAINER,
         RAISING + TRAINING,
     ],
-    ids=[
-        *("names", "exit", "error", "syntax", "signal", "interrupt", "pickle", "modules"),
-        *("trainer", "raising"),
-    ],
+    ids=["names", "exit", "error", "syntax", "signal", "interrupt", "trainer", "raising"],
 )
 def test_a_script_is_as_with_python(sockets: Path, tmp_path: Path, source: str) -> None:
     """Also one whose own modules have names of this program's folders, and one with objects that
