@@ -69,6 +69,7 @@ def finish(setup: TrainingSetup) -> TrainingLoop:
     return loop
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("compiler")
 def test_a_compiled_run_has_the_numbers_of_the_plain_one() -> None:
     before = {child.pid for child in psutil.Process().children(recursive=True)}
