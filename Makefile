@@ -39,9 +39,8 @@ bench: .venv/bench-installed
 SEED ?= 1
 fuzz: .venv/test-installed
 	$(BIN)/python tests/fuzz/run.py --seed $(SEED)
-	TENSORLAB_EXAMPLES=2000 $(BIN)/python -m pytest tests/engine/tensors/explain/test_explain_chains.py \
-	    tests/engine/tensors/explain/test_explain_products.py \
-	    tests/engine/autograd/backward/test_random_graphs.py --timeout 1200
+	TENSORLAB_EXAMPLES=5000 $(BIN)/python -m pytest --timeout 1200 -k "any or random" \
+	    $$(grep -rl "from tests.examples import" tests --include="test_*.py")
 
 wheel: .venv/test-installed
 	$(BIN)/python -m hatchling build -t wheel -d dist

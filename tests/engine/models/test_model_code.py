@@ -15,6 +15,7 @@ from engine.models.check import check
 from engine.models.live import LiveModel
 from engine.project.document import Block, Model, ParamValue, TrainingSetup, Wire
 from tests.engine.models.strategies import KINDS, batch_for, chain, models, new_block, one_of
+from tests.examples import examples
 
 
 def code_of(model: Model) -> str:
@@ -44,7 +45,7 @@ def compare(model: Model) -> None:
     assert all(torch.equal(buffers[name], value) for name, value in live.named_buffers())
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 @given(models())
 def test_code_of_random_models_is_the_live_model(model: Model):
     compare(model)

@@ -26,6 +26,7 @@ from engine.project.edits import EditError, set_param
 from engine.project.problems import Fix, Problem
 from engine.protocol import ModelSnapshot
 from tests.engine.models.strategies import KINDS, Step, batch_for, chain, models, new_block, one_of
+from tests.examples import examples
 
 
 class Recorder(fx.Interpreter):
@@ -73,7 +74,7 @@ def compare(model: Model) -> None:
         assert known[block.id].activation_bytes == bytes_of_one
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(12))
 @given(models())
 def test_shapes_and_counts_of_random_models_are_the_real_ones(model: Model):
     compare(model)

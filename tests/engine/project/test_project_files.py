@@ -31,6 +31,7 @@ from engine.project.document import (
 )
 from engine.project.files import FileProblem
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
+from tests.examples import examples
 
 integers = st.integers(-limits.MAX_INT, limits.MAX_INT)
 numbers = st.one_of(integers, st.floats(allow_nan=False))
@@ -105,7 +106,7 @@ projects = st.builds(
 
 
 @given(projects)
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 def test_any_project_comes_back_as_it_was(project: Project):
     text = files.dumps(project)
     assert files.loads(text.encode()) == project

@@ -1,11 +1,10 @@
 """Random expression graphs, stepped with detours, against backward() to the bit.
 
-`TENSORLAB_EXAMPLES=20000` (or any number) in the environment runs more of them.
+`make fuzz` runs more of them.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -19,11 +18,9 @@ from engine.autograd import BackwardStepper, BreakMode
 from engine.autograd.graph.engine_run import execution_order
 from tests.engine.autograd.backward.test_stepper import kept, same_bits
 from tests.engine.autograd.backward_cases import NoGradient, NotMaterialised, Scaled
+from tests.examples import examples, seconds
 
-EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "60"))
-
-# The limit for one test is for the usual number of examples.
-pytestmark = pytest.mark.timeout(max(180, EXAMPLES // 2))
+pytestmark = pytest.mark.timeout(seconds(30))
 
 SHAPES = [(), (3,), (1, 3), (2, 1), (2, 3), (1,), (1, 1)]
 Tensors = list[torch.Tensor]
@@ -130,7 +127,7 @@ numbers = st.integers(0, 1_000)
 
 
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=examples(30),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(
@@ -179,7 +176,7 @@ def test_any_graph_steps_to_the_bits_of_backward(
 
 
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=examples(30),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(

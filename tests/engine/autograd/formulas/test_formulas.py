@@ -14,6 +14,7 @@ from engine.autograd.formulas.book import words_of
 from engine.autograd.formulas.given import Given
 from engine.autograd.formulas.input_rules import TextOnly
 from tests.engine.autograd.formulas.rule_cases import CASES
+from tests.examples import examples
 
 NOT_ON_THIS_BUILD = {
     "AddBackward1": "add.Scalar becomes add.Tensor before autograd sees it",
@@ -103,7 +104,7 @@ def rule_for(tensor, *incoming):
     return rule_of(node_of(tensor), incoming)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(sorted(CASES)), st.integers(0, 2**31))
 def test_formulas_hold_for_random_numbers(name, seed):
     for step in steps_of(name, seed):

@@ -29,6 +29,7 @@ from engine.protocol import (
 from engine.session import handler_of
 from tests.engine.autograd.backward.test_roots import TEMPLATES, ask, console
 from tests.engine.autograd.script.script_runs import exported, run_here, same
+from tests.examples import examples, seconds
 
 POWERS = (
     "x = torch.tensor([0.5, -1.5, 2.0], requires_grad=True)",
@@ -261,12 +262,13 @@ SUBJECTS = {
 }
 
 
+@pytest.mark.timeout(seconds(50))
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_a_script_does_what_any_session_did(subject: str) -> None:
     begin, is_model = SUBJECTS[subject]
 
     @settings(
-        max_examples=10 if is_model else 50,
+        max_examples=examples(5 if is_model else 25),
         suppress_health_check=[HealthCheck.too_slow],
         derandomize=True,
         phases=[Phase.explicit, Phase.generate],  # a session takes long: none is shrunk

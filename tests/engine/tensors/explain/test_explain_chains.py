@@ -1,13 +1,12 @@
 """Random chains of operations: what is predicted of each line against what plain torch makes of it.
 
-`TENSORLAB_EXAMPLES=5000` (or any number) in the environment runs more of them.
+`make fuzz` runs more of them.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.tensors.explain import check, read
+from tests.examples import examples, seconds
 
-EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "100"))
 LARGE = 600
 """Elements from which on an operation that makes more of them is not drawn."""
 
@@ -26,8 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Casting complex values to real:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*(is|are|now) deprecated:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*degrees of freedom is <= 0:UserWarning"),
-    # The limit for one test is for the usual number of examples.
-    pytest.mark.timeout(max(180, EXAMPLES // 2)),
+    pytest.mark.timeout(seconds(50)),
 ]
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int32, torch.bool,
@@ -293,7 +291,7 @@ def sharing(t: torch.Tensor, variables: Mapping[str, Any]) -> set[str]:
 
 
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=examples(50),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from engine.tensors.explain import NoRule, check, read
+from tests.examples import examples, seconds
 
-EXAMPLES = int(os.environ.get("TENSORLAB_EXAMPLES", "100"))
 DTYPES = [torch.float32, torch.float32, torch.float64, torch.int64, torch.bool, torch.complex64]
 
-pytestmark = pytest.mark.timeout(max(180, EXAMPLES // 2))
+pytestmark = pytest.mark.timeout(seconds(50))
 
 
 def tensor(data: st.DataObject, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
@@ -61,7 +59,8 @@ def drawn(data: st.DataObject) -> tuple[str, dict[str, torch.Tensor]]:
 
 
 @settings(
-    max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=examples(50),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 @given(data=st.data())
 def test_prediction_is_fact_for_random_products(data: st.DataObject) -> None:

@@ -15,6 +15,7 @@ from engine.tensors.shapes.index_plan import plan_of
 from engine.tensors.shapes.index_text import parse
 from engine.tensors.shapes.picking import pick
 from engine.tensors.texts import cell_text
+from tests.examples import examples
 
 SIZES = (2, 3, 4, 5)
 METHODS = (
@@ -107,7 +108,7 @@ def _indices(draw) -> str:
     return ", ".join(parts) if "..." not in parts or parts[-1] == "..." else "..., 0"
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(100))
 @given(_indices())
 def test_any_index_reads_what_torch_reads(index: str) -> None:
     namespace = Namespace()
