@@ -13,6 +13,8 @@ from engine.protocol import (
     TrainingSnapshot,
 )
 
+pytestmark = pytest.mark.one_program
+
 
 @pytest.fixture
 def bench(program):

@@ -18,6 +18,8 @@ from engine.project.document import Project
 from engine.project.subject import CanvasSubject, FileSubject
 from tests.flows.conftest import Answers, started
 
+pytestmark = pytest.mark.one_program
+
 NET = """
 import torch
 from torch import nn

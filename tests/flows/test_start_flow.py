@@ -14,6 +14,8 @@ from engine.project.examples import mistakes
 from engine.protocol import BackwardSnapshot, ForwardSnapshot, GraphSnapshot, TrainingSnapshot
 from widgets.text import format_number
 
+pytestmark = pytest.mark.one_program
+
 
 def settle(program) -> None:
     program.bench.link.drain()

@@ -10,6 +10,8 @@ from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, O
 from widgets.structure import modules_model, weights_model
 from widgets.text import format_number
 
+pytestmark = pytest.mark.one_program
+
 WAIT_MS = 30_000
 CELL = """
 torch.manual_seed(0)
@@ -140,6 +142,7 @@ def test_a_cell_that_fails_is_told_and_lost_variables_come_back_by_the_cells(lab
     assert view.remedy.text() == "Run its cells"
 
 
+@pytest.mark.own_program
 def test_a_file_runs_on_a_click_and_lines_act_on_the_module_made_of_it(lab, qtbot, tmp_path):
     path = tmp_path / "net.py"
     path.write_text("from torch import nn\n\ndef net():\n    return nn.Linear(3, 2)\n")

@@ -15,6 +15,8 @@ from engine.protocol import ExportSnapshot, TrainingSnapshot
 from tests.pictures import assert_same_picture
 from widgets import theme
 
+pytestmark = pytest.mark.one_program
+
 NET = """\
 class Net(nn.Module):
     def __init__(self):
@@ -147,6 +149,7 @@ def test_the_canvas_has_its_own_form(net):
     assert setup.data.isVisible() and not setup.objective.isVisible()
 
 
+@pytest.mark.own_program
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_the_form_looks_as_it_did(net, qapp, name):
     theme.apply(qapp, {"light": theme.LIGHT, "dark": theme.DARK}[name])

@@ -8,6 +8,8 @@ from PySide6.QtWidgets import QToolButton
 from engine.project import edits
 from engine.project.subject import FileSubject, Objective
 
+pytestmark = pytest.mark.one_program
+
 BEGIN = """
 torch.manual_seed(0)
 net, x, y = nn.Linear(3, 1), torch.randn(8, 3), torch.randn(8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
@@ -9,6 +10,8 @@ from app import templates
 from engine.project import edits
 from engine.protocol import CellSnapshot, TrainingSnapshot
 from widgets.console.console_view import ConsoleView
+
+pytestmark = pytest.mark.one_program
 
 
 def run(program, source: str) -> None:

@@ -17,6 +17,8 @@ from tests.labels import said
 from widgets import theme
 from widgets.structure import weights_model as columns
 
+pytestmark = pytest.mark.one_program
+
 CELL = """\
 torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
