@@ -262,8 +262,7 @@ def code_script_of(
         ast.parse(script)
     except SyntaxError as error:
         raise LabError(
-            f"Your code in line {error.lineno} of the script is not Python there:"
-            f" {error.msg}.",
+            f"Your code in line {error.lineno} of the script is not Python there: {error.msg}.",
             hint="Write it in a Python file, and choose the module of the file.",
         ) from error
     return script
