@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from app.commands.failures import BAD_ARGUMENTS, FAILED, CommandFailure
 
 if TYPE_CHECKING:
+    from app.commands.target import Target
     from engine.connecting.dialing import Call
 
 COMMANDS = {
@@ -143,7 +144,6 @@ def _train(options: argparse.Namespace) -> None:
     from app.commands.as_rank import follow, own_rank, processes_here
     from app.commands.projects import TrainOptions, train
     from app.commands.runs import require_new, target_of_run
-    from app.commands.target import target_of
 
     rank = own_rank()
     chosen = TrainOptions(
@@ -160,9 +160,9 @@ def _train(options: argparse.Namespace) -> None:
     if options.run_folder is not None and not (is_resumed or rank):
         require_new(options.run_folder)
     if options.subject is not None:
-        target = target_of(options.subject, options.data, options.validation, options.settings)
+        target = _target_of(options)
     elif options.run_folder is not None and is_resumed:
-        of_code = options.data, options.validation, options.settings
+        of_code = options.data, options.validation, options.dataset, options.settings
         target = target_of_run(options.run_folder, *of_code)
     else:
         raise CommandFailure(
@@ -174,9 +174,15 @@ def _train(options: argparse.Namespace) -> None:
         train(target, chosen, options.json)
 
 
+def _target_of(options: argparse.Namespace) -> Target:
+    from app.commands.target import target_of
+
+    settings = getattr(options, "settings", None)
+    return target_of(options.subject, options.data, options.validation, settings, options.dataset)
+
+
 def _sweep(options: argparse.Namespace) -> None:
     from app.commands.sweep import SweepOptions, sweep
-    from app.commands.target import target_of
 
     chosen = SweepOptions(
         tuple(options.choices),
@@ -189,7 +195,7 @@ def _sweep(options: argparse.Namespace) -> None:
         options.epochs,
         options.device,
     )
-    sweep(target_of(options.subject, options.data, options.validation), chosen, options.json)
+    sweep(_target_of(options), chosen, options.json)
 
 
 def _runs(options: argparse.Namespace) -> None:
@@ -200,23 +206,22 @@ def _runs(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     from app.commands.export import ExportOptions, export
-    from app.commands.target import target_of
 
     chosen = ExportOptions(
         options.out, options.format, options.weights, options.dtype, options.opset
     )
-    export(target_of(options.subject, options.data, options.validation), chosen, options.json)
+    export(_target_of(options), chosen, options.json)
 
 
 def _inspect(options: argparse.Namespace) -> None:
     from app.commands.inspect import inspect
     from app.commands.inspect_file import inspect_file
-    from app.commands.target import is_file_to_read, target_of
+    from app.commands.target import is_file_to_read
 
-    if is_file_to_read(options.subject, options.data):
+    if is_file_to_read(options.subject, options.data or options.dataset):
         inspect_file(Path(options.subject), options.json)
     else:
-        inspect(target_of(options.subject, options.data, options.validation), options.json)
+        inspect(_target_of(options), options.json)
 
 
 def _diff(options: argparse.Namespace) -> None:

@@ -75,7 +75,8 @@ def _train(parser: argparse.ArgumentParser) -> None:
     _add_data(parser)
     parser.add_argument(
         "--settings", metavar="PROJECT", type=Path,
-        help="for code: train by the settings of this project file (default: those of a new one)",
+        help="for code: train by the settings of this project file (default: those of a new one),"
+        " and without --data by its data set, split and transforms",
     )  # fmt: skip
     parser.add_argument(
         "--run", metavar="DIR", type=Path, dest="run_folder",
@@ -268,6 +269,11 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         "--data", metavar="DATA", help=f"for code: {what}, FILE.py:NAME or a NAME of its own file"
     )
     parser.add_argument("--validation", metavar="DATA", help="for code: data to validate on")
+    parser.add_argument(
+        "--dataset", metavar="KIND[:PATH]",
+        help="for code, instead of --data: a data set of Train (digits, iris, ...) or a file or"
+        " folder (csv:PATH, images:PATH, ...), a part of it to validate on",
+    )  # fmt: skip
 
 
 def _add_length_and_device(parser: argparse.ArgumentParser) -> None:

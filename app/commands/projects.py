@@ -33,8 +33,11 @@ from engine.protocol.exporting.formats import Format
 
 def require_data(target: Target) -> None:
     """Check that there is something to train on."""
-    if target.is_code and not target.objective.data:
-        way = "Add --data FILE.py:NAME, or --data NAME for one of the same file."
+    if target.is_code and not target.objective.has_data:
+        way = (
+            "Add --data FILE.py:NAME, --data NAME for one of the same file, or --dataset KIND for a"
+            " data set or a file of data."
+        )
         if target.has_folder:
             way = "Choose them under Train in the window, and save the project."
         raise CommandFailure(f"{target.text}: which data? {way}", BAD_ARGUMENTS)
@@ -189,7 +192,7 @@ def _training_report(
 ) -> dict:
     return {
         "subject": target.text,
-        **({"data": target.objective.data} if target.is_code else {"project": target.text}),
+        **({"data": _data_in_words(target)} if target.is_code else {"project": target.text}),
         "state": run.state,
         "begins": beginning.report(),
         "device": setup.device,
@@ -207,6 +210,13 @@ def _training_report(
         "checkpoint": run.checkpoint or None,
         "weights": weights,
     }
+
+
+def _data_in_words(target: Target) -> str:
+    data = target.project.training.data
+    if not target.objective.of_setup:
+        return target.objective.data
+    return f"{data.kind}:{data.path}" if data.path else data.kind
 
 
 def _numbers(figures: Mapping[str, float]) -> dict[str, float | str | None]:

@@ -16,7 +16,7 @@ from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.report import write_report
 from app.commands.target import Target
 from engine.project import files
-from engine.project.subject import CanvasSubject
+from engine.project.subject import takes_setup_data
 from engine.protocol import RunRow
 from engine.runs.code import copies_wanted
 from engine.runs.folders import is_run
@@ -46,7 +46,8 @@ def target_of_run(folder: Path, *of_code: object) -> Target:
     CommandFailure."""
     if any(of_code):
         message = (
-            "--data, --validation and --settings go with a SUBJECT; --run DIR --resume has its own."
+            "--data, --validation, --dataset and --settings go with a SUBJECT; --run DIR --resume"
+            " has its own."
         )
         raise CommandFailure(message, BAD_ARGUMENTS)
     try:
@@ -91,8 +92,9 @@ def run_report(row: RunRow) -> dict:
     settings: dict = {}
     try:
         record = load(Path(row.folder))
-        settings = msgspec.to_builtins(record.project.training)
-        if not isinstance(record.project.subject, CanvasSubject):  # its data is in the objective
+        project = record.project
+        settings = msgspec.to_builtins(project.training)
+        if not takes_setup_data(project.subject, project.objective):
             settings["data"] = {"loading": settings["data"]["loading"]}
         fields["versions"] = record.versions
         fields["blocks"] = len(record.project.model.blocks)

@@ -14,7 +14,8 @@ from app import templates
 from app.commands.conversation import Conversation, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from engine.project import files
-from engine.project.document import Project
+from engine.project.catalogue import datasets
+from engine.project.document import DataSetup, Project
 from engine.project.other_files import is_readable
 from engine.project.subject import (
     MODEL,
@@ -26,6 +27,7 @@ from engine.project.subject import (
     files_of,
     holds_model,
     split_reference,
+    takes_setup_data,
     title,
 )
 from engine.protocol import ErrorSnapshot, FileCopy, OutputSnapshot, RunFileCommand, Snapshot
@@ -58,18 +60,20 @@ def target_of(
     data: str | None = None,
     validation: str | None = None,
     settings: Path | None = None,
+    dataset: str | None = None,
 ) -> Target:
-    """The target that an argument names; code is trained as the project file `settings` says.
-    Raises CommandFailure for a file that is not there, and for data or settings that cannot go with
-    it."""
+    """The target that an argument names; code is trained as the project file `settings` says, by
+    data of the code, or by the `dataset` KIND[:PATH]; without either, by the data set of the
+    settings. Raises CommandFailure for a file that is not there, and for data or settings that
+    cannot go with it."""
     reference = split_reference(text)
     if reference is None and holds_model(text):
         reference = text, MODEL
     if reference is None:
-        if data or validation:
+        if data or validation or dataset:
             raise CommandFailure(
-                "--data and --validation are for a subject of code, FILE.py:EXPRESSION; a project"
-                " has its data set.",
+                "--data, --validation and --dataset are for a subject of code, FILE.py:EXPRESSION;"
+                " a project has its data set.",
                 BAD_ARGUMENTS,
             )
         if settings:
@@ -97,11 +101,40 @@ def target_of(
     if not path.is_file():
         raise CommandFailure(f"{file}: there is no such file.", BAD_ARGUMENTS)
     subject = FileSubject(str(path.absolute()), expression)
+    if dataset and (data or validation):
+        raise CommandFailure(
+            "--dataset is what to train and to validate on: leave --data and --validation off.",
+            BAD_ARGUMENTS,
+        )
     objective = Objective(_absolute(data or ""), _absolute(validation or ""))
     project = Project(name=path.stem)
     if settings:
-        project = replace(project, training=load_project(settings).training)
+        chosen = load_project(settings)
+        project = replace(project, training=chosen.training)
+        has_set = takes_setup_data(chosen.subject, chosen.objective)
+        objective = replace(objective, of_setup=has_set and not data)
+    if dataset:
+        setup = replace(project.training, data=_data_set(dataset, project.training.data))
+        project = replace(project, training=setup)
+        objective = Objective(of_setup=True)
     return Target(text, path, project, subject, objective)
+
+
+def _data_set(text: str, data: DataSetup) -> DataSetup:
+    """`data` with the data set KIND or KIND:PATH; another kind has parameters of its own."""
+    kind, _, place = text.partition(":")
+    known = {key: each for key, each in datasets().items() if not each.source or each.is_of_path}
+    if kind not in known:
+        names = ", ".join(f"{key}:PATH" if each.source else key for key, each in known.items())
+        raise CommandFailure(f"--dataset: there is no “{kind}”; there are {names}.", BAD_ARGUMENTS)
+    is_of_path = known[kind].is_of_path
+    if place and not is_of_path:
+        raise CommandFailure(f"--dataset: {kind} has no path.", BAD_ARGUMENTS)
+    if is_of_path and not place:
+        raise CommandFailure(f"--dataset: where is it? Write {kind}:PATH.", BAD_ARGUMENTS)
+    if kind != data.kind:
+        data = replace(data, kind=kind, params={}, columns={}, transforms=(), points=())
+    return replace(data, path=str(Path(place).absolute()) if place else "")
 
 
 def is_file_to_read(text: str, data: str | None) -> bool:

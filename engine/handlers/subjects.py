@@ -60,7 +60,8 @@ from ..subjects.structure import (
 )
 from ..subjects.subject import CanvasModel, CodeModel
 from ..tensors.error_help import explain_error
-from ..training.objectives.batches import batches_of, generators_of
+from ..training.objectives.catalogue_data import CatalogueData
+from ..training.objectives.code_data import CodeData
 from ..training.objectives.code_objective import CodeObjective, Step, compile_step
 from ..training.objectives.loaders import Given, given_by
 from ..training.objectives.objective import CatalogueObjective
@@ -101,10 +102,9 @@ def write_usual_step(lab: Lab, command: WriteStepCommand) -> Iterator[Snapshot]:
     subject = find_subject(lab, command.subject, Model(), command.training)
     if isinstance(subject, CanvasModel):
         raise LabError("The canvas has its own data set and loss.", hint="Set them under Train.")
-    data = _value(lab, command.objective.data, subject.variables)
-    batches = _batches(lab, subject, data, command.training)
-    with running(lab, command.training, generators_of(batches)):
-        batch = first_batch(batches)
+    data = _data(lab, subject, command.objective, command.training, validates=False)()
+    with running(lab, command.training, data.generators):
+        batch = first_batch(data.batches(0, 0))
         is_own = inspect.isfunction(subject.variables.get("step"))
         written = None if is_own else write_step(subject.module, batch)
     if written is None:
@@ -118,7 +118,7 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
     had, and a step that fails, are told in the answer."""
     subject = find_subject(lab, command.subject, command.model, command.training)
     batch, calls, unrun = "", {}, None
-    if isinstance(subject, CanvasModel) or command.objective.data:
+    if isinstance(subject, CanvasModel) or command.objective.has_data:
         try:
             batches, generators, run = run_of(lab, subject, command)
             with running(lab, command.training, generators):
@@ -154,10 +154,9 @@ def run_of(
     training, written = command.training, command.objective
     is_own = isinstance(subject, CodeModel) and inspect.isfunction(subject.variables.get("step"))
     if isinstance(subject, CodeModel) and not written.step and not is_own:
-        data = _value(lab, written.data, subject.variables)
-        batches = _batches(lab, subject, data, training)
+        data = _data(lab, subject, written, training, validates=False)()
         run = functools.partial(usual_call, subject.module)
-        return lambda: batches, generators_of(batches), run
+        return lambda: data.batches(0, 0), data.generators, run
     objective = objective_of(lab, subject, written, command.model, training)
     return (
         lambda: objective.batches(0, 0),
@@ -239,28 +238,43 @@ def objective_of(
     if isinstance(subject, CanvasModel):
         given = given_objects(lab, training, lab.console.namespace.variables)
         return CatalogueObjective(subject.module, training, *loss_call(model, training), given)
+    make = _data(lab, subject, written, training, is_look)
+    step, source = _step(lab, subject, written, make, training)
+    logging = lab.console.namespace.lab.logging
+    known = [*reached(step), *subject.module.modules()]
+    return CodeObjective(step, make(), logging=logging, reached=known, source=source)
+
+
+def _data(
+    lab: Lab,
+    subject: CodeModel,
+    written: Objective,
+    training: TrainingSetup,
+    is_look: bool = False,
+    validates: bool = True,
+) -> Callable[[], CatalogueData | CodeData]:
+    """What makes the batches of a subject, each time with a loader of its own; what the user names
+    as data is computed once, now, that for validation only if it `validates`."""
+
+    def given() -> Given:
+        return given_objects(lab, training, subject.variables)
+
+    if written.of_setup:
+        return lambda: CatalogueData(training, given())
     if not written.data:
         raise LabError(
             f"There is no data to train {subject.title} on.",
-            hint="Name a Dataset, a DataLoader or tensors of your code under Train.",
+            hint="Choose a data set under Train, or name a Dataset, a DataLoader or tensors of your"
+            " code.",
         )
     data = _value(lab, written.data, subject.variables, is_look)
     validation = (
-        _value(lab, written.validation, subject.variables, is_look) if written.validation else None
+        _value(lab, written.validation, subject.variables, is_look)
+        if validates and written.validation
+        else None
     )
-    step, source = _step(lab, subject, written, data, training)
-    logging = lab.console.namespace.lab.logging
-    known = [*reached(step), *subject.module.modules()]
-    loading = training.data.loading
-    given = given_objects(lab, training, subject.variables)
-    return CodeObjective(
-        step, data, validation, training.batch_size, logging, known, loading, given, source
-    )
-
-
-def _batches(lab: Lab, subject: CodeModel, data: object, training: TrainingSetup) -> Iterable[Any]:
-    given = given_objects(lab, training, subject.variables)
-    return batches_of(data, training.batch_size, training.data.loading, given=given)
+    size, loading = training.batch_size, training.data.loading
+    return lambda: CodeData(data, validation, size, loading, given())
 
 
 def given_objects(lab: Lab, training: TrainingSetup, variables: Mapping[str, Any]) -> Given:
@@ -269,7 +283,11 @@ def given_objects(lab: Lab, training: TrainingSetup, variables: Mapping[str, Any
 
 
 def _step(
-    lab: Lab, subject: CodeModel, written: Objective, data: object, training: TrainingSetup
+    lab: Lab,
+    subject: CodeModel,
+    written: Objective,
+    make: Callable[[], CatalogueData | CodeData],
+    training: TrainingSetup,
 ) -> tuple[Step, str]:
     """The step as it is written; else the function `step` of the subject's own code, if it has
     one; else one that fits the first batch. With its source, "" for the subject's own."""
@@ -277,9 +295,9 @@ def _step(
     if written.step or not inspect.isfunction(own):
         source = written.step
         if not source:
-            batches = _batches(lab, subject, data, training)
-            with running(lab, training, generators_of(batches)):
-                source = write_step(subject.module, first_batch(batches)).source
+            data = make()
+            with running(lab, training, data.generators):
+                source = write_step(subject.module, first_batch(data.batches(0, 0))).source
         variables = {"lab": lab.console.namespace.lab, **subject.variables}
         return compile_step(source, subject.module, variables), source
     takes = len(required_parameters(own))

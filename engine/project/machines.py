@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from .document import Project, TrainingSetup, replace
-from .subject import MODEL, CanvasSubject, ConsoleSubject
+from .subject import MODEL, CanvasSubject, ConsoleSubject, takes_setup_data
 
 HOST = "HOST:29400"
 """Stands for the address of one of the machines, with a free port."""
@@ -24,13 +24,14 @@ def train_arguments(project: Project, path: str) -> tuple[str, ...]:
             "Other machines do not have the objects of the console: write the model into a Python"
             " file."
         )
-    if isinstance(subject, CanvasSubject):
-        data = project.training.data
-        if data.loading.given or data.kind == "console":
-            raise NoCommand(
-                "Other machines do not have the objects of the console: take data of a file, and no"
-                " objects of your code for its DataLoader."
-            )
+    data = project.training.data
+    of_console = takes_setup_data(subject, project.objective) and data.kind == "console"
+    if of_console or (isinstance(subject, CanvasSubject) and data.loading.given):
+        raise NoCommand(
+            "Other machines do not have the objects of the console: take data of a file, and no"
+            " objects of your code for its DataLoader."
+        )
+    if isinstance(subject, CanvasSubject) or project.objective.of_setup:
         if not path:
             raise NoCommand("Save the project first: the command names its file.")
         return (path,)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 MODEL_SUFFIXES = (".pt", ".pth", ".pt2")
 MODEL = "model"
@@ -38,7 +39,8 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
 
     `data` and `validation` are expressions in the subject's own namespace, or `FILE.py:EXPRESSION`:
     a Dataset, a DataLoader, a tuple of tensors, a list of samples, or a function that returns an
-    iterable of batches.
+    iterable of batches. With `of_setup` they are not used: batches are pairs (x, y) of the set-up's
+    data, as a model of blocks gets them.
     `step` is the source of `def step(batch)`, which returns the loss, or a dict of named figures
     with `loss` among them; if it is empty, the program writes one that fits the first batch.
     """
@@ -46,6 +48,22 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
     data: str = ""
     validation: str = ""
     step: str = ""
+    of_setup: bool = False
+
+    @property
+    def has_data(self) -> bool:
+        return self.of_setup or bool(self.data)
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """Those of the data that is used."""
+        named = () if self.of_setup else (self.data, self.validation)
+        return tuple(text for text in named if text)
+
+
+def takes_setup_data(subject: Subject, objective: Objective) -> bool:
+    """Whether batches are of the data set of the set-up, not of the user's code."""
+    return isinstance(subject, CanvasSubject) or objective.of_setup
 
 
 def title(subject: Subject) -> str:
@@ -72,7 +90,7 @@ def files_of(subject: Subject, objective: Objective) -> tuple[str, ...]:
         return ()
     own = [subject.path] if isinstance(subject, FileSubject) else []
     own = [path for path in own if not holds_model(path)]
-    data = [split_reference(text) for text in (objective.data, objective.validation)]
+    data = [split_reference(text) for text in objective.expressions]
     return tuple(dict.fromkeys(own + [reference[0] for reference in data if reference]))
 
 
@@ -85,7 +103,7 @@ def with_paths(
     data, validation = (
         expression_with_path(text, changed) for text in (objective.data, objective.validation)
     )
-    return subject, Objective(data, validation, objective.step)
+    return subject, replace(objective, data=data, validation=validation)
 
 
 def expression_with_path(text: str, changed: Callable[[str], str]) -> str:

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader
 
 from engine.project.subject import CanvasSubject, ConsoleSubject
 from engine.protocol import ExportSnapshot, TrainingSnapshot
+from tests.labels import said
 from tests.pictures import assert_same_picture
 from widgets import theme
 
@@ -150,6 +151,31 @@ def test_the_canvas_has_its_own_form(net):
 
 
 @pytest.mark.own_program
+def test_a_data_set_of_train_is_previewed_and_trained_on(program):
+    program.subject.choose(ConsoleSubject("nn.Linear(4, 3)"))
+    program.window.show_workspace("train")
+    view = program.window.page("train")
+    source = form(program).source
+    source.setCurrentIndex(1)
+    source.activated.emit(1)
+    view.form.data._choose("iris")
+    view.form.data._preview.click()
+    program.bench.link.drain()
+    assert "120 samples for training, 30 for validation" in said(view.form.data, "data_facts")
+    assert "F.cross_entropy(prediction, y)" in form(program).step.toPlainText()
+    words = form(program)._words.text()
+    assert words.startswith("Written for classification: the first batch is (float32 (64, 4), int")
+    view.bar.train_requested.emit()
+    program.bench.link.drain()
+    run = program.bench.newest(TrainingSnapshot)
+    assert (run.state, run.step, run.validation_samples) == ("finished", 40, 30)
+    program.bench.history.stack.undo()
+    assert program.bench.project.training.data.kind == "digits"
+    program.bench.link.drain()
+    assert "mat1 and mat2" in form(program)._words.text()  # digits have no 4 numbers
+
+
+@pytest.mark.own_program
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_the_form_looks_as_it_did(net, qapp, name):
     theme.apply(qapp, {"light": theme.LIGHT, "dark": theme.DARK}[name])
@@ -157,3 +183,4 @@ def test_the_form_looks_as_it_did(net, qapp, name):
     net.bench.link.drain()
     net.window.page("train").form.resize(320, 760)
     assert_same_picture(form(net), f"objective_form_{name}")
+    assert_same_picture(form(net).of_step, f"objective_step_{name}")

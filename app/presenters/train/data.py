@@ -9,7 +9,7 @@ from app.presenters.train.objective import NO_DATA
 from app.workbench import Workbench
 from engine.project.catalogue import datasets
 from engine.project.document import Project
-from engine.project.subject import CanvasSubject
+from engine.project.subject import takes_setup_data
 from engine.protocol import (
     CellSnapshot,
     DataSnapshot,
@@ -46,8 +46,7 @@ class DataPresenter(QObject):
 
     def _is_of_console(self) -> bool:
         project = self._bench.project
-        is_canvas = isinstance(project.subject, CanvasSubject)
-        return is_canvas and project.training.data.kind == "console"
+        return _is_used(project) and project.training.data.kind == "console"
 
     def _choose_path(self, what: str) -> None:
         path = self._bench.files.ask_data_path(what)
@@ -55,7 +54,7 @@ class DataPresenter(QObject):
             self._form.set_path(path)
 
     def _on_project_changed(self, old: Project, new: Project) -> None:
-        if old.training.data != new.training.data or old.subject != new.subject:
+        if old.training.data != new.training.data or _is_used(old) != _is_used(new):
             self._ask()
 
     def _ask(self) -> None:
@@ -66,7 +65,7 @@ class DataPresenter(QObject):
         self._questions.drop()
         self._form.show_report(bool(source))
         wanted = self._form.previews or source
-        if kind is None or not isinstance(project.subject, CanvasSubject) or not wanted:
+        if kind is None or not _is_used(project) or not wanted:
             return
         if source and not (setup.points if source == "points" else setup.path):
             self._form.report.clear()
@@ -81,3 +80,8 @@ class DataPresenter(QObject):
 
     def _show_error(self, error: ErrorReport) -> None:
         self._form.report.show_problem(in_words(error))
+
+
+def _is_used(project: Project) -> bool:
+    """Whether the project trains on the data set of the form."""
+    return takes_setup_data(project.subject, project.objective)

@@ -8,7 +8,14 @@ from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Project
-from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
+from engine.project.subject import (
+    CanvasSubject,
+    ConsoleSubject,
+    FileSubject,
+    Objective,
+    Subject,
+    takes_setup_data,
+)
 from engine.protocol import (
     CellSnapshot,
     ErrorReport,
@@ -41,10 +48,15 @@ class ObjectivePresenter(QObject):
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if (old.subject, old.objective) != (new.subject, new.objective):
             self._show()
+        elif new.objective.of_setup and old.training.data != new.training.data:
+            self._ask()
 
     def _show(self) -> None:
         project = self._bench.project
-        self._setup.show_subject(is_code=not isinstance(project.subject, CanvasSubject))
+        self._setup.show_subject(
+            is_code=not isinstance(project.subject, CanvasSubject),
+            of_setup=takes_setup_data(project.subject, project.objective),
+        )
         self._form.show_objective(project.objective)
         self._offer_names()
         self._ask()
@@ -66,7 +78,7 @@ class ObjectivePresenter(QObject):
     def _ask(self) -> None:
         """Ask for the step that fits the data; nothing for the canvas, or without data."""
         project = self._bench.project
-        if isinstance(project.subject, CanvasSubject) or not project.objective.data:
+        if isinstance(project.subject, CanvasSubject) or not project.objective.has_data:
             self._questions.drop()
             return
         command = WriteStepCommand(

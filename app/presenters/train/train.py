@@ -54,7 +54,8 @@ _AT_ONCE = (*ADJUSTABLE, "hold")
 _SHOWN = (TrainCommand.__name__, SweepCommand.__name__, ChooseWeightsCommand.__name__)
 """Commands whose errors are shown beside the buttons."""
 _NO_DATA = (
-    "There is no data to train on. Name a Dataset, a DataLoader or tensors of your code under Data."
+    "There is no data to train on. Name a Dataset, a DataLoader or tensors of your code under Data,"
+    " or choose a data set there."
 )
 
 
@@ -155,7 +156,7 @@ class TrainPresenter(QObject):
         """Why the subject cannot be trained, as far as the window knows; empty if it can."""
         project = self._bench.project
         if _is_code(project):
-            return "" if project.objective.data else _NO_DATA
+            return "" if project.objective.has_data else _NO_DATA
         report = self._bench.newest(ModelSnapshot)
         current = report is not None and report.revision == self._bench.store.revision
         if report is not None and current and not report.runnable:

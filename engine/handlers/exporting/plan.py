@@ -36,7 +36,7 @@ def plan(lab: Lab, command: PlanExportCommand) -> Iterator[Snapshot]:
         refused = refusal_of(key, is_canvas)
         if refused is not None:
             refusals[key] = f"{refused} {refused.hint}"
-        elif not is_canvas and not command.objective.data and (row.batch or key in _ON_DATA):
+        elif not (is_canvas or command.objective.has_data) and (row.batch or key in _ON_DATA):
             refusals[key] = "There is no data to take a batch from. Name it under Train."
     run = lab.run
     yield ExportPlanSnapshot(

@@ -60,7 +60,7 @@ def example(lab: Lab, command: ExportCommand, source: Source) -> Example:
     subject = source.subject
     if isinstance(subject, CanvasModel):
         return example_of(tuple(example_inputs(subject.live)), {})
-    if not command.objective.data:
+    if not command.objective.has_data:
         raise LabError(
             f"There is no batch to call {subject.title} with.",
             hint="Name its data under Train, or with --data: a program is written from one run.",

@@ -82,7 +82,7 @@ def compare_subjects(lab: Lab, command: CompareSubjectsCommand) -> Iterator[Snap
 def _outputs(
     lab: Lab, command: CompareSubjectsCommand, before: CodeModel, after: CodeModel
 ) -> list[OutputDifference]:
-    if not command.objective.data:
+    if not command.objective.has_data:
         raise LabError("There is no input to compare outputs for.", hint="Name data under Train.")
     training = command.training
     objective = objective_of(lab, after, command.objective, Model(), training)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...lab import Lab
 from ...project.document import Project
-from ...project.subject import CanvasSubject, files_of, split_reference
+from ...project.subject import CanvasSubject, files_of, split_reference, takes_setup_data
 from ...protocol import RunFileCommand, SweepCommand, TrainCommand
 from ...runs.code import Ran
 
@@ -24,11 +24,17 @@ def files_needed(wanted: Wanted) -> list[str]:
 
 def expressions_of(wanted: Wanted) -> list[str]:
     """The expressions of the user's code that data and batches are had by."""
-    data, objective = wanted.training.data, wanted.objective
-    of_data = [data.path] if data.kind == "console" else []
-    if not isinstance(wanted.subject, CanvasSubject):
-        of_data = [objective.data, objective.validation]
-    return [text for text in (*of_data, *data.loading.given.values()) if text]
+    is_canvas = isinstance(wanted.subject, CanvasSubject)
+    of_code = () if is_canvas else wanted.objective.expressions
+    given = wanted.training.data.loading.given.values()
+    return [*data_of_console(wanted), *of_code, *given]
+
+
+def data_of_console(wanted: Wanted) -> list[str]:
+    """The expression of the set-up's data, if that is of the console and used."""
+    data = wanted.training.data
+    is_used = data.kind == "console" and takes_setup_data(wanted.subject, wanted.objective)
+    return [data.path] if is_used and data.path else []
 
 
 def run_again(lab: Lab, wanted: Wanted) -> Iterator[RunFileCommand]:

@@ -22,6 +22,8 @@ from ...protocol import (
     PredictionsSnapshot,
     ReadPredictionsCommand,
 )
+from ...training.objectives.catalogue_data import CatalogueData
+from ...training.objectives.code_objective import CodeObjective
 from ...training.objectives.objective import CatalogueObjective, Objective
 from ...training.predictions.plane import SIDE, bounds_of, predict_plane
 from ...training.predictions.predictions import Predictions, predictions_of
@@ -36,8 +38,8 @@ SHOWN_CHARACTERS = 60
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """The batches of a part of the data, how many samples it has in all, and the data set, if it
-    is one of the catalogue."""
+    """The batches of a part of the data, how many samples it has in all, the data set, if it is
+    that of the set-up, and the set-up's loss, if that is used."""
 
     batches: Iterable[tuple[Tensor, Tensor]]
     total: int
@@ -86,16 +88,23 @@ def read_predictions(lab: Lab, command: ReadPredictionsCommand) -> Iterator[Pred
 
 
 def _data(objective: Objective, part: str) -> _Data:
-    if isinstance(objective, CatalogueObjective):
-        dataset = objective.dataset
+    dataset = _dataset(objective)
+    if dataset is not None:
         is_validation = part == "validation"
         x = dataset.x_val if is_validation else dataset.x_train
         y = dataset.y_val if is_validation else dataset.y_train
         batches = zip(x.split(BATCH), y.split(BATCH), strict=True)
-        return _Data(batches, len(y), dataset, objective.loss_fn)
+        loss = objective.loss_fn if isinstance(objective, CatalogueObjective) else None
+        return _Data(batches, len(y), dataset, loss)
     if part == "validation":
         return _Data(objective.validation_batches(), objective.validation_samples, None, None)
     return _Data(objective.batches(0, 0), 0, None, None)
+
+
+def _dataset(objective: Objective) -> Dataset | None:
+    """The data set of the set-up, if batches are of it."""
+    data = objective.loaded if isinstance(objective, CodeObjective) else objective
+    return data.dataset if isinstance(data, CatalogueData) else None
 
 
 def _chosen(found: Predictions, command: ReadPredictionsCommand) -> Tensor:

@@ -45,7 +45,7 @@ from ...training.distributed.rank_files import RANKS, last_lines, log_of
 from ...training.distributed.ranks import check_setup
 from ...training.distributed.wrapped import check_sharding
 from ..subjects import find_subject, forget_weights
-from .code_files import expressions_of, run_again
+from .code_files import data_of_console, expressions_of, run_again
 
 LINES_OF_LOST = 5
 """As many last lines of a rank that ended are told."""
@@ -156,9 +156,9 @@ def _check(command: TrainCommand) -> None:
 def console_for(lab: Lab, command: TrainCommand) -> bytes:
     """The values of the console that another process needs to train the subject; empty without
     any. Raises LabError that tells why it cannot have one of them."""
-    if isinstance(command.subject, FileSubject):
-        return b""
-    expressions = [text for text in expressions_of(command) if split_reference(text) is None]
+    of_file = isinstance(command.subject, FileSubject)
+    found = data_of_console(command) if of_file else expressions_of(command)
+    expressions = [text for text in found if split_reference(text) is None]
     source = ""
     if isinstance(command.subject, ConsoleSubject):
         expressions.append(command.subject.expression)

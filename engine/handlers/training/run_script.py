@@ -82,6 +82,12 @@ def code_script(
             hint="Write a class of nn.Module that calls it, and choose that.",
         )
 
+    if command.objective.of_setup:
+        raise LabError(
+            "A script of your own code has no data set of Train.",
+            hint="Let the code read the data, and name it under Data.",
+        )
+
     def read(text: str) -> Expression:
         found = split_reference(text)
         return Expression(text, own) if found is None else Expression(found[1], _ran(lab, found[0]))

@@ -30,11 +30,12 @@ from .parameters import EditError, checked_params, one_of, parsed_params
 
 
 def set_subject(project: Project, subject: Subject) -> Project:
-    """Let the workspaces work on another subject. Data and step belong to the subject before, so
-    they are forgotten."""
+    """Let the workspaces work on another subject. Its code's data and step belong to the subject
+    before, so they are forgotten."""
     if subject == project.subject:
         return project
-    return replace(project, subject=subject, objective=Objective())
+    objective = Objective(of_setup=project.objective.of_setup)
+    return replace(project, subject=subject, objective=objective)
 
 
 def set_objective(project: Project, objective: Objective) -> Project:

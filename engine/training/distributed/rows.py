@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ...errors import LabError
 from ..figures.metrics import ACCURACY
 from ..objectives.batches import samples_in
+from ..objectives.code_data import CodeData
 from ..objectives.code_objective import CodeObjective
 from ..objectives.objective import Objective, Outcome
 from .ranks import Ranks
@@ -42,10 +43,14 @@ class RowsObjective:
         self._whole, self._ranks, self._model, self._seed = whole, ranks, model, seed
         self.metrics, self.generators = whole.metrics, whole.generators
         self.validation_samples = whole.validation_samples
-        self.guess_accuracy = whole.guess_accuracy
-        self._divided: CodeObjective | None = None
-        if isinstance(whole, CodeObjective) and whole.divide(ranks.rank, ranks.size):
-            self._divided = whole
+        self._divided: CodeData | None = None
+        data = whole.loaded if isinstance(whole, CodeObjective) else None
+        if isinstance(data, CodeData) and data.divide(ranks.rank, ranks.size):
+            self._divided = data
+
+    @property
+    def guess_accuracy(self) -> float:
+        return self._whole.guess_accuracy
 
     @property
     def batches_per_epoch(self) -> int | None:

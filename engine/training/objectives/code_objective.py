@@ -1,4 +1,4 @@
-"""Training on the user's own data with the user's own step."""
+"""Training with the user's own step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ast
 import linecache
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from math import nan
 from typing import Any
 
 import torch
@@ -15,20 +14,12 @@ from torch import Tensor, nn
 
 from ...errors import LabError
 from ...project.document import Loading
-from .batches import (
-    batches_of,
-    generators_of,
-    in_order,
-    length_of,
-    moved,
-    parts_of,
-    samples_in,
-    skipped,
-)
+from .batches import samples_in
+from .catalogue_data import CatalogueData
+from .code_data import CodeData
 from .epoch_metrics import EpochMetrics, is_metric
-from .loaders import NOTHING_GIVEN, Given, end_workers
+from .loaders import NOTHING_GIVEN, Given
 from .objective import Outcome
-from .parts import Part, PartLoader
 
 STEP_FILE = "<step>"
 """The name of the step's source in tracebacks."""
@@ -40,71 +31,75 @@ Logging = AbstractContextManager[Mapping[str, Tensor | float]]
 
 
 class CodeObjective:
-    """The batches of `data` (see `batches_of`) and a step over one of them.
+    """A step over the batches of `data`: those of a set-up or of code, or what CodeData makes
+    batches of, with the arguments that it takes besides.
 
     `step(batch)` runs the model and returns the loss, a scalar with a graph, or a dict of numbers
     with the key `loss`. `logging()` is a context that gives the figures which code names in it by
     `lab.log`; they stand beside those that the step returns. `reached` are the values that the step
-    can reach: those of them that are metrics may be figures too. `loading` says how batches are
-    taken, with which objects `given`. They are moved to the run's device. `source` is the Python of
-    the step, "" for a function of the user's own. Raises LabError for data that has no batches.
+    can reach: those of them that are metrics may be figures too. `source` is the Python of the
+    step, "" for a function of the user's own. Raises LabError for data that has no batches.
     """
-
-    guess_accuracy = nan
 
     def __init__(
         self,
         step: Step,
         data: object,
-        validation: object | None,
-        batch_size: int,
+        validation: object | None = None,
+        batch_size: int = 1,
         logging: Callable[[], Logging] = lambda: nullcontext({}),
         reached: Iterable[object] = (),
         loading: Loading | None = None,
         given: Given = NOTHING_GIVEN,
         source: str = "",
     ) -> None:
-        loading = loading or Loading()
-        self.data, self.validation, self.source, self.given = data, validation, source, given
         self.metrics = EpochMetrics(reached)
-        self._step, self._logging = step, logging
-        self._batches = batches_of(data, batch_size, loading, given=given)
-        self._validation: Iterable[Any] = (
-            () if validation is None else in_order(validation, batch_size, loading, given)
+        self._step, self._logging, self.source = step, logging, source
+        self.loaded = (
+            data
+            if isinstance(data, CatalogueData | CodeData)
+            else CodeData(data, validation, batch_size, loading, given)
         )
-        self.generators = generators_of(self._batches, self._validation)
-        self._parts: Iterable[Part] | None = None
-        self._device = torch.device("cpu")
-        self.validation_samples = 0 if validation is None else _samples(self._validation)
+        self.generators = self.loaded.generators
+        self.validation_samples = self.loaded.validation_samples
+        self.guess_accuracy = self.loaded.guess_accuracy
+
+    @property
+    def data(self) -> object:
+        """What the batches are made of, if they are of code: see CodeData."""
+        return self.of_code.data
+
+    @property
+    def validation(self) -> object | None:
+        return self.of_code.validation
+
+    @property
+    def given(self) -> Given:
+        return self.of_code.given
+
+    @property
+    def of_code(self) -> CodeData:
+        """Raises TypeError if the data is that of a set-up."""
+        if not isinstance(self.loaded, CodeData):
+            raise TypeError("The data is that of the set-up.")
+        return self.loaded
 
     @property
     def batches_per_epoch(self) -> int | None:
-        return length_of(self._batches)
+        return self.loaded.batches_per_epoch
 
     def to(self, device: torch.device) -> None:
-        self._device = device
+        self.loaded.to(device)
         self.metrics.to(device)
 
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
-        return (moved(batch, self._device) for batch in skipped(self._batches, first))
-
-    def divide(self, rank: int, size: int) -> bool:
-        """Whether the data can load the rows of one rank alone; if so, `parts` gives them."""
-        self._parts = parts_of(self._batches, rank, size)
-        return self._parts is not None
-
-    def parts(self, first: int) -> Iterator[Part]:
-        """As `batches`, of each batch the rows of the rank."""
-        assert self._parts is not None
-        found = skipped(self._parts, first)
-        return (part._replace(batch=moved(part.batch, self._device)) for part in found)
-
-    def close(self) -> None:
-        own = self._parts.loader if isinstance(self._parts, PartLoader) else None
-        end_workers(self._batches, self._validation, own)
+        return self.loaded.batches(epoch, first)
 
     def validation_batches(self) -> Iterator[Any]:
-        return (moved(batch, self._device) for batch in self._validation)
+        return self.loaded.validation_batches()
+
+    def close(self) -> None:
+        self.loaded.close()
 
     def predict(self, batch: Any) -> None:
         """The user's step makes the prediction and the loss in one."""
@@ -183,12 +178,3 @@ def compile_step(source: str, module: nn.Module, variables: Mapping[str, Any]) -
     if not callable(step):
         raise LabError("The source defines no function `step`.", hint=_SHAPE)
     return step
-
-
-def _samples(batches: Iterable[Any]) -> int:
-    """The number of samples, if the data says it; else that of its batches, or 0."""
-    dataset = getattr(batches, "dataset", None)
-    try:
-        return len(dataset) if dataset is not None else length_of(batches) or 0
-    except TypeError:
-        return 0

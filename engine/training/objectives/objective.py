@@ -7,15 +7,12 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
 
-from ...datasets.load import load_dataset
-from ...errors import LabError
 from ...project.document import ParamValue, TrainingSetup
 from ..components.losses import check_numbers, class_scores, make_loss
-from .batches import generators_of, length_of, moved, skipped
+from .catalogue_data import CatalogueData
 from .epoch_metrics import EpochMetrics
-from .loaders import NOTHING_GIVEN, Given, arguments_of, end_workers, loader_of
+from .loaders import NOTHING_GIVEN, Given
 
 RMSE = "RMSE"
 """A figure of this name is the root of a mean of squares, also over an epoch."""
@@ -23,8 +20,6 @@ PERPLEXITY = "perplexity"
 """A figure of this name is e to the power of a mean, also over an epoch."""
 FIGURE_MEANS = {RMSE: (Tensor.square, Tensor.sqrt), PERPLEXITY: (Tensor.log, Tensor.exp)}
 R2 = "R2"
-SHUFFLED_BYTES = 1 << 26
-"""The samples of a larger set are not copied for an epoch."""
 
 
 class Outcome(NamedTuple):
@@ -79,8 +74,10 @@ class Objective(Protocol):
 
     metrics: EpochMetrics
     validation_samples: int
-    guess_accuracy: float
     generators: tuple[torch.Generator, ...]
+
+    @property
+    def guess_accuracy(self) -> float: ...
 
     @property
     def batches_per_epoch(self) -> int | None:
@@ -115,10 +112,9 @@ class Objective(Protocol):
         ...
 
 
-class CatalogueObjective:
-    """A data set and a loss of the catalogue. `loss` replaces the one of the set-up, if a loss
-    block is on the canvas. With objects `given`, torch's DataLoader takes the training samples,
-    in an order drawn from the global generator. Raises LabError for an unknown loss, or bad
+class CatalogueObjective(CatalogueData):
+    """The data and the loss of a set-up. `loss` replaces the one of the set-up, if a loss block is
+    on the canvas. Raises LabError as CatalogueData does, and for an unknown loss, or bad
     parameters."""
 
     def __init__(
@@ -129,68 +125,24 @@ class CatalogueObjective:
         loss_params: Mapping[str, ParamValue] | None = None,
         given: Given = NOTHING_GIVEN,
     ) -> None:
+        super().__init__(setup, given)
         self.metrics = EpochMetrics()
         kind, params = (loss, loss_params or {}) if loss else (setup.loss, setup.loss_params)
-        self.dataset = load_dataset(setup.data)
         self.loss_fn = make_loss(kind, params, self.dataset)
         check_numbers(kind, self.dataset.y_train)
-        self.validation_samples = len(self.dataset.y_val)
-        self.guess_accuracy = self.dataset.guess_accuracy
         self._model = model
         self._variance: Tensor | None = None
-        self._orders: list[list[int]] = []
-        self._loader: DataLoader | None = None
-        self._size, self._seed = setup.batch_size, setup.seed
-        self._device = torch.device("cpu")
-        if self._size > 0 and not self.dataset.batches(self._size):
-            raise LabError(
-                f"{len(self.dataset):,} samples make no batch of {self._size:,}.",
-                hint="Make batch_size smaller, or turn drop_last off.",
-            )
-        self._given = self._given_loader(given) if given else None
-        self.generators = generators_of(self._given)
-
-    @property
-    def batches_per_epoch(self) -> int | None:
-        if self._given is not None:
-            return length_of(self._given)
-        return self.dataset.batches(self._size)
 
     def to(self, device: torch.device) -> None:
-        self._device = device
+        super().to(device)
         self.loss_fn.to(device)
-        if self.dataset.loading.workers is None and self._given is None:
-            self.dataset = self.dataset.to(device)
 
     def batches(self, epoch: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """As `Dataset.train_batch` has them; the order is not drawn from the global generator.
-
-        A small set is shuffled once an epoch, so that each batch is a slice without a copy. Of a
-        large one, each batch is picked, so that there is no second copy of the whole.
-        """
-        dataset = self.dataset
-        if self._given is not None:
-            return self._training(map(self._pair, skipped(self._given, first)), epoch, first)
-        order = dataset.order(self._seed, epoch)[: dataset.batches(self._size) * self._size]
-        x, y, order = dataset.x_train, dataset.y_train, order.to(dataset.x_train.device)
-        if dataset.loading.workers is not None:
-            found = self._loaded(x, y, order, first)
-        elif x.nbytes > SHUFFLED_BYTES:
-            picked = order.split(self._size)[
-                first:
-            ]  # index_select takes a quarter of indexing's time
-            found = ((x.index_select(0, rows), y.index_select(0, rows)) for rows in picked)
-        else:
-            found = self._slices(x.index_select(0, order), y.index_select(0, order), first)
-        return self._training(found, epoch, first)
-
-    def close(self) -> None:
-        end_workers(self._loader, self._given)
+        variance = _variance_of(self.dataset.y_train)
+        return self._counted(super().batches(epoch, first), variance)
 
     def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        self._variance = _variance_of(self.dataset.y_val)
-        for x, y in self._slices(self.dataset.x_val, self.dataset.y_val, 0):
-            yield x.to(self._device), y.to(self._device)
+        return self._counted(super().validation_batches(), _variance_of(self.dataset.y_val))
 
     def predict(self, batch: tuple[Tensor, Tensor]) -> Tensor:
         return self._model(batch[0])
@@ -217,58 +169,13 @@ class CatalogueObjective:
         mean = (squared * self.dataset.target_scale**2).mean()
         return {RMSE: mean.sqrt(), R2: r2.mean()}
 
-    def _training(
-        self, batches: Iterable[tuple[Tensor, Tensor]], epoch: int, first: int
+    def _counted(
+        self, batches: Iterator[tuple[Tensor, Tensor]], variance: Tensor | None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches as the model gets them; number `first` comes first."""
-        variance = _variance_of(self.dataset.y_train)
-        for number, (x, y) in enumerate(batches, first):
-            self._variance = variance  # validation has another
-            yield self.dataset.transformed(x, self._seed, epoch, number), y
-
-    def _given_loader(self, given: Given) -> DataLoader:
-        dataset, loading = self.dataset, self.dataset.loading
-        if loading.balanced:
-            raise LabError(
-                "balanced says itself which samples come, without a DataLoader.",
-                hint="Turn balanced off, and name a WeightedRandomSampler as the sampler.",
-            )
-        samples = TensorDataset(dataset.x_train, dataset.y_train)
-        arguments = (loading.shuffle, loading.drop_last, given)
-        return loader_of(samples, self._size, loading, *arguments)
-
-    def _pair(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """A batch of the DataLoader with the user's objects. Raises LabError if it is no pair."""
-        is_pair = isinstance(batch, tuple | list) and len(batch) == 2
-        if not is_pair or not all(isinstance(part, Tensor) for part in batch):
-            raise LabError(
-                "The collate_fn gives no pair of tensors (x, y), and a model of blocks learns from"
-                " such pairs.",
-                hint="Let it return (x, y).",
-            )
-        x, y = (moved(part, self._device) for part in batch)
-        return x, y
-
-    def _loaded(
-        self, x: Tensor, y: Tensor, order: Tensor, first: int
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The same batches by torch's DataLoader. It draws its workers' seed from a generator of
-        its own."""
-        self._orders[:] = [rows.tolist() for rows in order.split(self._size)[first:]]
-        if self._loader is None:
-            self._loader = DataLoader(
-                TensorDataset(x, y),
-                batch_sampler=self._orders,
-                generator=torch.Generator(),
-                **arguments_of(self.dataset.loading),
-            )
-        self._loader.generator.manual_seed(self._seed)  # pyright: ignore[reportOptionalMemberAccess]
-        for x, y in self._loader:
-            yield moved(x, self._device), moved(y, self._device)
-
-    def _slices(self, x: Tensor, y: Tensor, first: int) -> Iterator[tuple[Tensor, Tensor]]:
-        for start in range(first * self._size, len(y), self._size):
-            yield x[start : start + self._size], y[start : start + self._size]
+        """The batches of a part of the data whose targets have this variance."""
+        for batch in batches:
+            self._variance = variance  # the other part has another
+            yield batch
 
 
 def _variance_of(y: Tensor) -> Tensor | None:

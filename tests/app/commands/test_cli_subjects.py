@@ -13,8 +13,16 @@ from safetensors.torch import load_file
 from app.commands.failures import CommandFailure
 from app.commands.target import target_of
 from app.templates import load_template
+from engine.datasets.load import load_dataset
 from engine.project import files
-from engine.project.document import HoldWhen, Project, TrainingSetup, replace
+from engine.project.document import (
+    DataSetup,
+    HoldWhen,
+    Project,
+    TrainingSetup,
+    Transform,
+    replace,
+)
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.runs.record import load
 from tests.app.commands.test_cli import MLP, run
@@ -303,3 +311,90 @@ def test_code_is_trained_by_the_settings_of_a_project(net, tmp_path, capsys):
     assert "go with a SUBJECT" in capsys.readouterr().err
     assert run("train", MLP, "--settings", project) == 2
     assert "--settings is for a subject of code" in capsys.readouterr().err
+
+
+def flowers_learnt(epochs: int, **fields) -> torch.Tensor:
+    """The weights of `head` after training net.py's Net on iris, as a plain loop has it."""
+    names: dict = {"__name__": "net"}
+    exec(compile(NET, "net.py", "exec"), names)
+    torch.manual_seed(0)
+    model = names["Net"]()
+    dataset = load_dataset(DataSetup("iris", **fields))
+    optimizer = torch.optim.Adam(model.parameters())
+    torch.manual_seed(0)
+    for epoch in range(epochs):
+        for batch in range(dataset.batches(64)):
+            x, y = dataset.train_batch(batch, 64, 0, epoch)
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    return model.head.weight
+
+
+def test_code_is_trained_on_a_data_set(net, tmp_path, capsys):
+    out = tmp_path / "a.pt"
+    arguments = ("--dataset", "iris", "--epochs", 2, "--out", out, "--json")
+    assert run("train", f"{net}:Net", *arguments) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["data"], report["steps"]) == ("iris", 4) and 0 <= report["val_accuracy"] <= 1
+    assert torch.equal(torch.load(out)["head.weight"], flowers_learnt(2))
+    settings = tmp_path / "settings.tlab"
+    data = DataSetup("iris", split_seed=3, transforms=(Transform("GaussianNoise"),))
+    files.save(Project(training=TrainingSetup(data=data, epochs=1)), settings)
+    assert run("train", f"{net}:Net", "--settings", settings, "--out", out) == 0
+    learnt = flowers_learnt(1, split_seed=3, transforms=data.transforms)
+    assert torch.equal(torch.load(out)["head.weight"], learnt)
+
+
+def test_a_project_of_code_says_that_it_trains_on_its_data_set(net, tmp_path, capsys):
+    project = tmp_path / "flowers.tlab"
+    subject, of_setup = FileSubject(str(net), "Net()"), Objective(of_setup=True)
+    training = TrainingSetup(data=DataSetup("iris"), epochs=1)
+    files.save(Project(training=training, subject=subject, objective=of_setup), project)
+    assert run("train", project, "--out", tmp_path / "a.pt") == 0
+    assert torch.equal(torch.load(tmp_path / "a.pt")["head.weight"], flowers_learnt(1))
+    capsys.readouterr()
+    assert run("runs", project, "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)["runs"]
+    assert row["settings"]["data"]["kind"] == "iris" and row["objective"]["of_setup"]
+
+
+def test_the_data_set_of_code_is_put_over_that_of_its_settings(net, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = DataSetup(
+        "csv", {"missing": "drop"}, path="/far.csv", split_seed=3, validation_fraction=0.5
+    )
+    settings = tmp_path / "settings.tlab"
+    files.save(Project(training=TrainingSetup(data=data, seed=7)), settings)
+
+    def of(**fields):
+        target = target_of(f"{net}:Net", **fields)
+        return target.objective, target.project.training
+
+    assert of(settings=settings)[0] == Objective(of_setup=True)
+    assert of(settings=settings, data="data")[0] == Objective("data")
+    objective, setup = of(settings=settings, dataset="csv:here.csv")
+    assert objective == Objective(of_setup=True)
+    assert setup == TrainingSetup(data=replace(data, path=str(tmp_path / "here.csv")), seed=7)
+    objective, setup = of(settings=settings, dataset="wine")
+    assert setup.data == DataSetup("wine", split_seed=3, validation_fraction=0.5)
+    code = Project(subject=FileSubject(str(net), "Net"), objective=Objective("data"))
+    files.save(code, settings)
+    assert of(settings=settings)[0] == Objective()  # its data is of its own code
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--dataset", "flowers"), "--dataset: there is no “flowers”; there are digits, iris"),
+        (("--dataset", "csv"), "--dataset: where is it? Write csv:PATH."),
+        (("--dataset", "iris:here"), "--dataset: iris has no path."),
+        (("--dataset", "iris", "--data", "data"), "leave --data and --validation off"),
+        ((), "or --dataset KIND for a data set"),
+    ],
+)
+def test_a_data_set_that_cannot_be_is_told(net, capsys, options, words):
+    assert run("train", f"{net}:Net", *options) == 2
+    assert words in capsys.readouterr().err
+    assert run("train", MLP, "--dataset", "iris") == 2
+    assert "--dataset are for a subject of code" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.project.document import Project, TrainingSetup
+from engine.project.document import DataSetup, Project, TrainingSetup
 from engine.project.machines import NoCommand, train_arguments
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 
@@ -31,6 +31,11 @@ CODE = FileSubject("/home/me/net.py", "Net(10)")
             "/a/net.tlab",
             ("/home/me/net.py:Net(10)", "--data", "x"),
         ),
+        (
+            Project(subject=CODE, objective=Objective(step="def step(b): ...", of_setup=True)),
+            "/a/net.tlab",
+            ("/a/net.tlab",),
+        ),
     ],
 )
 def test_the_arguments_name_what_is_trained(
@@ -46,6 +51,15 @@ def test_the_arguments_name_what_is_trained(
         (Project(subject=ConsoleSubject("net")), "objects of the console"),
         (Project(subject=CODE, objective=Objective("x", step="def step(b): ...")), "step"),
         (Project(subject=CODE, training=TrainingSetup(seed=7)), "Save the project first"),
+        (Project(subject=CODE, objective=Objective(of_setup=True)), "Save the project first"),
+        (
+            Project(
+                subject=CODE,
+                objective=Objective(of_setup=True),
+                training=TrainingSetup(data=DataSetup("console", path="x")),
+            ),
+            "objects of the console",
+        ),
     ],
 )
 def test_what_has_no_command_is_told(project: Project, words: str) -> None:

@@ -96,7 +96,7 @@ projects = st.builds(
         st.builds(ConsoleSubject, identifiers),
         st.builds(FileSubject, identifiers, identifiers),
     ),
-    objective=st.builds(Objective, st.text(), st.text(), st.text()),
+    objective=st.builds(Objective, st.text(), st.text(), st.text(), st.booleans()),
     view=st.builds(
         ViewState,
         canvas_zoom=st.floats(limits.MIN_ZOOM, limits.MAX_ZOOM),

@@ -9,7 +9,14 @@ import pytest
 
 from engine.project import edits, files, limits
 from engine.project.document import Project, replace
-from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
+from engine.project.subject import (
+    CanvasSubject,
+    ConsoleSubject,
+    FileSubject,
+    Objective,
+    files_of,
+    takes_setup_data,
+)
 
 
 def document(**changes: object) -> dict:
@@ -33,6 +40,7 @@ def document(**changes: object) -> dict:
         ({"objective": {"data": "x" * 4097}}, "objective.data", "4,097 characters"),
         ({"objective": {"validation": "x" * 4097}}, "objective.validation", "4,097 characters"),
         ({"objective": {"step": "x" * 100_001}}, "objective.step", "100,001 characters"),
+        ({"objective": {"of_setup": "yes"}}, "objective.of_setup", "bool"),
     ],
 )
 def test_a_field_out_of_bounds_is_named(changes: dict, field: str, words: str) -> None:
@@ -54,6 +62,9 @@ def test_another_subject_begins_without_data() -> None:
     assert edits.set_subject(project, FileSubject("net.py", "Net")) is project
     other = edits.set_subject(project, ConsoleSubject("model"))
     assert (other.subject, other.objective) == (ConsoleSubject("model"), Objective())
+    of_setup = edits.set_objective(project, Objective("loader", of_setup=True))
+    other = edits.set_subject(of_setup, ConsoleSubject("model"))
+    assert other.objective == Objective(of_setup=True)  # the data set is of the project
     for wrong in (
         Objective(data="x" * (limits.MAX_PATH_CHARS + 1)),
         Objective(validation="x" * (limits.MAX_PATH_CHARS + 1)),
@@ -67,7 +78,8 @@ def test_a_project_and_the_files_beside_it_can_be_moved_together(tmp_path: Path)
     here, there = tmp_path / "here", tmp_path / "there"
     (here / "data").mkdir(parents=True)
     far = str(tmp_path / "far.py")
-    objective = Objective(f"{here / 'data' / 'sets.py'}:loader", f"{far}:loader", "def step(b): b")
+    data = f"{here / 'data' / 'sets.py'}:loader"
+    objective = Objective(data, f"{far}:loader", "def step(b): b", of_setup=True)
     subject = FileSubject(str(here / "net.py"), "Net()")
     project = replace(Project(name="p"), subject=subject, objective=objective)
     files.save(project, here / "p.tlab")
@@ -81,7 +93,7 @@ def test_a_project_and_the_files_beside_it_can_be_moved_together(tmp_path: Path)
     assert moved.subject == FileSubject(str(there / "net.py"), "Net()")
     assert moved.objective.data == f"{there / 'data' / 'sets.py'}:loader"
     assert moved.objective.validation == f"{far}:loader"
-    assert moved.objective.step == "def step(b): b"
+    assert moved.objective.step == "def step(b): b" and moved.objective.of_setup
 
 
 def test_a_subject_without_a_file_is_written_as_it_is(tmp_path: Path) -> None:
@@ -89,3 +101,15 @@ def test_a_subject_without_a_file_is_written_as_it_is(tmp_path: Path) -> None:
     project = replace(Project(name="p"), subject=ConsoleSubject("net.py"), objective=objective)
     files.save(project, tmp_path / "p.tlab")
     assert files.load(tmp_path / "p.tlab") == project
+
+
+def test_data_of_the_setup_needs_no_file_and_no_name() -> None:
+    of_setup = Objective("data.py:loader", of_setup=True)
+    assert of_setup.has_data and not Objective().has_data and Objective("x").has_data
+    assert files_of(FileSubject("net.py", "Net"), of_setup) == ("net.py",)
+    assert takes_setup_data(CanvasSubject(), Objective())
+    assert takes_setup_data(ConsoleSubject("net"), of_setup)
+    assert not takes_setup_data(ConsoleSubject("net"), Objective("x"))
+    before = document()  # as files were without it
+    del before["objective"]["of_setup"]
+    assert files.from_document(before).objective == Objective()

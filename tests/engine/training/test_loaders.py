@@ -196,7 +196,7 @@ def test_workers_stay_until_the_run_ends_and_draw_the_same_numbers_in_each_run()
         loop = TrainingLoop(model, TrainingSetup(batch_size=3, epochs=2, seed=1), objective)
         processes = set()
         for _ in loop.steps():
-            workers = objective._batches._iterator._workers  # pyright: ignore[reportAttributeAccessIssue]
+            workers = objective.loaded._batches._iterator._workers  # pyright: ignore[reportAttributeAccessIssue]
             processes.add(workers[0].pid)
         assert len(processes) == 1
         loop.close()

@@ -19,7 +19,7 @@ from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.training.figures.metrics import Diverged, EpochTotals
 from engine.training.figures.pace import ALWAYS_MEASURED_STEPS, MEASURE_INTERVAL_S, Budget
 from engine.training.loop import TrainingLoop
-from engine.training.objectives import objective as training_objective
+from engine.training.objectives import catalogue_data
 from engine.training.objectives.objective import CatalogueObjective, Outcome, joined
 
 OPTIMIZERS = {
@@ -160,7 +160,7 @@ def test_the_batches_of_a_large_set_are_those_of_a_small_one(
 ) -> None:
     objective = CatalogueObjective(nn.Linear(2, 2), moons)
     expected = list(objective.batches(epoch=2, first=1))
-    monkeypatch.setattr(training_objective, "SHUFFLED_BYTES", 0)
+    monkeypatch.setattr(catalogue_data, "SHUFFLED_BYTES", 0)
     found = list(objective.batches(epoch=2, first=1))
     assert [len(y) for _, y in found] == [32, 16]
     for pair, pair_expected in zip(found, expected, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QStringListModel, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QStringListModel, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QCompleter, QLabel, QLineEdit, QPlainTextEdit, QWidget
 
@@ -15,7 +15,16 @@ from widgets import make
 from widgets.icons import icon
 from widgets.model.python_highlighter import PythonHighlighter
 from widgets.theme import GRID, mono_font
+from widgets.training.settings.choices import Choice
 
+_SOURCE_TIP = (
+    "Where the samples come from: data that your code makes, or a data set of Train, bundled or of"
+    " a file, which it splits, transforms and shows here."
+)
+_SOURCES = (
+    ("of my code", False, "A Dataset, a DataLoader, tensors, or a function that returns batches."),
+    ("a data set or a file", True, "Batches are pairs (x, y), as a model of blocks gets them."),
+)
 _DATA_TIP = (
     "Data to learn from: a Dataset, a DataLoader, a tuple of tensors, or a function that returns"
     " batches. Write a name of your code, or FILE.py:NAME. A Dataset or tensors are shuffled in"
@@ -41,7 +50,8 @@ _TRAILING = QLineEdit.ActionPosition.TrailingPosition
 
 
 class ObjectiveForm(QWidget):
-    """Shows an `Objective`. Each edit emits the whole new one and a text for Undo."""
+    """Shows an `Objective`. Each edit emits the whole new one and a text for Undo. `of_step` is for
+    under all that is said about the data."""
 
     edited = Signal(object, str)
     """(the new Objective, what was done: "Set the data to loader")"""
@@ -51,6 +61,9 @@ class ObjectiveForm(QWidget):
         self._shown = Objective()
         self._usual = ""
         self._names = QStringListModel(self)
+        self.source = make.named(Choice(), "objective_source", "Data to train on", _SOURCE_TIP)
+        make.add_choices(self.source, _SOURCES)
+        self.source.activated.connect(lambda: self._choose_source(self.source.currentData()))
         self.data = self._field("objective_data", "Data", _DATA_TIP, _NO_NAMES)
         self.validation = self._field("objective_validation", "Validation", _VALIDATION_TIP, "none")
         for field, edit in (
@@ -69,18 +82,20 @@ class ObjectiveForm(QWidget):
             tip="Forget this step: the program writes the one that fits the first batch again.",
         )
         self._words = make.label("", "muted", "objective_words", wrap=True)
-        make.column(
+        self._of_code = make.page(
             _titled("data", self.data),
             self.data,
             _titled("validation", self.validation),
             self.validation,
+            gap=GRID // 2,
+        )
+        make.column(self.source, self._of_code, on=self, gap=GRID // 2, margins=0)
+        self.of_step = make.page(
             make.label("Step", "heading"),
             self.step,
             self._words,
             self._usual_button,
-            on=self,
             gap=GRID // 2,
-            margins=0,
         )
         self.offer_names(())
         self.show_objective(self._shown)
@@ -89,13 +104,16 @@ class ObjectiveForm(QWidget):
 
     def show_objective(self, objective: Objective) -> None:
         self._shown = objective
+        with QSignalBlocker(self.source):
+            self.source.setCurrentIndex(self.source.findData(objective.of_setup))
+        self._of_code.setVisible(not objective.of_setup)
         self.data.setText(objective.data)
         self.validation.setText(objective.validation)
         self._usual_button.setVisible(bool(objective.step))
-        if not objective.data:
+        if not objective.has_data:
             self._usual = ""  # it was written for other data
         self.step.show_source(objective.step or self._usual)
-        if not objective.data:
+        if not objective.has_data:
             self.show_words("Name your data: a step that fits its first batch is written here.")
 
     def show_usual_step(self, step: StepSnapshot) -> None:
@@ -128,6 +146,12 @@ class ObjectiveForm(QWidget):
                 action.setVisible(bool(names))
 
     # -- editing ---------------------------------------------------------------------------------
+
+    def _choose_source(self, of_setup: bool) -> None:
+        if of_setup != self._shown.of_setup:
+            self._usual = ""
+            what = "Train on a data set" if of_setup else "Train on data of the code"
+            self._emit(replace(self._shown, of_setup=of_setup), what)
 
     def _edit_data(self) -> None:
         text = self.data.text().strip()

@@ -79,10 +79,11 @@ class SetupForm(QScrollArea):
         self._layout.addWidget(self.objective)
         self._batches = BatchesForm()
         self._layout.addWidget(self._batches)
-        first = self._layout.count()
         self.data = DataForm()
         self._layout.addWidget(self.data)
+        self._layout.addWidget(self.objective.of_step)
 
+        first = self._layout.count()
         self._heading("Loss")
         self._loss = self._choice("setup_loss", "Loss: the number that training minimises")
         rows = ((kind.title, key, kind.summary) for key, kind in losses().items())
@@ -98,7 +99,7 @@ class SetupForm(QScrollArea):
             self._loss_form,
         )
         self._layout.addWidget(make.page(self._loss_more, self._loss_form, gap=GRID // 2))
-        self._of_canvas = [*self._widgets_from(first)]
+        self._of_loss = [*self._widgets_from(first)]
 
         self._heading("Optimizer")
         self._optimizer = self._choice("setup_optimizer", "Optimizer: how gradients change weights")
@@ -128,7 +129,7 @@ class SetupForm(QScrollArea):
         make.scroll(body, self)
         self._connect()
         self.show_setup(self._setup, None)
-        self.show_subject(is_code=False)
+        self.show_subject(is_code=False, of_setup=True)
 
     def _heading(self, text: str) -> QLabel:
         label = make.label(text, "heading")
@@ -179,13 +180,15 @@ class SetupForm(QScrollArea):
 
     # -- showing ---------------------------------------------------------------------------------
 
-    def show_subject(self, is_code: bool) -> None:
-        """Show what is asked of the kind of subject: the canvas has a data set and a loss of the
-        catalogue, code an objective of its own."""
-        for widget in self._of_canvas:
+    def show_subject(self, is_code: bool, of_setup: bool) -> None:
+        """Show what is asked of the kind of subject: the canvas has a loss of the catalogue, code a
+        step; data is a data set (`of_setup`) or the code's own."""
+        for widget in self._of_loss:
             widget.setVisible(not is_code)
         self.objective.setVisible(is_code)
-        self._batches.setVisible(is_code)
+        self.objective.of_step.setVisible(is_code)
+        self.data.setVisible(of_setup)
+        self._batches.setVisible(not of_setup)
 
     def show_setup(self, setup: TrainingSetup, loss_from_block: str | None) -> None:
         """Show `setup`. `loss_from_block` is the kind of the loss block on the canvas, which then

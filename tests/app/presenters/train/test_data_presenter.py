@@ -7,6 +7,7 @@ import pytest
 from app.presenters.train.data import DataPresenter
 from engine.project import edits
 from engine.project.document import DataSetup, replace
+from engine.project.subject import FileSubject, Objective
 from engine.protocol import DataSnapshot, DescribeDataCommand, ErrorReport, ErrorSnapshot
 from tests.labels import said
 from widgets.training.settings.data_form import DataForm
@@ -50,3 +51,14 @@ def test_data_of_a_file_is_asked_for_at_once_and_its_faults_are_told(form, bench
     )  # fmt: skip
     link.snapshot.emit(found)
     assert said(form, "data_problem") == "" and "Targets are numbers." in said(form, "data_facts")
+
+
+def test_data_is_described_for_code_that_trains_on_it(form, bench, link):
+    subject = FileSubject("/work/net.py", "Net()")
+    bench.store.set_project(edits.set_subject(bench.project, subject))
+    use(bench, DataSetup("csv", path="/a.csv"))
+    assert link.sent == []
+    of_setup = Objective(of_setup=True)
+    bench.store.set_project(edits.set_objective(bench.project, of_setup))
+    (command,) = link.sent
+    assert isinstance(command, DescribeDataCommand) and command.data.path == "/a.csv"

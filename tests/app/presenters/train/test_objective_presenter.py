@@ -7,6 +7,7 @@ import pytest
 from app.presenters.train.objective import ObjectivePresenter
 from app.presenters.train.train import TrainPresenter
 from engine.project import edits
+from engine.project.document import DataSetup, replace
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import FileObject, FileSnapshot, Variable, VariablesSnapshot, WriteStepCommand
 from widgets.forms import ParamForm
@@ -103,3 +104,29 @@ def test_the_usual_step_is_asked_again_of_an_engine_that_became_ready(bench, vie
     assert [c.objective.data for c in bench.link.sent if isinstance(c, WriteStepCommand)] == [
         "train_loader"
     ]
+
+
+def test_a_data_set_is_for_code_too_and_the_step_follows_its_settings(bench, view):
+    def asked() -> list:
+        return [c for c in bench.link.sent if isinstance(c, WriteStepCommand)]
+
+    form = view.form
+    work_on(bench, FileSubject(PATH, "Net()"))
+    assert form.data.isHidden() and form._loss.isHidden() and not form._batches.isHidden()
+    form.objective.source.setCurrentIndex(1)
+    form.objective.source.activated.emit(1)
+    assert bench.project.objective == Objective(of_setup=True)
+    assert not form.data.isHidden() and form._loss.isHidden() and form._batches.isHidden()
+    bench.link.get_ready()
+    bench.link.sent.clear()
+    iris = replace(bench.project.training, data=DataSetup("iris"))
+    bench.edit("Use iris", lambda project: edits.set_training(project, iris))
+    assert [c.training.data.kind for c in asked()] == ["iris"]
+    work_on(bench, FileSubject(PATH, "Other()"))
+    assert bench.project.objective == Objective(of_setup=True)
+    view.bar.train_requested.emit()
+    assert view.bar._problem == ""  # there is data
+    bench.history.stack.undo()
+    bench.history.stack.undo()
+    bench.history.stack.undo()
+    assert not bench.project.objective.of_setup and form.data.isHidden()

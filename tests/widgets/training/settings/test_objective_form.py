@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 
 from engine.project.subject import Objective
 from engine.protocol import StepSnapshot
+from widgets import make
 from widgets.training.settings.objective_form import ObjectiveForm
 
 USUAL = StepSnapshot(
@@ -17,8 +18,9 @@ USUAL = StepSnapshot(
 @pytest.fixture
 def form(qtbot) -> ObjectiveForm:
     form = ObjectiveForm()
-    qtbot.addWidget(form)
-    form.show()
+    form.around = make.page(form, form.of_step)
+    qtbot.addWidget(form.around)
+    form.around.show()
     form.edits = []
     form.edited.connect(lambda objective, text: form.edits.append((objective, text)))
     return form
@@ -125,3 +127,24 @@ def test_the_names_are_listed_to_choose_from_and_a_choice_is_an_edit(form, qtbot
     assert form.edits == [(Objective("loader"), "Set the data to loader")]
     form.offer_names([])
     assert form.data.placeholderText() == "such as loader, data.py:loader"
+
+
+def test_the_data_is_of_the_code_or_a_data_set(form):
+    form.show_objective(Objective("a", "held"))
+    assert form.source.currentText() == "of my code" and form.data.isVisible()
+    form.source.setCurrentIndex(1)
+    form.source.activated.emit(1)
+    of_setup = Objective("a", "held", of_setup=True)
+    assert form.edits == [(of_setup, "Train on a data set")]
+    form.show_objective(of_setup)
+    assert not form.data.isVisible() and not form.validation.isVisible()
+    form.show_usual_step(USUAL)
+    assert form.step.toPlainText() == USUAL.source
+    form.source.activated.emit(1)
+    assert len(form.edits) == 1  # as it is
+    form.source.setCurrentIndex(0)
+    form.source.activated.emit(0)
+    assert form.edits[1:] == [(Objective("a", "held"), "Train on data of the code")]
+    form.show_objective(Objective("a", "held"))  # the names are there again
+    assert form.data.isVisible() and form.data.text() == "a"
+    assert form.step.toPlainText() == ""

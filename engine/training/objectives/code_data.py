@@ -1,0 +1,81 @@
+"""The batches of the user's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import nan
+from typing import Any
+
+import torch
+
+from ...project.document import Loading
+from .batches import batches_of, generators_of, in_order, length_of, moved, parts_of, skipped
+from .loaders import NOTHING_GIVEN, Given, end_workers
+from .parts import Part, PartLoader
+
+
+class CodeData:
+    """The batches of `data` (see `batches_of`), and of `validation` if it is not None; `loading`
+    says how they are taken, with which objects `given`. They are moved to the device of a run, and
+    stay where they are without one. Raises LabError for data that has no batches."""
+
+    guess_accuracy = nan
+
+    def __init__(
+        self,
+        data: object,
+        validation: object | None,
+        batch_size: int,
+        loading: Loading | None = None,
+        given: Given = NOTHING_GIVEN,
+    ) -> None:
+        loading = loading or Loading()
+        self.data, self.validation, self.given = data, validation, given
+        self._batches = batches_of(data, batch_size, loading, given=given)
+        self._validation: Iterable[Any] = (
+            () if validation is None else in_order(validation, batch_size, loading, given)
+        )
+        self.generators = generators_of(self._batches, self._validation)
+        self._parts: Iterable[Part] | None = None
+        self._device: torch.device | None = None
+        self.validation_samples = 0 if validation is None else _samples(self._validation)
+
+    @property
+    def batches_per_epoch(self) -> int | None:
+        return length_of(self._batches)
+
+    def to(self, device: torch.device) -> None:
+        self._device = device
+
+    def batches(self, epoch: int, first: int) -> Iterator[Any]:
+        return map(self._moved, skipped(self._batches, first))
+
+    def validation_batches(self) -> Iterator[Any]:
+        return map(self._moved, self._validation)
+
+    def divide(self, rank: int, size: int) -> bool:
+        """Whether the data can load the rows of one rank alone; if so, `parts` gives them."""
+        self._parts = parts_of(self._batches, rank, size)
+        return self._parts is not None
+
+    def parts(self, first: int) -> Iterator[Part]:
+        """As `batches`, of each batch the rows of the rank."""
+        assert self._parts is not None
+        found = skipped(self._parts, first)
+        return (part._replace(batch=self._moved(part.batch)) for part in found)
+
+    def _moved(self, batch: Any) -> Any:
+        return batch if self._device is None else moved(batch, self._device)
+
+    def close(self) -> None:
+        own = self._parts.loader if isinstance(self._parts, PartLoader) else None
+        end_workers(self._batches, self._validation, own)
+
+
+def _samples(batches: Iterable[Any]) -> int:
+    """The number of samples, if the data says it; else that of its batches, or 0."""
+    dataset = getattr(batches, "dataset", None)
+    try:
+        return len(dataset) if dataset is not None else length_of(batches) or 0
+    except TypeError:
+        return 0
