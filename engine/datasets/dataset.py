@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, nan
+from math import ceil
 
 import torch
 from torch import Tensor
@@ -49,14 +49,6 @@ class Dataset:
     @property
     def sample_shape(self) -> tuple[int, ...]:
         return tuple(self.x_train.shape[1:])
-
-    @property
-    def guess_accuracy(self) -> float:
-        """The validation accuracy of always guessing the most frequent class; NaN without
-        validation data, and for numbers."""
-        if not self.classes or not self.y_val.numel():
-            return nan
-        return int(self.y_val.flatten().bincount().max()) / self.y_val.numel()
 
     def batches(self, batch_size: int) -> int:
         """The number of batches in an epoch; the last one may be smaller."""

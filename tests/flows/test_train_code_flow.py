@@ -10,6 +10,8 @@ from sklearn.metrics import r2_score
 from torch import nn
 from torch.utils.data import DataLoader
 
+from engine.project import edits
+from engine.project.document import replace
 from engine.project.subject import CanvasSubject, ConsoleSubject
 from engine.protocol import ExportSnapshot, TrainingSnapshot
 from tests.labels import said
@@ -173,6 +175,27 @@ def test_a_data_set_of_train_is_previewed_and_trained_on(program):
     assert program.bench.project.training.data.kind == "digits"
     program.bench.link.drain()
     assert "mat1 and mat2" in form(program)._words.text()  # digits have no 4 numbers
+
+
+@pytest.mark.own_program
+@pytest.mark.parametrize("held", ["pairs", ""])
+def test_an_end_at_chance_level_is_said_of_code_too(program, held):
+    program.workspaces.run_python(
+        "net = nn.Linear(3, 4)\nnet.weight.data.zero_()\n"  # it always gives the same class
+        "pairs = torch.randn(80, 3), torch.arange(80) % 8 % 5 % 4"  # class 0: three of eight
+    )
+    program.bench.link.drain()
+    program.subject.choose(ConsoleSubject("net"))
+    program.window.show_workspace("train")
+    write(form(program).data, "pairs")
+    write(form(program).validation, held)
+    still = replace(program.bench.project.training, optimizer_params={"lr": 0.0}, epochs=2)
+    program.bench.edit("Learn nothing", lambda project: edits.set_training(project, still))
+    view = program.window.page("train")
+    view.bar.train_requested.emit()
+    program.bench.link.drain()
+    assert program.bench.newest(TrainingSnapshot).state == "finished"
+    assert "Always guessing the most frequent class reaches 37.5 %" in view.bar._result.text()
 
 
 @pytest.mark.own_program

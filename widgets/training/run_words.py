@@ -156,12 +156,14 @@ def _reached(snapshot: RunSnapshot) -> str:
 
 
 def at_chance(snapshot: TrainingSnapshot, last: EpochRow | None) -> bool:
-    """Whether the last epoch's validation accuracy is within two standard deviations of what
-    guessing the most frequent class reaches, or below."""
-    guess, samples = snapshot.guess_accuracy, snapshot.validation_samples
-    if last is None or not samples or math.isnan(guess) or math.isnan(last.validation_accuracy):
+    """Whether the last epoch's validation accuracy, or the training accuracy without validation, is
+    within two standard deviations of what guessing the most frequent class reaches, or below."""
+    guess, labels = snapshot.guess_accuracy, snapshot.guess_labels
+    if last is None or not labels or math.isnan(guess):
         return False
-    return last.validation_accuracy <= guess + 2 * math.sqrt(guess * (1 - guess) / samples)
+    validates = not math.isnan(last.validation_loss)
+    accuracy = last.validation_accuracy if validates else last.train_accuracy
+    return accuracy <= guess + 2 * math.sqrt(guess * (1 - guess) / labels)  # NaN is not
 
 
 def explains_nothing(last: EpochRow | None) -> bool:

@@ -159,7 +159,7 @@ class _Watched:
         self._objective, self._losses = objective, losses
         self.metrics = objective.metrics
         self.validation_samples = 0  # validation is no part of the picture
-        self.guess_accuracy = objective.guess_accuracy
+        self.guess = objective.guess
         self.generators = objective.generators
 
     @property

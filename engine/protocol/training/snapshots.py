@@ -189,8 +189,9 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
 
     `folder` is that of the run ("" before its first step). `checkpoint` is the path of the last
     checkpoint, `checkpoint_step` its step; a warning says that one could not be written.
-    `guess_accuracy` is the validation accuracy of always guessing the most frequent class of the
-    `validation_samples`; NaN without any. `best` is the best epoch so far, whose weights are kept;
+    `guess_accuracy` is that of always guessing the most frequent class of the `guess_labels`, those
+    of the validation part, or of the training part without one; NaN while that is not known, and
+    for other targets. `best` is the best epoch so far, whose weights are kept;
     `stopped_early`: it has not become better for long enough; `averaged`: there
     are averaged weights, and the validation is of these.
 
@@ -205,6 +206,7 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
     checkpoint: str = ""
     checkpoint_step: int = 0
     guess_accuracy: float = nan
+    guess_labels: int = 0
     validation_samples: int = 0
     best: BestSoFar | None = None
     stopped_early: bool = False

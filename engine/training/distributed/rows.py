@@ -14,6 +14,7 @@ from ..figures.metrics import ACCURACY
 from ..objectives.batches import samples_in
 from ..objectives.code_data import CodeData
 from ..objectives.code_objective import CodeObjective
+from ..objectives.guessing import Guess
 from ..objectives.objective import Objective, Outcome
 from .ranks import Ranks
 
@@ -49,8 +50,8 @@ class RowsObjective:
             self._divided = data
 
     @property
-    def guess_accuracy(self) -> float:
-        return self._whole.guess_accuracy
+    def guess(self) -> Guess:
+        return self._whole.guess
 
     @property
     def batches_per_epoch(self) -> int | None:

@@ -13,6 +13,7 @@ from ...datasets.load import load_dataset
 from ...errors import LabError
 from ...project.document import TrainingSetup
 from .batches import generators_of, length_of, moved, skipped
+from .guessing import Guess, guess_of
 from .loaders import NOTHING_GIVEN, Given, arguments_of, end_workers, loader_of
 
 SHUFFLED_BYTES = 1 << 26
@@ -38,7 +39,10 @@ class CatalogueData:
         self._given = self._given_loader(given) if given else None
         self.generators = generators_of(self._given)
         self.validation_samples = len(self.dataset.y_val)
-        self.guess_accuracy = self.dataset.guess_accuracy
+        self.guess = Guess()
+        if self.dataset.classes:
+            judged = self.dataset.y_val if self.validation_samples else self.dataset.y_train
+            self.guess = guess_of(judged.flatten().bincount())
 
     @property
     def batches_per_epoch(self) -> int | None:

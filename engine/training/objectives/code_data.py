@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import nan
 from typing import Any
 
 import torch
 
 from ...project.document import Loading
 from .batches import batches_of, generators_of, in_order, length_of, moved, parts_of, skipped
+from .guessing import Guess, TargetsSeen
 from .loaders import NOTHING_GIVEN, Given, end_workers
 from .parts import Part, PartLoader
 
@@ -18,8 +18,6 @@ class CodeData:
     """The batches of `data` (see `batches_of`), and of `validation` if it is not None; `loading`
     says how they are taken, with which objects `given`. They are moved to the device of a run, and
     stay where they are without one. Raises LabError for data that has no batches."""
-
-    guess_accuracy = nan
 
     def __init__(
         self,
@@ -36,9 +34,15 @@ class CodeData:
             () if validation is None else in_order(validation, batch_size, loading, given)
         )
         self.generators = generators_of(self._batches, self._validation)
+        self._validates = validation is not None
+        self._targets = TargetsSeen()
         self._parts: Iterable[Part] | None = None
         self._device: torch.device | None = None
         self.validation_samples = 0 if validation is None else _samples(self._validation)
+
+    @property
+    def guess(self) -> Guess:
+        return self._targets.guess
 
     @property
     def batches_per_epoch(self) -> int | None:
@@ -48,10 +52,12 @@ class CodeData:
         self._device = device
 
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
-        return map(self._moved, skipped(self._batches, first))
+        found = skipped(self._batches, first)
+        is_judged = not self._validates and not first
+        return map(self._moved, self._targets.of(found) if is_judged else found)
 
     def validation_batches(self) -> Iterator[Any]:
-        return map(self._moved, self._validation)
+        return map(self._moved, self._targets.of(iter(self._validation)))
 
     def divide(self, rank: int, size: int) -> bool:
         """Whether the data can load the rows of one rank alone; if so, `parts` gives them."""

@@ -18,6 +18,7 @@ from .batches import samples_in
 from .catalogue_data import CatalogueData
 from .code_data import CodeData
 from .epoch_metrics import EpochMetrics, is_metric
+from .guessing import Guess
 from .loaders import NOTHING_GIVEN, Given
 from .objective import Outcome
 
@@ -62,7 +63,10 @@ class CodeObjective:
         )
         self.generators = self.loaded.generators
         self.validation_samples = self.loaded.validation_samples
-        self.guess_accuracy = self.loaded.guess_accuracy
+
+    @property
+    def guess(self) -> Guess:
+        return self.loaded.guess
 
     @property
     def data(self) -> object:

@@ -12,6 +12,7 @@ from ...project.document import ParamValue, TrainingSetup
 from ..components.losses import check_numbers, class_scores, make_loss
 from .catalogue_data import CatalogueData
 from .epoch_metrics import EpochMetrics
+from .guessing import Guess
 from .loaders import NOTHING_GIVEN, Given
 
 RMSE = "RMSE"
@@ -67,8 +68,8 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 class Objective(Protocol):
-    """`validation_samples` is 0 without validation data. `guess_accuracy` is the validation
-    accuracy of always guessing the most frequent class; NaN for a task without classes.
+    """`validation_samples` is 0 without validation data. `guess` is of the part by which a run is
+    judged: the validation data, or the training data where there is none.
     `generators` are those of the data's own, from which batches draw besides the global ones.
     `metrics` count over a whole epoch."""
 
@@ -77,7 +78,7 @@ class Objective(Protocol):
     generators: tuple[torch.Generator, ...]
 
     @property
-    def guess_accuracy(self) -> float: ...
+    def guess(self) -> Guess: ...
 
     @property
     def batches_per_epoch(self) -> int | None:

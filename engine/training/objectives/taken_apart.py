@@ -63,6 +63,14 @@ class Parts:
                 yield replace(self, inputs=tuple(cast))
 
 
+def target_of(batch: Any) -> Any:
+    """The target of a batch (x, ..., y), or of a dict under one of TARGETS; None without one."""
+    if isinstance(batch, Mapping):
+        return next((batch[name] for name in TARGETS if name in batch), None)
+    parts = list(batch) if isinstance(batch, tuple | list) else []
+    return parts[-1] if len(parts) > 1 else None
+
+
 def ways(batch: Any, model: nn.Module) -> Iterator[Parts]:
     """Ways to call the model on the batch, the most likely first. A model that needs as many
     arguments as the batch has parts takes all of them."""

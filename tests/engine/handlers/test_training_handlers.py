@@ -385,4 +385,5 @@ def test_a_run_tells_what_guessing_reaches(client) -> None:
     y_val = load_dataset(SETUP.data).y_val
     counts = [int((y_val == label).sum()) for label in range(10)]
     assert final(client).guess_accuracy == max(counts) / len(y_val)
+    assert final(client).guess_labels == len(y_val)
     assert final(client).validation_samples == len(y_val)

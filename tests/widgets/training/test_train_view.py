@@ -339,7 +339,7 @@ def test_a_data_set_of_numbers_brings_its_loss_and_one_of_classes_that_of_classe
 
 def test_an_end_at_chance_level_is_said_and_offers_no_export(view: TrainView) -> None:
     rows = (EpochRow(1, 10, 2.3, 0.1, 2.3, 0.11),)
-    end = {"epoch_rows": rows, "guess_accuracy": 0.1, "validation_samples": 400}
+    end = {"epoch_rows": rows, "guess_accuracy": 0.1, "guess_labels": 400}
     view.show_training(snapshot("finished", **end))
     result = said(view, "train_result")
     assert "Always guessing the most frequent class reaches 10.0 %" in result
@@ -350,10 +350,13 @@ def test_an_end_at_chance_level_is_said_and_offers_no_export(view: TrainView) ->
 @pytest.mark.parametrize(("accuracy", "chance"), [(0.13, True), (0.1301, False), (0.09, True)])
 def test_chance_level_ends_two_standard_deviations_above_guessing(accuracy, chance) -> None:
     row = EpochRow(1, 10, 2.3, 0.1, 2.3, accuracy)  # sqrt(0.1 * 0.9 / 400) is 0.015
-    assert (
-        at_chance(snapshot("finished", guess_accuracy=0.1, validation_samples=400), row) == chance
-    )
+    end = snapshot("finished", guess_accuracy=0.1, guess_labels=400)
+    assert at_chance(end, row) == chance
     assert not at_chance(snapshot("finished"), row)
+    without_validation = EpochRow(1, 10, 2.3, accuracy, math.nan, math.nan)
+    assert at_chance(end, without_validation) == chance
+    without_accuracy = EpochRow(1, 10, 2.3, accuracy, 2.3, math.nan)
+    assert not at_chance(end, without_accuracy)
 
 
 def test_weights_are_chosen_beside_train_and_not_during_a_run(view: TrainView) -> None:
