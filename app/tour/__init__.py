@@ -1,5 +1,6 @@
 """The tour: drives the real window by mouse and key events through building, training and
-export."""
+export.
+Not in it: the tests of single flows, in `tests/flows`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reading tensors: summaries and pictures that change nothing in the tensors."""
+"""Reading tensors: summaries and pictures that change nothing in the tensors. Not in it: the graph
+behind a tensor, in `autograd`."""
 
 from .summary import picture, summarise, value
 

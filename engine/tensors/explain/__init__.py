@@ -1,4 +1,5 @@
-"""The result of an operation, predicted before it runs: shape, strides, dtype, memory, and why."""
+"""The result of an operation, predicted before it runs: shape, strides, dtype, memory, and why.
+Not in it: why torch refused an operation, in `failures`."""
 
 from .checking import Fact, check
 from .layout import Layout
