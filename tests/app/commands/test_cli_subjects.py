@@ -163,7 +163,11 @@ def test_an_export_that_differs_is_written_and_told(tmp_path, capsys):
     [
         (("inspect", "{net}"), 2, "which module of the file? Write"),
         (("inspect", "gone.py:Net"), 2, "gone.py: there is no such file"),
-        (("inspect", MLP, "--data", "x"), 2, "--data and --validation are for a subject of code"),
+        (
+            ("inspect", MLP, "--data", "x"),
+            2,
+            "--data, --validation and --dataset are for a subject of code",
+        ),
         (("train", "{net}:Net"), 2, "which data? Add --data"),
         (("train", "{net}:Net", "--data", "gone.py:x"), 2, "gone.py: there is no such file"),
         (("train", "{net}:Net", "--data", "gone"), 1, "There is no variable named `gone`"),
