@@ -10,8 +10,6 @@ from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, O
 from widgets.structure import modules_model, weights_model
 from widgets.text import format_number
 
-pytestmark = pytest.mark.one_program
-
 WAIT_MS = 30_000
 CELL = """
 torch.manual_seed(0)
@@ -132,7 +130,7 @@ def test_a_cell_that_fails_is_told_and_lost_variables_come_back_by_the_cells(lab
     lab.workspaces.run_python("del model")
     view.bar.run_button.click()
     lab.bench.link.drain()
-    assert view.bar.told.text() == "NameError: name 'model' is not defined"
+    assert view.bar.told.text() == "NameError in line 1: name 'model' is not defined"
 
     def missing() -> bool:
         lab.bench.link.drain()
@@ -142,7 +140,6 @@ def test_a_cell_that_fails_is_told_and_lost_variables_come_back_by_the_cells(lab
     assert view.remedy.text() == "Run its cells"
 
 
-@pytest.mark.own_program
 def test_a_file_runs_on_a_click_and_lines_act_on_the_module_made_of_it(lab, qtbot, tmp_path):
     path = tmp_path / "net.py"
     path.write_text("from torch import nn\n\ndef net():\n    return nn.Linear(3, 2)\n")
