@@ -39,6 +39,14 @@ from .steps.training_step import TrainingStep, check_order
 from .watchpoints.holding import Holding
 
 
+def check_setup(setup: TrainingSetup) -> None:
+    """Raise LabError if a set-up has no step: a size is below 1, or its phases cannot run."""
+    for name in ("batch_size", "epochs", "accumulate"):
+        if (value := getattr(setup, name)) < 1:
+            raise LabError(f"{name} is {value}; it must be at least 1.")
+    check_order(setup)
+
+
 class TrainingLoop:
     """A model, its objective and optimizer, and the progress of its training.
 
@@ -63,10 +71,7 @@ class TrainingLoop:
         subject: Subject | None = None,
         ranks: Ranks | None = None,
     ) -> None:
-        for name in ("batch_size", "epochs", "accumulate"):
-            if (value := getattr(setup, name)) < 1:
-                raise LabError(f"{name} is {value}; it must be at least 1.")
-        check_order(setup)
+        check_setup(setup)
         self.setup = setup
         self.model = model
         self.ranks = ranks

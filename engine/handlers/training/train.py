@@ -35,7 +35,7 @@ from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.checkpoints.checkpoint_match import check_match, is_same_subject
 from ...training.distributed.torchrun import Place, join, own_place
-from ...training.loop import TrainingLoop
+from ...training.loop import TrainingLoop, check_setup
 from ...training.run import TrainingRun
 from ..console import output_of
 from ..holding import steps_held
@@ -151,10 +151,12 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         run = again(lab, subject.module, command, objective)
     else:
         watch, writer, ranks = lab.subjects.watching, _writer(command, resume), lab.ranks
-        if resume is None:
-            add_script(lab, writer, subject, command, objective, code, drawn)
+        check_setup(command.training)
+        whole = objective
         if ranks is not None:
             objective = begin_as_rank(ranks, subject.module, objective, command)
+        if resume is None:  # the module has the weights of the first step
+            add_script(lab, writer, subject, command, whole, code, drawn)
         loop = TrainingLoop(
             subject.module, command.training, objective, watch, command.subject, ranks
         )

@@ -25,7 +25,7 @@ Pair = namedtuple("Pair", "x names")
 
 
 def rows_of(batch: object, rank: int, size: int = 2):
-    whole = CodeObjective(lambda batch: batch, [batch], None, 1)
+    whole = CodeObjective(lambda batch: batch, lambda: [batch], None, 1)
     objective = RowsObjective(whole, Ranks(rank, size, CPU), nn.Linear(1, 1), 5)
     return next(objective.batches(3, 0))
 
