@@ -178,7 +178,8 @@ class WireItem(QGraphicsItem):
     @property
     def ends(self) -> tuple[QPointF, QPointF]:
         """Where the wire starts and ends, in scene pixels. No points along it are measured."""
-        return QPointF(self._path.elementAt(0)), self._path.currentPosition()
+        first = self._path.elementAt(0)
+        return QPointF(first.x, first.y), self._path.currentPosition()
 
     def run(
         self, start: QPointF, end: QPointF, obstacles: Obstacles, without: Collection[int]
