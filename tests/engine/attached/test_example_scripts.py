@@ -51,7 +51,8 @@ def test_gpt_learns_and_its_figures_are_drawn(script: Callable[..., Script]) -> 
     window.send(ContinueTrainingCommand())
     loops = [s for s in window.to_end() if isinstance(s, LoopSnapshot)]
     assert loops[-1].step == 60
-    accuracies = [value for loop in loops for value in loop.steps.accuracy if value == value]
+    told = [loop.logged["accuracy"] for loop in loops if "accuracy" in loop.logged]
+    accuracies = [value for points in told for value in points.values]
     assert accuracies
     assert all(0 <= value <= 1 for value in accuracies)
     printed = losses(running.end())

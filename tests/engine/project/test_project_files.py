@@ -224,7 +224,7 @@ def test_a_small_project_word_for_word():
   },
   "cells": [],
   "subject": {"type": "canvas"},
-  "objective": {"data": "", "validation": "", "step": ""},
+  "objective": {"data": "", "validation": "", "step": "", "of_setup": false},
   "view": {
     "workspace": "model",
     "canvas_zoom": 1.0,
