@@ -29,7 +29,7 @@ def test_it_is_held_before_the_update_and_ends_as_without_the_lab(
     ).replace("import sys\n", "import sys\nnan = float('nan')\n")
     running = script(source, "wait")
     running.address()
-    window, watching = running.attach(), running.attach()
+    window, watching = running.attach(), running.attach("watch")
     watching.send(HoldWhenSignal(when=HoldWhen(gradient_norm=1e-30)))  # only one steers
     window.send(HoldWhenSignal(when=HoldWhen(not_finite=True)))
     held = window.until(HeldSnapshot, lambda held: held.at)
