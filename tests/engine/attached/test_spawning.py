@@ -9,7 +9,6 @@ import psutil
 
 from engine.protocol import LoopSnapshot
 from tests.engine.attaching import Script
-from tests.engine.processes import WAIT_S
 
 SCRIPT = """
 import os
@@ -52,7 +51,6 @@ def test_a_window_is_opened_and_steers(script: Callable[..., Script], tmp_path: 
     finally:
         for process in family:
             process.kill()
-        psutil.wait_procs(family, WAIT_S)
     (tmp_path / "end").touch()
     second.to_end()
     assert running.end() == "ended\n"
