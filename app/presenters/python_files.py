@@ -123,13 +123,7 @@ class PythonFiles(QObject):
                 "Run it in the engine. It is asked once for this content of the file.",
                 partial(self.run, path, True),
             )
-            self._tell(
-                "accent",
-                f"Opening {_name(path)} runs it in the engine",
-                "It runs as import would run it, with all that you may do on"
-                f" {machine or 'this computer'}. Nothing runs until you say so.",
-                (run, *self._console_choice(path)),
-            )
+            self._ask_to_run(f"Opening {_name(path)} runs it in the engine", run, path)
 
     def run_copies(self, copies: tuple[FileCopy, ...], then: Callable[[], object]) -> None:
         """Run the copies of files that are gone, but for those that have run, and do what comes
@@ -147,13 +141,16 @@ class PythonFiles(QObject):
             "Run it in the engine, and go on. It is asked once for this content of the file.",
             partial(self._run_copies, wanted, then),
         )
-        self._tell(
-            "accent",
-            f"{_name(unknown.path)} is gone. To go on runs the copy that the run's folder has",
+        title = f"{_name(unknown.path)} is gone. To go on runs the copy that the run's folder has"
+        self._ask_to_run(title, run, unknown.copy)
+
+    def _ask_to_run(self, title: str, run: Choice, path: str) -> None:
+        """Say what running a file means; `path` is the file that the console may show."""
+        text = (
             "It runs as import would run it, with all that you may do on"
-            f" {self._reader.machine or 'this computer'}. Nothing runs until you say so.",
-            (run, *self._console_choice(unknown.copy)),
+            f" {self._reader.machine or 'this computer'}. Nothing runs until you say so."
         )
+        self._tell("accent", title, text, (run, *self._console_choice(path)))
 
     def _run_copies(self, copies: tuple[FileCopy, ...], then: Callable[[], object]) -> None:
         for copy in copies:
