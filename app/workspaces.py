@@ -27,8 +27,8 @@ from engine.protocol import Finding, HeldSnapshot, LoopSnapshot, Snapshot, Train
 if TYPE_CHECKING:
     from app.presenters.artifacts.files import FilesPresenter
     from app.presenters.autograd.chosen import ChosenPresenter
-    from app.presenters.autograd.passes import AutogradPresenter
     from app.presenters.autograd.trace import TracePresenter
+    from app.presenters.autograd.workspace import AutogradPresenter
     from app.presenters.model.structure import StructurePresenter
     from app.presenters.model.workspace import ModelPresenter
     from app.presenters.start import StartPresenter
@@ -234,9 +234,9 @@ class Workspaces(QObject):
         from app.presenters.autograd.mistakes import MistakesPresenter
         from app.presenters.autograd.node_details import NodeDetailsPresenter
         from app.presenters.autograd.pass_bar import PassBarPresenter
-        from app.presenters.autograd.passes import AutogradPresenter
         from app.presenters.autograd.rules import RulesPresenter
         from app.presenters.autograd.trace import TracePresenter
+        from app.presenters.autograd.workspace import AutogradPresenter
         from app.window.autograd_page import AutogradPage
         from widgets.autograd.pass_columns import MODES
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ..connecting.greeting import Role
-from ..console.debugging import breakpoints_held
+from ..console.breakpoint_calls import breakpoints_held
 from ..console.output import Output
 from ..console.variables import list_variables
 from ..devices import ready

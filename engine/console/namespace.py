@@ -32,7 +32,7 @@ from ..recording.threads import threads_counted
 from ..recording.writes import Writes
 from ..tensors.reach import Reached, reach
 from ..tensors.storages import Storages
-from .debugging import breakpoints_told
+from .breakpoint_calls import breakpoints_told
 from .journal import Journal
 from .output import Output
 from .resolve import resolve

@@ -41,7 +41,7 @@ from ..tensors.error_help import explain_error
 from ..tensors.summary import shown_values
 from ..training.optimization.first_update import first_update
 from ..trial import on_trial
-from .backward_edits import debugger_maker, namespace_of
+from .backward_edits import namespace_of, pass_control_maker
 from .subjects import find_subject, first_batch, objective_of, running
 
 
@@ -81,7 +81,7 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
         lab.backward.namespace = lab.console.namespace
     backward = lab.backward.under_way = BackwardPass(
         subject,
-        debugger_maker(lab, subject.defaults),
+        pass_control_maker(lab, subject.defaults),
         journal=namespace_of(lab).journal,
         real_engine=command.real_engine,
         retain_graph=command.retain_graph,
@@ -127,7 +127,7 @@ def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
     if command.move == "again":
         lab.backward.check_again()
     try:
-        backward.debugger.go(command.move, command.target)
+        backward.control.go(command.move, command.target)
     except (Exception, KeyboardInterrupt) as error:
         backward.moved()
         yield backward.snapshot()  # the nodes before the failing one have run
@@ -229,7 +229,7 @@ def _parameter(lab: Lab, name: str) -> tuple[Value | None, ...]:
 def _gradient(lab: Lab, key: str) -> tuple[Value | None, ...]:
     if key.isdecimal():
         backward = lab.backward.require()
-        step = backward.debugger.step_of(int(key))
+        step = backward.control.step_of(int(key))
         shown = backward.node_step(step)
         return (*shown.incoming, *shown.outgoing)
     backward = lab.backward.under_way

@@ -1,4 +1,4 @@
-"""Answers about the backward debugger: breakpoints, edits, `.grad`s, the script."""
+"""Answers about a stepped backward pass: breakpoints, edits, `.grad`s, the script."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
-from ..autograd.backward.backward_pass import MakeDebugger
-from ..autograd.backward.debugger import Debugger
+from ..autograd.backward.backward_pass import MakePassControl
+from ..autograd.backward.pass_control import PassControl
 from ..console.namespace import Namespace
 from ..errors import LabError
 from ..exporting.weights import write
@@ -32,16 +32,16 @@ def set_breakpoints(lab: Lab, command: SetBreakpointsCommand) -> Iterator[Snapsh
 
 
 def edit_gradient(lab: Lab, command: EditGradientCommand) -> Iterator[Snapshot]:
-    """Answer with a BackwardSnapshot. Raises LabError as `Debugger.edit` does."""
+    """Answer with a BackwardSnapshot. Raises LabError as `PassControl.edit` does."""
     backward = lab.backward.require()
-    backward.debugger.edit(command.node, command.expression, command.output)
+    backward.control.edit(command.node, command.expression, command.output)
     yield backward.snapshot()
 
 
 def unedit_gradient(lab: Lab, command: UneditGradientCommand) -> Iterator[Snapshot]:
     """Answer with a BackwardSnapshot. Raises LabError when the node has run already."""
     backward = lab.backward.require()
-    backward.debugger.unedit(command.node)
+    backward.control.unedit(command.node)
     yield backward.snapshot()
 
 
@@ -76,10 +76,10 @@ def namespace_of(lab: Lab) -> Namespace:
     return lab.backward.namespace or lab.console.namespace
 
 
-def debugger_maker(
+def pass_control_maker(
     lab: Lab, defaults: Callable[[], AbstractContextManager[None]] = nullcontext
-) -> MakeDebugger:
-    """A maker of debuggers for this lab: their edits see the variables of its namespace, and an
+) -> MakePassControl:
+    """A maker of pass controls for this lab: their edits see the variables of its namespace, and an
     InterruptSignal stops them. `defaults` is the context that the user's code runs in."""
 
     @contextmanager
@@ -88,7 +88,7 @@ def debugger_maker(
             yield
 
     return partial(
-        Debugger,
+        PassControl,
         breakpoints=lab.backward.breakpoints,
         variables=namespace_of(lab).variables,
         guard=guard,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from ..console.breakpoint_calls import breakpoints_told
 from ..console.completion import complete
-from ..console.debugging import breakpoints_told
 from ..console.elsewhere.handing import take
 from ..console.output import Output
 from ..console.process_output import ProcessOutput

@@ -20,7 +20,7 @@ from ..autograd.derivatives.gradient_flow import (
     FlowRun,
     verdicts,
 )
-from ..console.debugging import breakpoints_told
+from ..console.breakpoint_calls import breakpoints_told
 from ..errors import LabError
 from ..lab import Lab
 from ..models.check import require_runnable

@@ -18,7 +18,7 @@ from ..advice.adviser import Adviser
 from ..autograd.backward.backward_pass import BackwardPass
 from ..autograd.backward.own_call import CallSubject, arguments_of
 from ..autograd.backward.release import free_saved
-from ..console.debugging import LineSteps, breakpoints_held, breakpoints_told
+from ..console.breakpoint_calls import LineSteps, breakpoints_held, breakpoints_told
 from ..console.held import HeldCode
 from ..console.namespace import Namespace
 from ..console.output import Output
@@ -36,7 +36,7 @@ from ..recording.light.light_recorder import LightRecorder
 from ..recording.light.light_recording import LightRecording
 from ..recording.user_files import UsersFrames, forget, is_user_file, variables_of
 from ..subjects.python_file import Around
-from .backward_edits import debugger_maker
+from .backward_edits import pass_control_maker
 
 
 class Holder:
@@ -188,7 +188,7 @@ class Holder:
         lab = self._lab
         subject = CallSubject(held.namespace, roots, gradient, held.resumed)
         lab.backward.namespace = held.namespace
-        make = debugger_maker(lab, subject.defaults)
+        make = pass_control_maker(lab, subject.defaults)
         stepped = BackwardPass(subject, make, create_graph=create_graph)
         lab.backward.begin_own_call(stepped)
         for part in stepped.graph_snapshots():

@@ -95,7 +95,7 @@ def tell_rule(lab: Lab, command: RuleCommand) -> Iterator[Snapshot]:
 def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]:
     """Answer with a RuleCheckSnapshot. Raises LabError if the node has not run."""
     backward = lab.backward.require()
-    step = backward.debugger.step_of(command.node)
+    step = backward.control.step_of(command.node)
     node = step.node
     rule = rule_of(node, step.incoming)
     found: RuleCheck | None = None
@@ -145,7 +145,7 @@ def list_ops(lab: Lab, command: RuleOpsCommand) -> Iterator[Snapshot]:
     """Answer with a RuleOpsSnapshot. Raises LabError if the node has not run, or cannot run
     again."""
     backward = lab.backward.require()
-    step = backward.debugger.step_of(command.node)
+    step = backward.control.step_of(command.node)
     node = step.node
     if node.is_leaf:
         yield RuleOpsSnapshot(

@@ -111,7 +111,7 @@ def _of_code(lab: Lab, source: str, namespace: Namespace) -> Trace:
 
 def _of_rule(lab: Lab, node_id: int) -> Trace:
     backward = lab.backward.require()
-    step = backward.debugger.step_of(node_id)
+    step = backward.control.step_of(node_id)
     if step.node.is_leaf:
         raise LabError(
             "Nothing runs inside a leaf: the gradient is added to its .grad.",

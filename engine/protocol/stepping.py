@@ -1,4 +1,4 @@
-"""Values of the backward debugger: breakpoints, edits, and gradients that have arrived."""
+"""Values of a stepped backward pass: breakpoints, edits, and gradients that have arrived."""
 
 from __future__ import annotations
 

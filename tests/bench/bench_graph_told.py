@@ -27,8 +27,8 @@ import networkx as nx
 import torch
 
 from engine.autograd import read_graph
-from engine.autograd.graph.kept import Kept
 from engine.autograd.graph.provenance import Provenance
+from engine.autograd.graph.saved_for_backward import SavedForBackward
 from engine.autograd.graph.snapshot import graph_snapshots
 from engine.protocol import GraphSnapshot
 from engine.protocol.autograd_snapshots import join_graph
@@ -74,7 +74,7 @@ def measure(title: str, make: Callable[[], tuple[torch.Tensor, Provenance]]) -> 
         loss, provenance = make()  # a graph that was walked before is walked faster
         gc.collect()
         graph = timed("read", read_graph, loss)
-        kept = timed("kept", Kept, graph.nodes)
+        kept = timed("kept", SavedForBackward, graph.nodes)
         tell = partial(graph_snapshots, graph, graph.nodes, provenance, kept=kept)
         parts = timed("told", tell)
         data = timed("sent", lambda parts: list(map(encode_snapshot, parts)), parts)

@@ -99,3 +99,10 @@ def test_no_folder_holds_too_many_files():
 def test_every_room_has_a_door_that_says_what_is_in(name: str):
     said = ast.get_docstring(ast.parse(FILES[name].read_text(encoding="utf-8")))
     assert said and len(said.split()) > 5
+
+
+def test_no_file_has_a_name_that_says_nothing():
+    """A name is to say what the file holds, not how it came about."""
+    unclear = {"debugger", "debugging", "break_mode", "passes", "beside", "deep", "turns", "kept"}
+    unclear |= {"stops", "lines", "utils", "helpers", "misc", "common", "part", "parts"}
+    assert [name for name in FILES if PurePosixPath(name).name in unclear] == []

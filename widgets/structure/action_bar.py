@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from engine.protocol import InitialValues, ModuleRow, WeightRow
 from widgets import make
-from widgets.structure.lines import (
+from widgets.structure.python_lines import (
     INITIALISE,
     INITIALISERS,
     OF_BUFFERS,

@@ -19,7 +19,7 @@ from widgets.console.transcript import Transcript
 from widgets.icons import set_icon
 from widgets.model.code_editor import CodeEditor
 from widgets.theme import GRID
-from widgets.trace.lines import TraceLines
+from widgets.trace.traced_lines import TraceLines
 
 OUTPUT_HEIGHT = 96
 BATCH_TEXT = (

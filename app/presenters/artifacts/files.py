@@ -15,7 +15,7 @@ from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.project.document import Project, replace
 from engine.project.layers.chain import NoChain, model_of
-from engine.project.layers.parts import usual_group, within
+from engine.project.layers.layers_of_keys import usual_group, within
 from engine.project.subject import title
 from engine.protocol import (
     ArtifactDifference,

@@ -1,5 +1,4 @@
-"""The debugger of the backward pass: breakpoints, edits, resetting `.grad`, the pass as a
-script."""
+"""The stepped backward pass: breakpoints, edits, resetting `.grad`, the pass as a script."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
-from app.presenters.autograd.passes import require_forward
+from app.presenters.autograd.workspace import require_forward
 from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.project.document import replace

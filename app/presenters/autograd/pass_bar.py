@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
-from app.presenters.autograd.passes import AutogradPresenter
+from app.presenters.autograd.workspace import AutogradPresenter
 from app.workbench import Workbench
 from engine.protocol import BackwardSnapshot, ForwardSnapshot, GraphSnapshot
 

@@ -6,7 +6,7 @@ from typing import cast
 
 from PySide6.QtCore import QObject, Signal
 
-from app.presenters.autograd.passes import require_forward
+from app.presenters.autograd.workspace import require_forward
 from app.presenters.cells import CellsPresenter
 from app.presenters.questions import Questions
 from app.selection.finding import calls_of

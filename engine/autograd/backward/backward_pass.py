@@ -23,16 +23,16 @@ from ..formulas import words_of
 from ..graph.engine_run import Gradients
 from ..graph.forward_values import ForwardValues
 from ..graph.hooks import hooks_on
-from ..graph.kept import Kept
 from ..graph.reading import Node
+from ..graph.saved_for_backward import SavedForBackward
 from ..graph.snapshot import graph_snapshots, title
 from ..graph.stale import stale_tensors
 from ..script.script import code_behind, write_script
 from .breakpoints import Breakpoints
-from .debugger import Debugger
 from .gradient_list import GradientList
 from .held_engine import BreakMode
 from .numbers import node_numbers
+from .pass_control import PassControl
 from .pass_record import PassRecord
 from .release import released_bytes
 from .roots import Subject
@@ -45,8 +45,8 @@ MAX_PENDING = 24
 MAX_NUMBERED = 1_000
 """Nodes whose numbers are in a snapshot."""
 
-MakeDebugger = Callable[..., Debugger]
-"""Makes a Debugger from `make`, which makes a SteppedPass, and `modules`."""
+MakePassControl = Callable[..., PassControl]
+"""Makes a PassControl from `make`, which makes a SteppedPass, and `modules`."""
 
 
 class BackwardPass:
@@ -59,7 +59,7 @@ class BackwardPass:
     def __init__(
         self,
         subject: Subject,
-        debug: MakeDebugger | None = None,
+        debug: MakePassControl | None = None,
         *,
         journal: Journal | None = None,
         real_engine: bool = False,
@@ -77,13 +77,13 @@ class BackwardPass:
         self._record: PassRecord | None = None
         self._clears = subject.starts_empty and not accumulate and not inputs
         self._zeroed = False
-        debug = debug or partial(Debugger, breakpoints=Breakpoints())
-        self.debugger = debug(self._begin, modules={})
+        debug = debug or partial(PassControl, breakpoints=Breakpoints())
+        self.control = debug(self._begin, modules={})
         graph, provenance = self.stepper.graph, subject.provenance
-        self.debugger.modules.update(
+        self.control.modules.update(
             {n.id: module for n in graph.nodes if (module := provenance.module(n))}
         )
-        self._kept = Kept(graph.nodes)
+        self._kept = SavedForBackward(graph.nodes)
         self._freed = released_bytes(graph, self.stepper.plan, self._kept)
         self._gradients = GradientList(
             subject, graph, self.parameters, self.gradient_of, only=bool(self.inputs)
@@ -126,14 +126,14 @@ class BackwardPass:
         return stepped
 
     def moved(self) -> None:
-        """Record a move of the debugger."""
+        """Record a move of the control."""
         if self._record is not None:
             self._record.moved()
 
     def _end_record(self) -> None:
         record, self._record = self._record, None
         if record is not None:
-            record.end(self.debugger)
+            record.end(self.control)
 
     @property
     def is_zeroed(self) -> bool:
@@ -147,7 +147,7 @@ class BackwardPass:
 
     @property
     def stepper(self) -> SteppedPass:
-        return self.debugger.stepped
+        return self.control.stepped
 
     def take_back(self) -> None:
         """Undo all steps, and what they have added to `.grad`."""
@@ -158,7 +158,7 @@ class BackwardPass:
         """Drop the graph and the recorded gradients; nothing is asked of the pass afterwards. Its
         parts refer to it: without them, what it held is free at once."""
         self._end_record()
-        self.debugger.close()
+        self.control.close()
         vars(self).clear()
 
     # -- snapshots for the window ----------------------------------------------------------------
@@ -180,7 +180,7 @@ class BackwardPass:
 
     def snapshot(self) -> BackwardSnapshot:
         """Where the pass stands, the last step in numbers, and every parameter's `.grad`."""
-        debugger, stepped = self.debugger, self.stepper
+        control, stepped = self.control, self.stepper
         last, position = stepped.last, stepped.position
         waiting = sorted(stepped.arrived, key=stepped.step_position)
         return BackwardSnapshot(
@@ -189,14 +189,14 @@ class BackwardPass:
             gradients=self._gradients.rows(self._all_came),
             gradients_more=self._gradients.more,
             next=self._next(),
-            stopped_by=debugger.stopped_by,
-            breakpoints=debugger.breakpoints.states_in(stepped.plan),
-            edits=debugger.edits,
+            stopped_by=control.stopped_by,
+            breakpoints=control.breakpoints.states_in(stepped.plan),
+            edits=control.edits,
             pending=tuple(map(self._pending, waiting[:MAX_PENDING])),
             pending_more=max(0, len(waiting) - MAX_PENDING),
             freed_bytes=self._freed[position - 1] if position else 0,
             saved_bytes=self._freed[-1] if self._freed else 0,
-            pass_number=debugger.pass_number,
+            pass_number=control.pass_number,
             real_engine=self.real_engine,
             retain_graph=self.retain_graph,
             create_graph=stepped.create_graph,
@@ -244,7 +244,7 @@ class BackwardPass:
             return None
         problem = ""
         try:
-            edited = self.debugger.preview()
+            edited = self.control.preview()
         except LabError as error:
             edited, problem = (), str(error)
         arrived = self.stepper.pending(node)
@@ -274,7 +274,7 @@ class BackwardPass:
             grad_before=shown[end] if grads else None,
             grad_after=shown[end + 1] if grads else None,
             hooks=self._hooks(step.node),
-            edited=self.debugger.is_edited(step.node),
+            edited=self.control.is_edited(step.node),
         )
 
     def _hooks(self, node: Node) -> str:
@@ -302,7 +302,7 @@ class BackwardPass:
 
     def _facts(self) -> Pass:
         assert self._record is not None
-        return self._record.facts(self.debugger)
+        return self._record.facts(self.control)
 
     def zero_gradients(self, set_to_none: bool) -> None:
         """As `module.zero_grad(set_to_none)`. Going back does not undo this, except that going back

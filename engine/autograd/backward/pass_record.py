@@ -18,7 +18,7 @@ from ...protocol import breakpoint_words
 from ...random_states import random_states
 from ...recording.writes import version_of
 from ..graph.reading import Node
-from .debugger import Debugger
+from .pass_control import PassControl
 from .roots import Subject
 from .stepping import SteppedPass
 
@@ -67,10 +67,10 @@ class PassRecord:
         finally:
             self._look_for_writes(versions, "Compare ran them once more")
 
-    def facts(self, debugger: Debugger) -> Pass:
+    def facts(self, control: PassControl) -> Pass:
         """The pass as it stands, for the journal."""
         stepped, subject, journal = self._stepped, self._subject, self._journal
-        places = _Places(stepped, subject, debugger.modules, self._options["real_engine"])
+        places = _Places(stepped, subject, control.modules, self._options["real_engine"])
         return Pass(
             owner=weakref.ref(subject.owner),
             roots=subject.written,
@@ -82,16 +82,16 @@ class PassRecord:
             size=len(stepped.plan),
             at=places.at(stepped.position),
             events=tuple(replace(e, at=places.at(e.position)) for e in journal.events or ()),
-            edits=tuple(_edits(debugger, places)),
+            edits=tuple(_edits(control, places)),
             leaves={name: places.leaf(t) for name, t in self._shown.items()},
             found=tuple(g is not None for g in stepped.captured),
-            breakpoints=tuple(_breakpoints(debugger, places)),
+            breakpoints=tuple(_breakpoints(control, places)),
             trouble=self._trouble,
             **self._options,
         )
 
-    def end(self, debugger: Debugger) -> None:
-        self._journal.end_pass(self.facts(debugger))
+    def end(self, control: PassControl) -> None:
+        self._journal.end_pass(self.facts(control))
 
     @property
     def _shown(self) -> dict[str, Tensor]:
@@ -152,8 +152,8 @@ class _Places:
         return Leaf(self.of(node), position)
 
 
-def _edits(debugger: Debugger, places: _Places) -> Iterator[Edit]:
-    for node_id, edits in debugger.expressions.items():
+def _edits(control: PassControl, places: _Places) -> Iterator[Edit]:
+    for node_id, edits in control.expressions.items():
         node = places.stepped.graph.nodes[node_id]
         place, outputs = places.of(node), len(node.fn._input_metadata)
         for e in edits.values():
@@ -161,13 +161,13 @@ def _edits(debugger: Debugger, places: _Places) -> Iterator[Edit]:
             yield Edit(place, e.expression, e.output, outputs, e.copies, seed, e.names)
 
 
-def _breakpoints(debugger: Debugger, places: _Places) -> Iterator[tuple[str, Place | None]]:
+def _breakpoints(control: PassControl, places: _Places) -> Iterator[tuple[str, Place | None]]:
     """Each breakpoint in words, and the first node at which it holds."""
-    for state in debugger.breakpoints.states:
+    for state in control.breakpoints.states:
         point = state.breakpoint
         off = "" if point.enabled else " (off)"
         node = None
         if point.condition == "always" and point.on in ("node", "op"):
-            at = (n for n in places.stepped.plan if debugger.breakpoints.is_at(point, n))
+            at = (n for n in places.stepped.plan if control.breakpoints.is_at(point, n))
             node = next(at, None)
         yield breakpoint_words(point) + off, None if node is None else places.of(node)

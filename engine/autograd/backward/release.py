@@ -7,12 +7,12 @@ from itertools import accumulate
 
 from torch import Tensor
 
-from ..graph.kept import Kept
 from ..graph.node_facts import storage_id
 from ..graph.reading import Graph, Node
+from ..graph.saved_for_backward import SavedForBackward
 
 
-def released_bytes(graph: Graph, plan: Sequence[Node], kept: Kept) -> list[int]:
+def released_bytes(graph: Graph, plan: Sequence[Node], kept: SavedForBackward) -> list[int]:
     """The bytes of saved tensors that `retain_graph=False` has freed after each node of the plan.
     `kept` is what the graph's nodes keep before it.
 

@@ -9,11 +9,11 @@ from ...errors import sendable
 from ...protocol import MODEL_FILE, GraphCut, GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Call, Place, source_line
 from .deep_graphs import LEAF_SEQUENCE
-from .kept import Kept
+from .large_snapshots import in_parts
 from .node_facts import AlikeOutputs, outputs_of
-from .parts import in_parts
 from .provenance import Provenance
 from .reading import Graph, Kind, Node, kind_of_node
+from .saved_for_backward import SavedForBackward
 from .without_collection import without_collection
 
 MAX_SHOWN_NODES = 50_000
@@ -40,7 +40,7 @@ def graph_snapshots(
     stale: Sequence[StaleTensor] = (),
     words_of: Callable[[str], str] = lambda name: "",
     subject_path: str | None = None,
-    kept: Kept | None = None,
+    kept: SavedForBackward | None = None,
 ) -> list[GraphSnapshot]:
     """The graph in parts. They have its first `max_nodes` nodes (breadth first from the root) and
     the edges between these; `plan` has all nodes. `words_of` gives one line on what the nodes of a
@@ -51,7 +51,7 @@ def graph_snapshots(
     is_stale = {save.node for save in stale}
     lines: dict[Place, SourceLine] = {}
     cuts: dict[int, Sequence[GraphCut]] = dict.fromkeys(graph.cut, ())
-    kept = kept or Kept(graph.nodes)
+    kept = kept or SavedForBackward(graph.nodes)
     nodes = _told(shown, kept, provenance, blocks or {}, is_stale, lines, cuts)
     edges = graph.edges
     if count < len(graph.nodes):
@@ -77,7 +77,7 @@ def graph_snapshots(
 
 def _told(
     shown: Sequence[Node],
-    kept: Kept,
+    kept: SavedForBackward,
     provenance: Provenance,
     blocks: Mapping[int, str],
     is_stale: Collection[int],

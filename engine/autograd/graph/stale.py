@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from ...protocol import SourceLine, StaleTensor, WrittenBy
-from .kept import version
 from .node_facts import SavedTensor
 from .reading import Node
+from .saved_for_backward import version
 
 MAX_LISTED = 100
 

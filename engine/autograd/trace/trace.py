@@ -23,7 +23,7 @@ from ...recording.recording import Call, Place, Recording, source_line
 from ...recording.statement_counts import MAX_TURNS
 from ...tensors.readable import readable
 from ...tensors.summary import shown_values
-from ..graph.parts import in_parts
+from ..graph.large_snapshots import in_parts
 from .texts import kept_in, named_arguments, named_results, short_result, tensors_and_texts
 
 MAX_SOURCE = 100_000

@@ -10,7 +10,7 @@ from ...project.subject import CanvasSubject
 from ...protocol import CheckSnapshot, CheckTrainingCommand, Snapshot
 from ...training.checks.checking import KINDS, Checking
 from ..subjects import find_subject, objective_of, running
-from .beside import require_rest
+from .at_rest import require_rest
 
 
 def check_training(lab: Lab, command: CheckTrainingCommand) -> Iterator[Snapshot | None]:

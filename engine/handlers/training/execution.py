@@ -17,7 +17,7 @@ from ...training.execution.recomputing import Recomputing
 from ...training.memory.step_memory import StepMemory, measured, predicted
 from ...training.objectives.batches import samples_in
 from ..subjects import find_subject, first_batch, objective_of, running
-from .beside import require_rest
+from .at_rest import require_rest
 
 
 def measure_step(lab: Lab, command: MeasureStepCommand) -> Iterator[Snapshot]:

@@ -13,7 +13,7 @@ from ...project.subject import CanvasSubject
 from ...protocol import MAX_POINTS_ALONG, LandscapeCommand, LandscapeSnapshot
 from ...training.landscape.surface import Surface, multiples
 from ..subjects import find_subject, objective_of, running
-from .beside import require_rest
+from .at_rest import require_rest
 
 EVERY_S = 0.1
 

@@ -21,7 +21,7 @@ from ...protocol import (
 from ...training.memory.one_step import OneStep
 from ...training.memory.tracking import Block, Tracker
 from ..subjects import find_subject, objective_of, running
-from .beside import require_rest
+from .at_rest import require_rest
 
 MAX_NAME_CHARS = 80
 LIMITS = (1500, 700, 300, 100)

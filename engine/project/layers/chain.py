@@ -13,7 +13,7 @@ from .. import catalogue
 from ..document import Block, Model, ParamValue, Wire
 from ..names import fresh_name, name_problem
 from .layer import Shape
-from .parts import Part, by_name, in_order, parts_of
+from .layers_of_keys import Part, by_name, in_order, parts_of
 
 MAX_TENSORS = 2_000
 STEPS = 16

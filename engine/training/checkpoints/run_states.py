@@ -16,8 +16,8 @@ from ...runs import states
 from ..objectives.objective import Objective
 from .checkpoint_fields import Checkpoint, encode
 from .checkpoint_files import load
-from .kept_states import KeptStates, size_of
 from .past import Past
+from .states_in_memory import KeptStates, size_of
 
 MAX_FILES = 8
 MAX_FILE_BYTES = 8 * 2**30

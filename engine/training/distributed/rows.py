@@ -32,7 +32,7 @@ class Rows(NamedTuple):
 class RowsObjective:
     """The objective of one rank: of each batch of another objective, the rank's rows. The loss must
     be a mean over the rows, or a sum of such means. Data that can loads no rows of other ranks (see
-    `objectives/parts`). A prediction on rows is their whole outcome:
+    `objectives/rank_rows`). A prediction on rows is their whole outcome:
     DistributedDataParallel wants to see the loss at the end of its forward pass.
 
     What the model draws (dropout) comes from a seed for the step and the rank, so that a run goes

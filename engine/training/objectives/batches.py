@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
 from ...errors import LabError
 from ...project.document import Loading
 from .loaders import NOTHING_GIVEN, Given, loader_of
-from .parts import Part, PartLoader, part_of_loader
+from .rank_rows import Part, PartLoader, part_of_loader
 
 _USUAL = Loading()
 KINDS = (

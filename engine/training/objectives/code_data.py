@@ -11,7 +11,7 @@ from ...project.document import Loading
 from .batches import batches_of, generators_of, in_order, length_of, moved, parts_of, skipped
 from .guessing import Guess, TargetsSeen
 from .loaders import NOTHING_GIVEN, Given, end_workers
-from .parts import Part, PartLoader
+from .rank_rows import Part, PartLoader
 
 
 class CodeData:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .taken_apart import target_of
+from .batch_parts import target_of
 
 MAX_CLASSES = 1 << 16
 """Whole numbers above this are no classes."""

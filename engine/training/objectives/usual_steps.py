@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from ...errors import LabError
 from ...signatures import required_parameters
 from ...trial import on_trial
+from .batch_parts import Input, Parts, ways
 from .compared_steps import compared
-from .taken_apart import Input, Parts, ways
 from .usual_tasks import task_of
 
 _WRITE = "Write the step yourself: def step(batch): ... return loss."

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ...autograd.graph.made_by import made_by
+from .batch_parts import Input, Parts, as_dtype
 from .batches import tensors_in
-from .taken_apart import Input, Parts, as_dtype
 
 Task = tuple[str, list[str]]
 """Its name, and the lines of source after the prediction."""

@@ -389,7 +389,7 @@ def test_sparse_gradients_are_stepped_shown_and_compared() -> None:
     assert comparison.max_difference == 0.0
 
 
-# -- the debugger's commands -----------------------------------------------------------------------
+# -- the commands of a stepped pass ----------------------------------------------------------------
 
 
 def debug(lab: Lab, command: Any) -> Any:

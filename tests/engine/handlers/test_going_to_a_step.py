@@ -22,8 +22,8 @@ from engine.protocol import (
     TrainCommand,
 )
 from engine.training import run
-from engine.training.checkpoints import kept_states
-from engine.training.checkpoints.kept_states import KeptStates
+from engine.training.checkpoints import states_in_memory
+from engine.training.checkpoints.states_in_memory import KeptStates
 from engine.training.figures.metrics import StepRow
 from engine.training.loop import TrainingLoop
 
@@ -265,7 +265,7 @@ def test_states_thin_out_but_for_the_first_and_the_last(monkeypatch) -> None:
         loop.step = step
         states.add(loop.checkpoint("run"))
         kept = sorted({states.newest(at).step for at in range(step + 1)})  # pyright: ignore
-        assert len(kept) <= kept_states.MAX_STATES
+        assert len(kept) <= states_in_memory.MAX_STATES
         assert (kept[0], kept[-1]) == (0, step)
     assert max(b - a for a, b in pairwise(kept)) <= 64
     assert states.newest(-1) is None
@@ -290,7 +290,7 @@ def test_the_past_that_all_states_tell_is_bounded() -> None:
         assert kept is not None and (kept.history[0], kept.history[-1]) == (past[0][0], past[0][-1])
     kept = [states.newest(step) for step in range(0, 200_001, 4000)]
     told = {id(row) for state in kept if state for row in (*state.history, *state.epoch_rows)}
-    assert len(told) <= kept_states.MAX_STATES * 1250
+    assert len(told) <= states_in_memory.MAX_STATES * 1250
     loop.close()
 
 
@@ -299,11 +299,11 @@ def test_a_state_that_is_too_large_is_not_even_copied(monkeypatch) -> None:
     states = KeptStates()
     states.add(loop.checkpoint("run"))
     loop.step = 1
-    monkeypatch.setattr(kept_states, "MAX_BYTES", 48)  # 24 bytes twice
+    monkeypatch.setattr(states_in_memory, "MAX_BYTES", 48)  # 24 bytes twice
     states.add(loop.checkpoint("run"))
     loop.step = 2
-    monkeypatch.setattr(kept_states, "MAX_BYTES", 47)
-    monkeypatch.setattr(kept_states, "_copied", lambda value: pytest.fail("it was copied"))
+    monkeypatch.setattr(states_in_memory, "MAX_BYTES", 47)
+    monkeypatch.setattr(states_in_memory, "_copied", lambda value: pytest.fail("it was copied"))
     states.add(loop.checkpoint("run"))
     assert states.newest(2).step == 1  # pyright: ignore
     loop.close()

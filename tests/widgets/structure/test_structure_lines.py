@@ -11,7 +11,7 @@ from torch import nn
 
 from engine.subjects.structure import weight_rows
 from tests.widgets.structure.small_structure import MODULES, WEIGHTS
-from widgets.structure.lines import (
+from widgets.structure.python_lines import (
     EVAL,
     FREEZE,
     INITIALISERS,

@@ -26,8 +26,8 @@ from tests.widgets.failed_operands import OPERANDS
 from widgets import theme
 from widgets.shapes.failure_view import FailureView
 from widgets.trace.call_view import PASSED_ON, facts
-from widgets.trace.lines import TraceLines, ordinal
 from widgets.trace.model import COLUMNS, MARKS, NODES, RESULT, TraceModel
+from widgets.trace.traced_lines import TraceLines, ordinal
 from widgets.trace.view import TraceView
 
 SOURCE = "for _ in range(3):\n    x = x.log() * 2\ny = net(x)\n"

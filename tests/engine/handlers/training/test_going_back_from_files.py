@@ -24,7 +24,7 @@ from engine.protocol import (
 )
 from engine.runs import states
 from engine.training import run
-from engine.training.checkpoints import kept_states, run_states
+from engine.training.checkpoints import run_states, states_in_memory
 from engine.training.checkpoints.past import MAX_CHANGES, Past
 
 from ..test_training_handlers import MLP, Client, assert_equal
@@ -128,7 +128,7 @@ def files_of(client: Client) -> list[int]:
 
 
 def test_large_states_are_in_files_few_of_them(clients, straight, monkeypatch) -> None:
-    monkeypatch.setattr(kept_states, "MAX_BYTES", 1000)
+    monkeypatch.setattr(states_in_memory, "MAX_BYTES", 1000)
     monkeypatch.setattr(run_states, "MAX_FILES", 3)
     client = new(clients)
     begun(client)
@@ -141,7 +141,7 @@ def test_large_states_are_in_files_few_of_them(clients, straight, monkeypatch) -
 
 
 def test_files_have_a_bound_in_bytes_and_the_hint_says_so(clients, monkeypatch) -> None:
-    monkeypatch.setattr(kept_states, "MAX_BYTES", 1000)
+    monkeypatch.setattr(states_in_memory, "MAX_BYTES", 1000)
     monkeypatch.setattr(run_states, "MAX_FILE_BYTES", 1000)
     client = new(clients)
     begun(client)
@@ -151,7 +151,7 @@ def test_files_have_a_bound_in_bytes_and_the_hint_says_so(clients, monkeypatch) 
 
 
 def test_all_files_together_have_a_bound(clients, straight, monkeypatch) -> None:
-    monkeypatch.setattr(kept_states, "MAX_BYTES", 1000)
+    monkeypatch.setattr(states_in_memory, "MAX_BYTES", 1000)
     client = new(clients)
     begun(client)
     steps(client, 4)
@@ -165,7 +165,7 @@ def test_all_files_together_have_a_bound(clients, straight, monkeypatch) -> None
 
 
 def test_a_damaged_file_is_passed_over(clients, straight, monkeypatch) -> None:
-    monkeypatch.setattr(kept_states, "MAX_BYTES", 1000)
+    monkeypatch.setattr(states_in_memory, "MAX_BYTES", 1000)
     client = new(clients)
     begun(client)
     end_of(client)
@@ -176,9 +176,9 @@ def test_a_damaged_file_is_passed_over(clients, straight, monkeypatch) -> None:
 # -- after a later process has resumed the run -----------------------------------------------------
 
 
-@pytest.mark.parametrize("max_bytes", [kept_states.MAX_BYTES, 1000])
+@pytest.mark.parametrize("max_bytes", [states_in_memory.MAX_BYTES, 1000])
 def test_steps_before_the_checkpoint(clients, straight, monkeypatch, max_bytes: int) -> None:
-    monkeypatch.setattr(kept_states, "MAX_BYTES", max_bytes)
+    monkeypatch.setattr(states_in_memory, "MAX_BYTES", max_bytes)
     begun(client := new(clients))
     steps(client, 5)
     client = resumed(clients)
@@ -276,7 +276,7 @@ def test_steps_of_other_code_are_not_taken_for_those_of_now(clients, tmp_path: P
 
 def test_steps_of_a_past_that_was_left_are_not_used(clients, straight, monkeypatch) -> None:
     """The run goes on from an earlier checkpoint of its own another way: its later states go."""
-    monkeypatch.setattr(kept_states, "MAX_BYTES", 1000)
+    monkeypatch.setattr(states_in_memory, "MAX_BYTES", 1000)
     begun(client := new(clients))
     steps(client, 5)
     early = client.last.checkpoint

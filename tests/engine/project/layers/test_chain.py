@@ -13,7 +13,7 @@ from engine.exporting.weights_fit import find_fit, load_fit, under_names
 from engine.models.live import LiveModel
 from engine.project import wiring
 from engine.project.layers.chain import MAX_TENSORS, Found, NoChain, model_of
-from engine.project.layers.parts import usual_group, within
+from engine.project.layers.layers_of_keys import usual_group, within
 
 
 def shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:

@@ -9,7 +9,7 @@ from types import CodeType
 
 import pytest
 
-from engine.console.debugging import breakpoints_held, breakpoints_told
+from engine.console.breakpoint_calls import breakpoints_held, breakpoints_told
 
 USERS: CodeType = compile("import pdb\nbreakpoint()\npdb.set_trace()", "<cell 1>", "exec")
 

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QLineEdit
 
 from app.presenters.autograd.chosen import ChosenPresenter
-from app.presenters.autograd.passes import AutogradPresenter
+from app.presenters.autograd.workspace import AutogradPresenter
 from app.selection.references import Blocks, Node
 from engine.project import edits
 from engine.project.document import Project, replace

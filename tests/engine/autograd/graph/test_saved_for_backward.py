@@ -7,8 +7,8 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from engine.autograd import read_graph
-from engine.autograd.graph.kept import Kept
 from engine.autograd.graph.provenance import Provenance
+from engine.autograd.graph.saved_for_backward import SavedForBackward
 from engine.autograd.graph.snapshot import graph_snapshots
 
 
@@ -41,7 +41,7 @@ def test_it_is_what_each_node_keeps(make, freed: bool) -> None:
     if freed:
         loss.backward()
     graph = read_graph(loss)
-    kept = Kept(graph.nodes)
+    kept = SavedForBackward(graph.nodes)
     for node, storages in zip(graph.nodes, kept.storages, strict=True):
         own = {s.storage_id: s.storage_bytes for s in node.saved if s.data is not None}
         assert {storage: kept.size_bytes[storage] for storage in storages} == own
@@ -57,4 +57,4 @@ def test_nodes_that_saved_what_was_written_to_are_named() -> None:
     buffer.add_(1)
     y.detach()[0] = 2  # y itself is saved by nothing
     graph = read_graph(y)
-    assert [node.op for node in Kept(graph.nodes).written] == ["mul"]
+    assert [node.op for node in SavedForBackward(graph.nodes).written] == ["mul"]

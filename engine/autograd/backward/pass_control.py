@@ -16,7 +16,7 @@ from .stepper import BackwardStepper
 from .stepping import PreHook, Step, SteppedPass
 
 
-class Debugger:
+class PassControl:
     """Moves `stepped`. `make` makes it, and makes another for each further pass over the graph.
 
     `modules` maps node ids to dotted module paths. `variables` are the names that the expression of

@@ -11,7 +11,7 @@ from .reading import Node, kind_of_node
 from .without_collection import without_collection
 
 
-class Kept:
+class SavedForBackward:
     """What each of `nodes` kept when this was made.
 
     `storages` has the ids (`SavedTensor.storage_id`) of the storages of each node, each once, in

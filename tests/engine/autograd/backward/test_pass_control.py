@@ -1,4 +1,4 @@
-"""Breakpoints, edits and passes of the backward debugger, against plain torch."""
+"""Breakpoints, edits and passes of the backward control, against plain torch."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from torch.autograd.graph import register_multi_grad_hook
 
 from engine.autograd import BackwardStepper
 from engine.autograd.backward.breakpoints import Breakpoints, norm
-from engine.autograd.backward.debugger import Debugger
+from engine.autograd.backward.pass_control import PassControl
 from engine.autograd.backward.release import released_bytes
 from engine.autograd.graph.hooks import hooks_on
-from engine.autograd.graph.kept import Kept
+from engine.autograd.graph.saved_for_backward import SavedForBackward
 from engine.errors import LabError
 from engine.protocol import Breakpoint, BreakpointState, GradientEdit
 from tests.engine.autograd import backward_cases as cases
 from tests.engine.autograd.backward.test_stepper import assert_grads, kept, same_bits
 
 
-def debugger(
+def control(
     roots: Any, *breakpoints: Breakpoint, modules: dict[int, str] | None = None, **kwargs: Any
-) -> Debugger:
-    return Debugger(
+) -> PassControl:
+    return PassControl(
         lambda: BackwardStepper(roots), Breakpoints(breakpoints), modules=modules, **kwargs
     )
 
 
-def go(d: Debugger, move: Any, target: int = -1) -> int:
+def go(d: PassControl, move: Any, target: int = -1) -> int:
     d.go(move, target)
     return d.stepped.position
 
 
-def names(d: Debugger) -> list[str]:
+def names(d: PassControl) -> list[str]:
     return [node.name for node in d.stepped.plan]
 
 
@@ -46,11 +46,11 @@ def mlp() -> tuple[torch.Tensor, nn.Sequential]:
     return net(torch.randn(5, 3)).square().sum(), net
 
 
-def expected_stops(d: Debugger, holds: Callable[[int], bool]) -> list[int]:
+def expected_stops(d: PassControl, holds: Callable[[int], bool]) -> list[int]:
     return [p for p in range(1, len(d.stepped.plan) + 1) if holds(p)]
 
 
-def stops(d: Debugger) -> list[int]:
+def stops(d: PassControl) -> list[int]:
     """Every position at which running stops, the end excluded."""
     found = []
     while go(d, "run") < len(d.stepped.plan) or d.stopped_by:
@@ -65,7 +65,7 @@ def stops(d: Debugger) -> list[int]:
 
 def test_run_stops_before_each_node_of_an_op_and_counts() -> None:
     loss, _ = mlp()
-    d = debugger(loss, Breakpoint(on="op", target="addmm"))
+    d = control(loss, Breakpoint(on="op", target="addmm"))
     places = [p for p, name in enumerate(names(d)) if name == "AddmmBackward0"]
     assert len(places) == 3 and stops(d) == places
     assert d.breakpoints.states == (BreakpointState(Breakpoint(on="op", target="addmm"), 3),)
@@ -80,7 +80,7 @@ def test_run_stops_before_each_node_of_an_op_and_counts() -> None:
 def test_a_breakpoint_on_a_node_and_one_that_is_off() -> None:
     loss, _ = mlp()
     on = Breakpoint(on="node", target="2")
-    d = debugger(loss, Breakpoint(on="op", target="relu", enabled=False), on)
+    d = control(loss, Breakpoint(on="op", target="relu", enabled=False), on)
     assert stops(d) == [d.stepped.step_position(2) - 1]
     d.breakpoints.replace([Breakpoint(on="op", target="relu"), on])
     assert [s.hits for s in d.breakpoints.states] == [0, 1]
@@ -95,7 +95,7 @@ def test_going_back_stops_at_the_same_places() -> None:
         Breakpoint(condition="norm_above", of="outgoing", threshold=3.0),
         Breakpoint(condition="norm_below", threshold=1.0),
     )
-    d = debugger(loss, *points)
+    d = control(loss, *points)
     forth = stops(d)
     assert len(forth) > 3
     back = []
@@ -133,14 +133,14 @@ def test_norms_shapes_and_sides() -> None:
     ]
     for breakpoint, expected in cases_:
         probe.reset()
-        found = stops(debugger(loss, breakpoint))
+        found = stops(control(loss, breakpoint))
         assert expected and found == [p for p in expected if p > 0], breakpoint
 
 
 def test_the_first_nan_is_told_from_those_that_passed_it_on() -> None:
     x = torch.tensor([0.0, 4.0], requires_grad=True)
     loss = (x.sqrt() * torch.tensor([0.0, 1.0])).exp().sum()  # 0 * inf at the square root
-    made = debugger(loss, Breakpoint(condition="makes_not_finite"))
+    made = control(loss, Breakpoint(condition="makes_not_finite"))
     assert stops(made) == [names(made).index("SqrtBackward0") + 1]
     go(made, "reset")
     go(made, "run")
@@ -148,20 +148,20 @@ def test_the_first_nan_is_told_from_those_that_passed_it_on() -> None:
         "Paused after SqrtBackward0: it was given finite numbers and made 1 NaN."
     )
     assert x.grad is None and made.stepped.next_node is not None
-    seen = debugger(loss, Breakpoint(condition="not_finite"))
+    seen = control(loss, Breakpoint(condition="not_finite"))
     assert stops(seen) == [names(seen).index("SqrtBackward0") + 1]
     go(seen, "reset")
     go(seen, "run")
     assert seen.stopped_by == "Paused before AccumulateGrad: 1 NaN coming in."
     grown = torch.ones(1, requires_grad=True)
-    d = debugger((grown * 1e20).sum() * 1e20, Breakpoint(condition="makes_not_finite"))
+    d = control((grown * 1e20).sum() * 1e20, Breakpoint(condition="makes_not_finite"))
     go(d, "run")
     assert d.stopped_by.endswith("made 1 inf.")
 
 
 def test_modules_stop_at_their_first_node_and_out_runs_to_their_last() -> None:
     loss, _ = mlp()
-    d = debugger(loss)
+    d = control(loss)
     plan = [node.id for node in d.stepped.plan]
     modules = {plan[p]: "layers.1.attn" if p in (4, 5) else "layers.1" for p in range(3, 8)}
     modules |= {plan[p]: "layers.10" for p in range(8, 11)}
@@ -186,7 +186,7 @@ def test_modules_stop_at_their_first_node_and_out_runs_to_their_last() -> None:
 
 def test_leaves_ends_and_stops() -> None:
     loss, net = mlp()
-    d = debugger(loss, Breakpoint(on="op", target="t"))
+    d = control(loss, Breakpoint(on="op", target="t"))
     leaves = [p + 1 for p, node in enumerate(d.stepped.plan) if node.is_leaf]
     assert go(d, "leaf") == leaves[0] and d.stepped.last.node.is_leaf
     assert go(d, "end") == len(d.stepped.plan) and d.stopped_by == ""
@@ -196,7 +196,7 @@ def test_leaves_ends_and_stops() -> None:
     again.backward()
     assert_grads(list(other.parameters()), expected)
     asked = iter([False, False, True])
-    stopped = debugger(loss, stop=lambda: next(asked))
+    stopped = control(loss, stop=lambda: next(asked))
     assert go(stopped, "end") == 3
     with pytest.raises(LabError, match="no node 999"):
         go(d, "to", 999)
@@ -228,7 +228,7 @@ EXPRESSIONS = (
 @pytest.mark.parametrize("name", ["mlp", "cnn_with_batch_norm", "lstm", "views_and_in_place"])
 def test_edits_equal_pre_hooks(name: str, expression: str) -> None:
     roots, compared = cases.CASES[name]()
-    d = debugger(roots)
+    d = control(roots)
     places = [p for p, n in enumerate(d.stepped.plan) if len(n.outputs) == 1 and not n.is_leaf]
     chosen = {places[len(places) // 3], places[2 * len(places) // 3]}
     for place in chosen:
@@ -256,7 +256,7 @@ def test_edits_equal_pre_hooks(name: str, expression: str) -> None:
 def test_an_edit_of_one_output_of_several() -> None:
     x = torch.arange(6.0).reshape(3, 2).requires_grad_()
     a, _, c = x.unbind(0)
-    d = debugger((a * 2 + c * 3).sum())
+    d = control((a * 2 + c * 3).sum())
     unbind = next(n for n in d.stepped.plan if n.name == "UnbindBackward0")
     d.edit(unbind.id, "g + grads[2]", 0)
     d.edit(unbind.id, "None", 2)
@@ -292,7 +292,7 @@ def test_edits_see_variables_and_are_guarded() -> None:
 
     inside: list[bool] = []
     variables: dict[str, Any] = {"scale": 3.0, "other": 1, "probe": probe}
-    d = debugger((x * 2).sum(), variables=variables, guard=Guard)
+    d = control((x * 2).sum(), variables=variables, guard=Guard)
     mul = d.stepped.plan[1]
     d.edit(mul.id, "g * scale * probe()")
     assert d.edits[0].names == ("probe", "scale") and not entered
@@ -304,7 +304,7 @@ def test_edits_see_variables_and_are_guarded() -> None:
 
 def test_bad_edits_are_refused_in_words_and_change_nothing() -> None:
     x = torch.ones(2, 3, requires_grad=True)
-    d = debugger((x * 2).sum())
+    d = control((x * 2).sum())
     go(d, "step")
     mul = d.stepped.next_node
     assert mul is not None
@@ -338,7 +338,7 @@ def test_bad_edits_are_refused_in_words_and_change_nothing() -> None:
 
 def test_an_edit_that_fails_later_stops_there() -> None:
     x = torch.ones(2, requires_grad=True)
-    d = debugger((x.sin() * 2).sum())
+    d = control((x.sin() * 2).sum())
     sin = next(n for n in d.stepped.plan if n.name == "SinBackward0")
     d.edit(sin.id, "g @ torch.ones(5)")
     with pytest.raises(LabError, match="fails: RuntimeError"):
@@ -351,7 +351,7 @@ def test_an_edit_that_fails_later_stops_there() -> None:
 
 def test_an_edit_draws_the_same_random_numbers_each_time_and_none_of_others() -> None:
     x = torch.ones(3, requires_grad=True)
-    d = debugger((x * 2).sum())
+    d = control((x * 2).sum())
     torch.manual_seed(3)
     d.edit(0, "g * torch.rand(())")
     previews = [d.preview()[0], d.preview()[0]]
@@ -373,7 +373,7 @@ def test_an_edit_draws_the_same_random_numbers_each_time_and_none_of_others() ->
 
 def test_another_pass_adds_up_and_keeps_edits() -> None:
     x = torch.tensor(3.0, requires_grad=True)
-    d = debugger(x**2)
+    d = control(x**2)
     with pytest.raises(LabError, match="not at its end"):
         go(d, "again")
     for total in (6.0, 12.0, 18.0):
@@ -447,7 +447,7 @@ def test_released_bytes_are_what_the_nodes_alone_hold() -> None:
     x = torch.randn(64, requires_grad=True)
     loss = (x.sin().exp() * x.cos()).tanh().sum()
     stepper = BackwardStepper(loss)
-    freed = released_bytes(stepper.graph, stepper.plan, Kept(stepper.graph.nodes))
+    freed = released_bytes(stepper.graph, stepper.plan, SavedForBackward(stepper.graph.nodes))
     assert freed == sorted(freed)
     kept_storage = {x.untyped_storage()._cdata}
     for place in range(len(freed)):
