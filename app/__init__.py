@@ -1,5 +1,7 @@
 """The program: its window, its command line, and the parts that connect both to the engine.
 
-In: what knows both the views and the engine's messages. Not in: views of data (`widgets`), and all
-that needs torch (`engine`).
+Not here: views of data (`widgets`), and all that needs torch (`engine`).
+
+`run` paints the Start page before it loads `application`, which makes all parts. `workbench` is
+what each presenter gets: window, actions, store, history, selection, link, settings, files.
 """

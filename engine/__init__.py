@@ -1,1 +1,10 @@
-"""All of Tensor Lab's work with torch. Imports no Qt; can be used from a script or a notebook."""
+"""All of Tensor Lab's work with torch. It imports no Qt, and can be used from a script or a
+notebook.
+
+Not here: the window (`app`) and its views (`widgets`). Of the engine they import the messages
+(`protocol`), the document (`project`) and the ways to a process (`process`, `connecting`), none of
+which imports torch.
+
+`serve` is the function that runs in the engine's process, `session` what answers commands there.
+Every process is started inside `spawning.safe_spawn`.
+"""

@@ -1,5 +1,4 @@
-"""The commands of the command line: train, export, exec and doctor.
+"""The commands of the command line, one file for each, and the conversation with an engine process.
 
-In: one file per command, and the conversation with an engine process. Not in: the options (`cli`),
-and the tour, which drives the real window.
+Not here: which commands there are (`cli`), and the tour, which drives the real window.
 """

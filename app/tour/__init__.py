@@ -1,6 +1,7 @@
-"""The tour: drives the real window by mouse and key events through building, training and
-export.
-Not in it: the tests of single flows, in `tests/flows`."""
+"""The tour: drives the real window by mouse and key events through building, training and export.
+
+Not here: the tests of single flows (`tests/flows`).
+"""
 
 from __future__ import annotations
 

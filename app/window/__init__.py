@@ -1,5 +1,5 @@
 """The window's frame: rail, menus, banners, command palette, dialogs, and a page per workspace.
 
-In: the Qt widgets that exist once per window. Not in: what happens when they are used
-(`presenters`), and views of a tensor, graph or model (`widgets`).
+Not here: what happens when they are used (`presenters`), and views of a tensor, graph or model
+(`widgets`).
 """

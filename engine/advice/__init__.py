@@ -1,2 +1,8 @@
 """What looks wrong in a loop of the user's own, though torch does not complain: each with evidence
-and a fix. Not here: the words for torch's errors (`tensors.error_help`, `tensors.failures`)."""
+and a fix.
+
+Not here: the words for torch's errors (`tensors.error_help`, `tensors.failures`).
+
+One file for each kind of finding. `adviser` makes them all and calls them at a loop's steps, losses
+and calls of torch.
+"""

@@ -1,5 +1,7 @@
 """Autograd from the inside: read the graph under a tensor, step through its backward pass.
 
+Not here: the numbers in tensors (`tensors`), recording the calls of torch (`recording`).
+
 ```python
 import torch
 from tensorlab.engine.autograd import BackwardStepper, read_graph

@@ -2,6 +2,11 @@
 leave it. No torch.
 
 Not here: what the engine does (`serve`), and how a process that listens is called (`connecting`).
+
+Threads of their own write to the pipe (`outbox`), read it and end it, so that the window never
+waits. `EngineProcess` talks; a subclass says how its engine starts and ends. A `SpawnedEngine` ends
+with all that its cells started. An `AttachedEngine` is in a process of the user's, which the window
+only leaves. A `CalledEngine` is the window's own on another machine, and goes on without it.
 """
 
 from .engine_process import EngineLost, EngineProcess

@@ -1,9 +1,11 @@
 """The project that a user makes: its document, the catalogue of blocks, edits and files, and the
-examples. No torch, no messages: what runs a model is in engine.models, what asks for it in
-engine.protocol.
+examples. No torch.
 
-What others use are these modules; the rest (how the tables are read, how values are checked) is
-for this folder alone, and an import contract holds it.
+Not here: messages (`protocol`), and what runs a model (`models`).
+
+What others use are the modules below; the rest (how the tables are read, how values are checked)
+is for this folder alone, and an import contract holds it. What comes from outside is checked once,
+where it is decoded (`soundness`).
 """
 
 from . import (

@@ -1,4 +1,4 @@
 """The programs of a run by several processes: torch's launcher, and one rank of it.
 
-Not here: what ranks share (`training/distributed`), and the run that the window sees (`handlers`).
+Not here: what ranks share (`training.distributed`), and the run that the window sees (`handlers`).
 """

@@ -1,5 +1,9 @@
-"""Reading tensors: summaries and pictures that change nothing in the tensors. Not in it: the graph
-behind a tensor, in `autograd`."""
+"""Reading tensors: summaries and pictures that change nothing in the tensors.
+
+Not here: the graph behind a tensor (`autograd`), the namespace that holds it (`console`).
+
+`errors.toml` says what torch's errors mean, a line for each; `error_help` reads it.
+"""
 
 from .summary import picture, summarise, value
 

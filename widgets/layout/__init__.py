@@ -1,8 +1,9 @@
 """Positions of the blocks of a model, and of boxes within boxes with their links. Imports no Qt.
 
+Not here: which boxes there are (`boxes`), and their painting (`canvas`, `graph`).
+
 Who places blocks imports `model_layout`. Boxes within boxes are arrays: who needs them imports
-`nested_layout` and `outline`, and numpy with them. Not here: which boxes there are (`boxes`), and
-their painting (`canvas`, `graph`).
+`nested_layout` and `outline`, and numpy with them.
 """
 
 from .blocks import (

@@ -1,6 +1,6 @@
 """Controls and layouts, each in one call: named, labelled, with a tooltip and an accessible name.
 
-Not in: views of their own (`table`, `fields`, `forms`), colours and fonts (`theme`).
+Not here: views of their own (`table`, `fields`, `forms`), colours and fonts (`theme`).
 """
 
 from widgets.make.controls import (

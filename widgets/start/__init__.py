@@ -1,2 +1,4 @@
-"""The Start page: the ways into the program. No file is opened here and no engine is asked: the
-page emits what the reader chose."""
+"""The Start page: the ways into the program. It emits what the reader chose.
+
+Not here: opening files and asking the engine (`app.presenters.start`).
+"""

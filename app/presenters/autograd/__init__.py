@@ -1,4 +1,4 @@
 """Presenters of the Autograd workspace: one for each tab, and for the panels beside a pass.
 
-Not in: the graph, the rules and the passes themselves, which the engine computes.
+Not here: the graph, the rules and the passes themselves, which the engine computes.
 """

@@ -1,4 +1,4 @@
 """Presenters of the Model workspace: the canvas, its edits, and the check of every revision.
 
-Not in: how an edit changes the document (`engine.project.edits`).
+Not here: how an edit changes the document (`engine.project.edits`).
 """

@@ -1,2 +1,4 @@
 """What all readers share: the index of a file, archives, described pickles, bytes on demand.
-Not here: any one format."""
+
+Not here: any one format.
+"""

@@ -1,2 +1,4 @@
 """Answers about files that hold tensors or programs.
-Not here: their numbers (`handlers/values.py`), and loading weights (`handlers/exporting.py`)."""
+
+Not here: their numbers (`handlers.values`), and loading weights (`handlers.exporting`).
+"""

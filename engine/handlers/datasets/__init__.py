@@ -1,2 +1,4 @@
 """Answers about data sets.
-Not here: the forward pass of a batch (`handlers/models.py`), training (`handlers/training`)."""
+
+Not here: the forward pass of a batch (`handlers.models`), training (`handlers.training`).
+"""

@@ -1,2 +1,4 @@
 """Answers about two modules, or one before and after.
-Not here: the structure of one module (`handlers/subjects.py`)."""
+
+Not here: the structure of one module (`handlers.subjects`).
+"""

@@ -1,7 +1,7 @@
 """Edits: pure functions from one Project to the next. None changes its arguments; each raises
 EditError when the edit makes no sense.
 
-Not in: undo (app/history.py), and whether what comes from a file is sound (`soundness.py`).
+Not here: undo (`app.history`), and whether what comes from a file is sound (`project.soundness`).
 """
 
 from .blocks import (

@@ -1,5 +1,8 @@
 """Making a tensor: torch's factories, the fields that they ask for, and the Python line that calls
-one with what was typed. Running the line is the console's part."""
+one with what was typed.
+
+Not here: running the line (the console).
+"""
 
 from .line import Known, Surroundings, python_line
 from .numbers import FieldError

@@ -1,2 +1,5 @@
 """What cells run, recorded at little cost while loops run: the functions that made nodes, what was
-written. Not here: recording every line and value (`recording`)."""
+written.
+
+Not here: recording every line and value (`recording`).
+"""

@@ -1,4 +1,7 @@
-"""The operands of an operation that failed, and the dimensions of them that do not fit."""
+"""The operands of an operation that failed, and the dimensions of them that do not fit.
+
+Not here: what an operation that runs would give (`explain`), the words for errors (`errors.toml`).
+"""
 
 from .call import Call, CallTensor
 from .marks import failed_operands
