@@ -34,7 +34,7 @@ from .figures.metrics import Diverged
 from .figures.pace import SNAPSHOT_INTERVAL_S, Speed
 from .loop import TrainingLoop
 from .run_files import RunFiles, writer_in_data_folder
-from .way import Way
+from .way_to_step import Way
 
 KEEP_INTERVAL_S = 1.0
 KEEP_SHARE = 0.005

@@ -11,7 +11,7 @@ from ...training.checkpoints.checkpoint_match import check_change
 from ...training.loop import TrainingLoop
 from ...training.objectives.objective import Objective
 from ...training.run import TrainingRun
-from ...training.way import Way
+from ...training.way_to_step import Way
 
 
 def again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objective) -> TrainingRun:

@@ -9,7 +9,7 @@ from typing import Any
 from ...protocol import FailedOperand, FailedOperands
 from ...recording.call_names import index_text
 from .call import MAX_DIMS, Call, CallTensor, clip, counted, headings_of, row
-from .meeting import aligned
+from .matching_shapes import aligned
 
 _INTO = r"Target sizes: \[([\d, ]*)\]|into the \(([\d, ]*)\)|expand\(.*, size=\[([\d, ]*)\]\)"
 """Where a message of an assignment has the shape that the value must broadcast to."""

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 
 from ...protocol import FailedOperand, FailedOperands
-from .asked import elements_marks, permute_marks, split_marks
+from .asked_sizes import elements_marks, permute_marks, split_marks
 from .call import MAX_DIMS, MAX_OPERANDS, Call, counted, headings_of, row
 from .indexing import embedding_marks, gather_marks, index_marks
-from .meeting import broadcast_marks, expand_marks, join_marks
+from .matching_shapes import broadcast_marks, expand_marks, join_marks
 from .products import convolution_marks, product_marks
 
 

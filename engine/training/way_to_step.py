@@ -13,8 +13,9 @@ from .objectives.objective import Objective
 
 
 class Way(msgspec.Struct, frozen=True):
-    """From a state that was kept to a step, by repetition. From there on the run has the set-up and
-    the objective; `arrived` is called there. `changes` are those on the way."""
+    """The steps from the state `start` to `step` are repeated, with the `changes` of the set-up
+    that were made between them. At `step` `arrived` is called, and from there on the run has
+    `setup` and `objective`."""
 
     start: Checkpoint
     step: int
