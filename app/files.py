@@ -245,7 +245,8 @@ class ProjectFiles(QObject):
         return True
 
     def _kept_weights(self) -> str:
-        """Where learnt weights stay all the same, in words; empty if they do not."""
+        """Where learnt weights can be found even if they are discarded here, in words; empty if
+        they are lost."""
         run = self._store.newest(TrainingSnapshot)
         if not self._weights.modified or run is None or not run.checkpoint:
             return ""

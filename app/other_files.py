@@ -8,9 +8,9 @@ from typing import Literal, Protocol
 
 Wanted = Literal["file", "folder", "save"]
 Done = Callable[[str], object]
-"""Called at the end of a copy with why it failed; with "" if it did not."""
+"""Is called at the end of a copy: with the reason why it failed, or with "" if it worked."""
 Stop = Callable[[], object]
-"""Ends a copy that has not ended yet: then it has failed."""
+"""Stops a copy that has not ended yet. A stopped copy counts as failed."""
 
 
 class OtherFiles(Protocol):

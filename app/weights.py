@@ -1,7 +1,8 @@
 """The learnt weights of the project: whether they are saved, and the file beside the project's.
 
 The engine holds the weights. `NAME.safetensors` beside `NAME.tlab` has those that were learnt; a
-model with new weights needs no file. Here is known which weights the engine has and which the file.
+model with new weights needs no file. `Weights` knows which weights the engine has, and which the
+file has.
 """
 
 from __future__ import annotations
@@ -89,8 +90,9 @@ class Weights(QObject):
         self._there = there
 
     def begin_there(self) -> None:
-        """An engine elsewhere has told its run, and files can be copied: the weights that wait are
-        opened, unless it has them still, trains on from them, or has trained on to the end."""
+        """An engine elsewhere has told its run, and files can be copied to it. Open the weights
+        that wait, unless the engine needs none: it still has them, is training them, or has trained
+        them to the end."""
         run = self._store.newest(TrainingSnapshot)
         is_going = run is not None and _goes_on(run)
         is_ours = run is not None and run.run == self._ended_unseen
@@ -206,8 +208,8 @@ class Weights(QObject):
         self._seen = seen
 
     def _has_ended_unseen(self, run: TrainingSnapshot) -> bool:
-        """Whether the run of this project went on when a window saw it last, and has ended. Which
-        run goes on in an engine that outlives this window is remembered."""
+        """Whether the run of this project has ended while no window was there: the settings
+        remember the run that was going on when a window last saw it."""
         settings = self._settings
         if settings is None or not self.stay or run.run == self._old_run:
             return False

@@ -44,9 +44,8 @@ class Workspaces(QObject):
 
     `file_wanted(path)`: run a Python file. `copies_wanted(copies, then)`: run copies of files that
     are gone, and do what comes then. `advice_muted(kind)`: no findings of a kind are wanted.
-    `weights_wanted(path, group, branches)`: load the tensors of a file, all or those of a group,
-    into the subject, of its modules in `branches` from there. `model_wanted(path)`: make the
-    program in a file the subject.
+    `weights_wanted(path, group, branches)`: see `FilesPresenter.load_requested`.
+    `model_wanted(path)`: make the program in a file the subject.
     """
 
     file_wanted = Signal(str)

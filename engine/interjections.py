@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 
 SIGNAL = signal.SIGURG if hasattr(signal, "SIGURG") else signal.SIGBREAK  # pyright: ignore
-"""One that programs hardly use, and that does nothing where nobody waits for it."""
+"""A signal that programs hardly use, and that does nothing where nobody handles it."""
 PAUSE_S = 0.05
-"""How often it is tried again."""
+"""How often the signal is made again while `act` is wanted."""
 
 
 class Interjections:

@@ -39,7 +39,7 @@ def icon(name: str, role: str = "text", *, selected: str = "") -> QIcon:
 
 
 def picture(name: str, color: QColor, pixels: int) -> QPixmap:
-    """The icon `name` as a square of so many pixels. Raises KeyError as `icon` does."""
+    """The icon `name` as a square with a side of `pixels`. Raises KeyError as `icon` does."""
     return QIcon(_Character(name, lambda mode: color)).pixmap(QSize(pixels, pixels))
 
 

@@ -27,7 +27,8 @@ PATIENCE_S = 3.0
 _STOP_SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
-"""Windows has no SIGHUP. One that is ignored stays so, but for SIGINT: `nohup` ignores SIGHUP."""
+"""Windows has no SIGHUP. A signal that is ignored stays ignored (`nohup` ignores SIGHUP), except
+SIGINT."""
 
 
 class EngineEnded(Exception):

@@ -153,7 +153,8 @@ def _check_script(target: Target, options: TrainOptions, script: Path) -> None:
 def _export_command(
     target: Target, setup: TrainingSetup, format_: Format, path: Path
 ) -> ExportCommand:
-    """What training has given is compared in the engine that has it."""
+    """Exports what was trained from the engine that trained it, which also compares it: no fresh
+    process reads it back."""
     return ExportCommand(
         model=target.project.model,
         training=setup,

@@ -42,8 +42,8 @@ def require_new(folder: Path) -> None:
 
 
 def target_of_run(folder: Path, *of_code: object) -> Target:
-    """The subject and the settings of a run; none of the options `of_code` goes with it. Raises
-    CommandFailure."""
+    """The subject and the settings of a run. Raises CommandFailure, also if one of the options
+    `of_code` is given: a run has its own."""
     if any(of_code):
         message = (
             "--data, --validation, --dataset and --settings go with a SUBJECT; --run DIR --resume"
@@ -114,7 +114,7 @@ def _plain(value: Any) -> Any:
 
 
 def words_of(row: RunRow) -> str:
-    """A run in one line, and what is said of it in further ones."""
+    """A run in one line; its note, its error and its problem in further lines."""
     name = Path(row.folder).name
     if row.state == "damaged":
         return f"{name}  damaged: {row.problem}"

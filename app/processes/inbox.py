@@ -15,9 +15,9 @@ from engine.protocol import OutputSnapshot, OutputTailSnapshot, Snapshot
 
 FRAME_MS = 16
 BUDGET_S = 0.008
-"""Of each frame, at most this is spent on handing over; the window paints in the rest."""
+"""The most time of each frame that handing over takes; the rest of the frame is for painting."""
 MAX_MERGED = 16 * 1024
-"""Characters, which are written in a few milliseconds."""
+"""The most characters of merged output: they are written in a few milliseconds."""
 
 
 class Inbox(QObject):

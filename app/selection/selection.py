@@ -76,7 +76,7 @@ class Selection(QObject):
             self._set(None)
 
     def _remember(self, view: str, reference: Reference) -> None:
-        """In the place of what could be gone forward to."""
+        """Add to what `back` leads to; what `forward` led to is dropped."""
         before = self._chosen[: self._place + 1]
         self._chosen = [*before, (view, reference)][-MAX_REMEMBERED:]
         self._place = len(self._chosen) - 1

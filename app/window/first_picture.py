@@ -1,4 +1,4 @@
-"""What waits until a window has been painted, so that it is seen at once."""
+"""Postpones work until a window has been painted, so that the window is seen at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All checks of one cell or run, behind the calls that a recorder and the loop's hooks make."""
+"""All checks of one cell or run. A recorder and the loop's hooks call them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .waiting import Waiting
 from .zeroing import Zeroing
 
 FIRST = 32
-"""The first steps, which are all looked at. What looks at later ones (`units.LOOKED_AT`) looks at
+"""The first steps: all of them are checked. Checks of later steps (`units.LOOKED_AT`) are at
 multiples of EVERY."""
 EVERY = 64
-"""After the first steps, one of so many is looked at."""
+"""After the first steps, one step in this many is checked."""
 
 
 class Adviser(Steps):
     """Looks at what one cell or one run does, and tells each finding once.
 
-    `told` are the functions of torch whose calls it wants to be told now (see
+    `told` are the functions of torch whose calls the recorder is to report to it now (see
     `recording.modes.Tell`). It keeps no tensor alive, draws no random number and changes nothing.
     `variables` are those of the code's module.
     """
@@ -110,7 +110,8 @@ class Adviser(Steps):
             self._looks = self._looks or self._is_early
 
     def _look_on(self, looks: bool) -> None:
-        """Look at all from now on, or at little: at layers that differ between train and eval."""
+        """From now on check all calls, or only those of layers that differ between train and
+        eval."""
         self._looks = looks
         if looks:
             self.told.update(self._of_losses)

@@ -1,4 +1,4 @@
-"""The first steps of a run are looked over; later ones run as they are."""
+"""Checks the first steps of a run for mistakes; later steps run unchecked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..recording.light.light_recorder import LightRecorder
 from .adviser import Adviser
 
 STEPS = 65
-"""So many optimizer steps are looked over: up to the one that can show dead units."""
+"""The number of optimizer steps that are checked: the last of them can show dead units."""
 
 
 class FirstSteps:

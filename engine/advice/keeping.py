@@ -18,7 +18,7 @@ from ..recording.recording import Place
 from .notes import Names, Notes, counted, is_plain
 
 LOOKED_EVERY = 16
-"""After so many losses the check looks which of them are still kept."""
+"""After this many losses the check looks which of them are still kept."""
 MIN_KEPT = 3
 
 

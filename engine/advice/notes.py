@@ -22,14 +22,14 @@ from ..subjects.written import written
 from ..tensors.failures.reading import ArgumentTexts
 
 MAX_NAMED = 3
-"""As many names of one list are told; the rest are counted."""
+"""The most names of one list that are written out; the rest are counted."""
 
 
 class Notes:
     """Tells each finding once for its kind and line. `variables` are those of the code's module.
 
-    `steps` counts the optimizer steps. `is_waiting`: something has run about which the next
-    backward decides.
+    `steps` counts the optimizer steps. `is_waiting`: whether a finding is told depends on the next
+    backward.
     """
 
     def __init__(

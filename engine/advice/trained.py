@@ -21,7 +21,7 @@ MAX_NODES = 5_000
 """The most nodes that are walked in one graph. torch frees nodes that Python has touched by
 recursion, which for a much longer chain overflows the stack."""
 DECIDED_AFTER = 3
-"""Steps of an optimizer, before which nothing is told of its parameters."""
+"""Steps of an optimizer before the first finding about its parameters."""
 WATCHED_STEPS = 64
 """Steps after which a parameter without a gradient is told while the code still runs."""
 

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from .notes import Names, Notes, all_zero
 
 MAX_WATCHED_STEPS = 16
-"""An optimizer whose gradients were cleared before so many steps is not watched any longer."""
+"""An optimizer is no longer watched once its gradients were cleared before this many steps."""
 TOLD_AFTER = 2
 """Steps with gradients that were not cleared."""
 MAX_SENTINELS = 3

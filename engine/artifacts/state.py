@@ -1,4 +1,5 @@
-"""The files that are open, and the tensor that was read last: statistics come back to it."""
+"""The files that are open, and the tensor that was read last: its statistics are read in several
+commands."""
 
 from __future__ import annotations
 

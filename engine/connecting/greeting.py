@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 MAX_BYTES = 16_384
-"""Bytes of one message of these."""
+"""The most bytes of one of these messages."""
 
 Role = Literal["steer", "watch"]
 """One window steers; others are told the same and may only read."""

@@ -1,5 +1,5 @@
-"""Listening for windows, in threads of its own: what is wrong with a caller is told to the caller,
-and never reaches the process that listens."""
+"""Listening for windows, in threads of its own. A faulty caller is told what is wrong; its errors
+never reach the process that listens."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def _is_loopback(host: str) -> bool:
 
 
 def set_time_limit(end: socket.socket, seconds: float) -> None:
-    """Reads and writes of this socket raise OSError after so long; 0: never. Unlike
-    `settimeout`, it holds for whoever has the descriptor."""
+    """Reads and writes of this socket raise OSError after `seconds`; 0: never. Unlike `settimeout`,
+    it holds for whoever has the descriptor."""
     if os.name == "nt":
         limit = struct.pack("=I", int(seconds * 1e3))
     else:

@@ -1,5 +1,4 @@
-"""Standard input and output as the two directions of a connection to a process that listens: what
-runs at the other end of ssh."""
+"""Joins standard input and output to a process that listens. This runs at the other end of ssh."""
 
 from __future__ import annotations
 

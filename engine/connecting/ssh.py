@@ -15,9 +15,10 @@ from .greeting import About, Refused, Role, Unwelcome
 
 SSH = "ssh"
 ENGINE = "tensorlab-engine"
-"""The name of the engine on another machine that no other name is given for."""
+"""The name of the engine on another machine, unless the address has one."""
 _ALIVE = ("-o", "ServerAliveInterval=15")
-"""After three of these without an answer ssh ends, and the connection is known to be lost."""
+"""ssh asks every 15 seconds. After three questions without an answer it ends, so the window knows
+that the connection is lost."""
 
 _OPTIONS = "Options of ssh belong into ~/.ssh/config: ssh HOST, or ssh HOST NAME."
 _NO_PROGRAM = "Give the path of the Python on that machine that has Tensor Lab."
@@ -35,7 +36,7 @@ _ADVICE = (
     ("command not found", _NO_PROGRAM),
     (": not found", _NO_PROGRAM),
 )
-"""What ssh, or the shell there, writes, in lower case, and what to try then."""
+"""By a text that ssh or the shell there writes, in lower case: what to try."""
 
 
 def call_at(

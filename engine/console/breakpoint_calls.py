@@ -24,7 +24,7 @@ Stop = Callable[[FrameType], None]
 @contextmanager
 def breakpoints_told() -> Iterator[None]:
     """While this context is open, `breakpoint()` does not stop. The first one says what to use
-    instead. A hook of the user's own stays."""
+    instead. A hook that the user's code has set is not replaced."""
     told = False
 
     def tell(*args: object, **kwargs: object) -> None:
@@ -63,9 +63,9 @@ def breakpoints_held(stop: Stop, thread: int | None = None) -> Iterator[None]:
 
 
 class _Replaced:
-    """A function of a module, in whose place hooks of ours are called: of several the one that came
-    first, while it is there, whichever goes first. A function of the user's own stays, but for
-    those that are not `kept`."""
+    """Replaces a function of a module by hooks of ours while there are any. Of several hooks the
+    oldest is called. A function that the user's code has put there is not replaced if
+    `kept(function)` is true."""
 
     def __init__(self, owner: ModuleType, name: str, kept: Callable[[object], bool]) -> None:
         self._owner, self._name, self._kept = owner, name, kept

@@ -158,8 +158,8 @@ def _fitting(text: str, room: int, lines: int) -> int:
 
 
 def _dropped(text: str, lines: int, characters: int) -> int:
-    """The length of the beginning of `text` with at least so many line ends and characters, up to
-    the end of a line if there is one; all of `text` if it has fewer."""
+    """The length of the beginning of `text` that has at least this many line ends and characters,
+    up to the end of a line if there is one; all of `text` if it has fewer."""
     cut = min(len(text), max(0, characters))
     more = text.count("\n") - lines
     if more < 0:

@@ -25,9 +25,9 @@ code ends the process. Later lines are gathered and sent 30 times a second."""
 MAX_CHARACTERS = 32 * 1024
 """The longest piece of text that is sent: at most 128 KiB of UTF-8."""
 FULL_CHARACTERS = 256 * 1024
-"""Code that prints faster than its output is taken waits while there is more to be taken."""
+"""While more characters than this wait to be sent, code that prints waits."""
 ROOM_S = 0.005
-"""How often it looks again."""
+"""How often code that waits looks again."""
 
 Emit = Callable[[OutputSnapshot | OutputTailSnapshot], None]
 

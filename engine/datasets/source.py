@@ -19,7 +19,7 @@ from .samples import DataProblem
 MAX_BYTES = 2 * 2**30
 """The memory that the samples of a data set may take."""
 MAX_TOLD = 1000
-"""So many skipped rows are named; the rest are counted."""
+"""The most skipped rows that are named; the rest are counted."""
 _CHUNK = 1 << 20
 
 
@@ -94,7 +94,7 @@ def exactly(file: BinaryIO, count: int, name: str) -> bytes:
 
 
 def require_size(count: int, name: str) -> None:
-    """Raises DataProblem if so many bytes are more than a data set may have."""
+    """Raises DataProblem if `count` bytes are more than a data set may have."""
     if count > MAX_BYTES:
         raise DataProblem(
             f"{name} promises {count:,} bytes; a data set may have {MAX_BYTES:,}.",

@@ -72,8 +72,8 @@ def _stratified(
 
 
 def _shares(counts: np.ndarray, total: int, random: np.random.RandomState) -> np.ndarray:
-    """Divide `total` in proportion to `counts`, int64 (C,). Classes with the largest rests get one
-    more; which of those with the same rest get it is drawn."""
+    """Divide `total` in proportion to `counts`, int64 (C,). Classes with the largest remainders get
+    one more; among equal remainders it is drawn at random."""
     exact = counts / counts.sum() * total
     shares = np.floor(exact)
     rests = exact - shares

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 256 * 2**20
 _MAX_TEXTS = 256
-"""A column of more different texts would become as many columns."""
+"""The most different texts of a column: one-hot makes a column of each."""
 _MAX_LABELS = 20
-"""A target of so many different whole numbers counts as classes, unless its type is set."""
+"""A target of at most this many different whole numbers counts as classes, unless its type is
+set."""
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " "}
 _MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "#n/a")
 

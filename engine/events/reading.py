@@ -18,12 +18,14 @@ from .writing import HINT
 
 PATTERN = "*tfevents*"
 MAX_FOLDERS, MAX_RUNS = 2000, 200
-"""As many folders are looked into for event files, and as many that have some are told."""
+"""The most folders that are searched for event files, and the most folders with event files that
+are listed."""
 MAX_VALUES, MAX_TAGS = 1_000_000, 100
-"""Of one run. What is more is left out."""
+"""The most values and tags of one run; the rest is left out."""
 MAX_BYTES = 1 << 30
 MAX_READERS = 16
-"""As many folders are read on where they ended; others from their beginning."""
+"""The most folders that are read on from where they ended; others are read again from their
+beginning."""
 
 Files = tuple[tuple[Path, int, int], ...]
 
@@ -83,7 +85,7 @@ def read_events(folder: Path) -> EventRun:
 
 
 class _Reader:
-    """Reads the files of one folder, and what comes to them later."""
+    """Reads the files of one folder, and later what was written to them since."""
 
     def __init__(self) -> None:
         self._read: dict[Path, tuple[int, int]] = {}
@@ -118,8 +120,8 @@ class _Reader:
             self._count += 1
 
     def _values(self, path: Path) -> Iterator[tuple[int, float, str, float]]:
-        """(step, time, tag, value) of each scalar that a file has more than at the last time. An
-        event that is not whole yet comes later."""
+        """(step, time, tag, value) of each scalar that a file has got since the last call. An event
+        that is only partly written comes with a later call."""
         try:
             from google.protobuf.message import DecodeError
             from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader

@@ -35,7 +35,8 @@ def _row(folder: Path, place: Path) -> RunRow:
 
 @lru_cache(maxsize=2 * MAX_RUNS)
 def _row_of(folder: Path, title: str, files: Files) -> RunRow:
-    """The row of files that have not changed since is not made again. Raises RunProblem."""
+    """The row of a folder's files; the row from before if they have not changed since. Raises
+    RunProblem."""
     run = read_events(folder)
     times = [wall_s for points in run.scalars.values() for wall_s, _ in points.values()]
     known = [wall_s for wall_s in times if 0 < wall_s < _LATEST_S]

@@ -54,7 +54,7 @@ _IMPORTS = (
 _ASIDE = '''\
 @contextmanager
 def aside(model, generators):
-    """A pass over data that training does not notice: it draws by itself, and keeps the modes."""
+    """A pass over data beside training: it draws random numbers of its own, and keeps the modes."""
     states = [generator.get_state() for generator in generators]
     modes = {{module: module.training for module in model.modules()}}
     with torch.random.fork_rng():

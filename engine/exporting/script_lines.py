@@ -36,10 +36,10 @@ def right_in(prediction, y):
 class BatchLines:
     """What the loop of a script does with a batch, whose parts have these `names`.
 
-    `forward`, then `loss`, give its loss; `whole` does both, and `then` is what follows. `size` is
-    the number of its samples. `counted` counts right predictions and all in `right` and `labels`,
-    where that is asked for, `tally` is a name in which samples are counted. `before` comes first in
-    each step.
+    All fields are Python. `forward`, then `loss`, give its loss; `whole` does both, and `then`
+    follows it. `size` is the number of its samples. `counted` adds the right predictions to `right`
+    and their number to `labels`, if the script counts an accuracy; `tally` is the name of a counter
+    of samples. `before` comes first in each step.
     """
 
     names: str
@@ -54,8 +54,8 @@ class BatchLines:
 
 
 def functions_of(dataset: Dataset, setup: TrainingSetup, loader: LoaderLines | None) -> str:
-    """The functions that make the batches of an epoch, and compute activations again: those that a
-    run has."""
+    """The source of the functions of this program that the script needs: those that make the
+    batches of an epoch, and those that compute activations again."""
     used: list[Callable] = [t.func for t in dataset.drawn]
     if dataset.loading.balanced:
         used.append(balanced_order)

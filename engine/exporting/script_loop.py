@@ -70,7 +70,7 @@ _MEAN = "validation = sum(loss * n for loss, n in losses) / max(1, sum(n for _, 
 
 @dataclass(frozen=True)
 class LoopParts:
-    """What the loops of the two kinds of subjects differ in.
+    """What differs between the loops of the two kinds of subject.
 
     `functions` come before the loop. `train` takes `taken`, and `main` gives it `given`, after the
     lines `main` and `model`. `placed`, `made` and `begin` are lines before the model is placed,

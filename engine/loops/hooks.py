@@ -37,8 +37,9 @@ class Steps:
 
 class Gate:
     """While it is shut, hooks return at once. They read it before they call anything: the code of a
-    function is cold after a step of torch, and costs many times what it does in a loop of its own.
-    `backward` is called meanwhile: torch's, as it was when this was made.
+    function is cold after a step of torch, and costs many times what it costs in a loop of its own.
+    `backward` is the function that was in torch when the gate was made; it is called while the gate
+    is shut.
     """
 
     def __init__(self, is_shut: bool = False) -> None:
@@ -47,7 +48,7 @@ class Gate:
 
 
 class _Forks:
-    """`count`: how many forks lead from the process that imported this to the one that runs."""
+    """`count`: the number of forks between the process that imported this and the one that runs."""
 
     count = 0
 
@@ -55,7 +56,7 @@ class _Forks:
         self.count += 1
 
 
-_forks = _Forks()  # to ask for the process in every step takes a call of the system
+_forks = _Forks()  # os.getpid() in every step would be a system call
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forks.add)
 

@@ -14,7 +14,7 @@ from ..protocol import LoggedImages
 MOST_IMAGES = 8
 """The first ones of a batch are shown."""
 STEP_BYTES = 1 << 14
-"""The pictures of one step have at most so many bytes: the more there are, the smaller they are."""
+"""The most bytes of all pictures of one step: the more there are, the smaller each is."""
 MOST_READ = 1024
 """Of a longer side, every second, third ... row or column is read."""
 _CHANNELS = (1, 3, 4)

@@ -22,13 +22,14 @@ from .images import is_image, look_at_images
 SHARE = 0.01
 """Copying and counting take at most this share of a loop's time, but for the first looks."""
 FREE_LOOKS = 16
-"""So many at each name: many loops are over in a second."""
+"""The first looks at each name, which are free: many loops are over in a second."""
 MAX_COUNTED = 1 << 22
-"""Of a tensor with more elements, every second, third ... one is counted."""
+"""The most elements that are counted. Of a larger tensor every second, third ... element is
+counted."""
 MAX_KEPT_BYTES = 1 << 22
 """The newest tensor of a name is kept up to this size."""
 MAX_HISTOGRAMS, MAX_IMAGES = 256, 64
-"""Steps of one name. Of more, half stay, evenly over the steps."""
+"""The most steps of one name. Beyond that half of them stay, evenly over the steps."""
 
 
 class Logged(NamedTuple):

@@ -11,7 +11,8 @@ from ..protocol import LoggedPoints
 from ..runs.parameter_figures import spread
 
 MAX_POINTS = 200
-"""Of one name, between two snapshots. Of more, these stay, evenly over the steps."""
+"""The most points of one name between two snapshots. Of more points this many stay, evenly over the
+steps."""
 
 
 class LoggedNumbers:

@@ -77,7 +77,7 @@ class OwnLoop(Steps):
         self._logged = logged or LoggedNumbers()
         self.early: set[str] = set()
         """The names that were logged before the first step of any optimizer had ended."""
-        self._counts_logs = False  # the losses of steps are among them
+        self._counts_logs = False  # whether steps end where something is logged
         self._made = 0  # the next node's number when the last step ended
         self._name_of = name_of
         self._hold = hold
@@ -122,11 +122,11 @@ class OwnLoop(Steps):
                 self._send("running")
 
     def leave_out(self, seconds: float) -> None:
-        """The code was held for so long: the time of the next step is less by it."""
+        """The code was held for this time, which does not count as time of the next step."""
         self._ended_s += seconds
 
     def spend(self, seconds: float) -> None:
-        """If the last step was measured, that took so much longer."""
+        """If the last step was measured, the measuring took this much longer."""
         if self._is_measured:
             self._budget.spend(seconds)
 
@@ -148,14 +148,15 @@ class OwnLoop(Steps):
         return self._limits.are_set and self._hold is not None and not self._is_broken
 
     def begin_step(self) -> None:
-        """A step begins; the one before it was not shown to this loop."""
+        """A step begins: its time counts from now, because the step before it was not shown to this
+        loop."""
         self._ended_s = perf_counter()
 
     def step_of(self, names: Iterable[str]) -> int:
-        """The step that numbers of these names belong to, if they are logged now: the one that has
-        ended, or once the next has begun, that one. It has begun when `backward` was called. If
-        only some graph was made since, code that logs before its steps is recognised by its first
-        step."""
+        """The step that numbers of these names belong to, if they are logged now: the step that has
+        ended, or the next one if it has begun. It has begun if `backward` was called since. If only
+        a graph was made since, it has begun if one of these names was logged before the first step
+        had ended."""
         if not self.step:
             self.early.update(names)
             return 1

@@ -1,4 +1,4 @@
-"""How a process ended that is no child of this one, where the system tells it."""
+"""The exit code of a process that is no child of this one, where the system tells it."""
 
 from __future__ import annotations
 

@@ -208,11 +208,11 @@ Sharding = Literal["none", "FSDP2"]
 class HoldWhen(Struct, frozen=True, forbid_unknown_fields=True):
     """What holds a run at its step; 0 or False: this does not.
 
-    `not_finite`: a loss or a gradient is NaN or infinite. `loss_spike`: the loss is so many times
-    the median of the last ones. `gradient_norm`: the 2-norm of all gradients is above this.
+    `not_finite`: a loss or a gradient is NaN or infinite. `loss_spike`: the loss is this many times
+    the median of the losses before it. `gradient_norm`: the 2-norm of all gradients is above this.
     `ratio_above`, `ratio_below`: of some parameter, the 2-norm of its update as a share of its own.
     `dead_units`: this share of the units behind some ReLU give 0 only. `unchanged`: some parameter
-    stayed the same over so many steps.
+    stayed the same over this many steps.
     """
 
     not_finite: bool = False

@@ -27,7 +27,7 @@ MAX_PATIENCE = 1_000_000
 MAX_ACCUMULATE = 10_000
 MAX_TRANSFORMS = 20
 MAX_POINTS = 2000
-"""As many points can be painted."""
+"""The most points that can be painted."""
 MAX_PAINTED_CLASSES = 6
 MAX_RECOMPUTED = 1000
 MAX_WORKERS = 64

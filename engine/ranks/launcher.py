@@ -43,7 +43,7 @@ def main(job: str, processes: int) -> int:
         ]
         write_failures(Path(job).parent, failures)
         return 1
-    except SignalException:  # it has ended the ranks
+    except SignalException:  # a signal asked this process to end; the launcher has ended the ranks
         return 1
     finally:
         shutil.rmtree(logs, ignore_errors=True)
@@ -51,7 +51,8 @@ def main(job: str, processes: int) -> int:
 
 
 def _message(data: dict) -> str:
-    """What the rank has said of its own error; "" if it could say nothing."""
+    """The message of the exception that ended a rank, from the `data` of the error file that
+    torch's launcher keeps for it; "" if the rank wrote none."""
     message = data.get("message", "")
     return message.get("message", "") if isinstance(message, dict) else ""
 

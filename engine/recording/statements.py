@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_NAMES = 24
-"""Only so many names of one line are looked at."""
+"""The most names of one line that are looked at."""
 
 _BRANCHING = (
     ast.If, ast.While, ast.For, ast.AsyncFor, ast.Match, ast.match_case, ast.ExceptHandler,

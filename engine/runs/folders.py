@@ -27,7 +27,8 @@ from .record import FILE, RunProblem, load
 
 DELETED = ".deleted"
 KEPT_RUNS = 20
-"""As many runs are kept in the data folder; those beside a project stay until they are deleted."""
+"""The most runs that are kept in the data folder; those beside a project stay until they are
+deleted."""
 CHECKPOINTS = "checkpoints"
 METRICS = "metrics.sqlite"
 

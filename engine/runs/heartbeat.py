@@ -18,7 +18,7 @@ from .record import Writer
 ALIVE = "alive"
 BEAT_S = 5.0
 SILENT_S = 60.0
-"""Without a sign for so long, the process on the other machine has most likely ended."""
+"""After this time without a sign, the process on the other machine has most likely ended."""
 _MAX_BYTES = 10_000
 
 

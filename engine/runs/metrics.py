@@ -24,7 +24,8 @@ from .record import RunProblem
 
 VERSION = 3
 MAX_ROWS = 200_000
-"""Of more steps, some are left out, so that the file stays under some 50 MB."""
+"""The most steps that are kept: beyond that some are left out, so that the file stays under some 50
+MB."""
 BUSY_S = 5.0
 
 STEP_COLUMNS = tuple(name for name in StepColumns.__struct_fields__ if name != "figures")

@@ -19,7 +19,8 @@ from .metrics import marks
 from .reading import opened
 
 Kind = Literal["weights", "gradients", "logged"]
-"""Those that `lab.log` was given are of loops, which have no file."""
+""""logged" are tensors that a loop has given to `lab.log`: they are in the tables of a loop, never
+in a run's file."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS parameters (step INTEGER, place INTEGER, name TEXT,
     gradient_norm REAL, weight_norm REAL, update_norm REAL, PRIMARY KEY (step, name)) WITHOUT ROWID;
@@ -29,12 +30,12 @@ CREATE TABLE IF NOT EXISTS histograms (name TEXT, kind TEXT, step INTEGER, low R
 _WIDTHS = {"parameters": 6, "histograms": 7}
 MAX_ROWS = {"parameters": 200_000, "histograms": 40_000}
 MAX_LOOKS = {"parameters": 1000, "histograms": 256}
-"""Of more, some are left out, evenly over the steps, so that the file grows no more: a histogram
-takes some 350 bytes."""
+"""The most looks that are kept. Beyond that some are left out, evenly over the steps, so that the
+file stops growing: a histogram takes some 350 bytes."""
 LEAST_LOOKS = 32
-"""As many stay of a model of very many parameters."""
+"""The fewest looks that are kept, however many parameters the model has."""
 SOME = 64
-"""After so many new looks they are counted: that reads the whole table."""
+"""Looks are counted after this many new ones, because counting reads the whole table."""
 
 
 class ParameterRow(NamedTuple):

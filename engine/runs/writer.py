@@ -35,9 +35,9 @@ from .record import (
 
 INTERVAL_S = 0.3
 MAX_WAITING = 1000
-"""As many snapshots may wait for a disk that is slow."""
+"""The most snapshots that wait for a slow disk."""
 Rows = tuple[StepColumns, Sequence[EpochRow], Sequence[Look], float]
-"""With the time at which they were told."""
+"""The rows of one snapshot, and the time at which it was taken."""
 
 
 class RunWriter:
@@ -57,7 +57,8 @@ class RunWriter:
         self._kept_until: int | None = None
         self._looked_before: tuple[Path, int] | None = None
         self.trained_before: Project | None = None
-        """Of a run that goes on: what it trained so far, if its folder tells that."""
+        """For a run that goes on: its project as it was trained so far; None if its folder does not
+        tell."""
         self.also: list[Callable[[Path], object]] = []
         """Each writes more into a new run's folder, on the thread. It may raise LabError."""
         self._waiting: Queue[Rows] = Queue(MAX_WAITING)

@@ -24,7 +24,7 @@ from ..training.objectives.batches import tensors_in
 from ..trial import on_trial
 
 MAX_SHAPES = 8
-"""As many tensors of one call are told."""
+"""The most tensors of one call that are sent."""
 
 
 @dataclass

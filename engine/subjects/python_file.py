@@ -30,7 +30,7 @@ from ..signatures import required_parameters, takes_tensors, tensor_methods
 _PREFIX = "tensorlab_file_"
 """Before the name of a module whose own name a library has."""
 MAX_IMPORTS = 200
-"""As many imported files are watched."""
+"""The most imported files that are watched."""
 
 
 Around = Callable[[ModuleType], AbstractContextManager[object]]

@@ -18,7 +18,7 @@ from .calls import Calls
 from .written import written
 
 MAX_CALLS = 8
-"""As many calls of one module are told; the rest are counted."""
+"""The most calls of one module that are sent; the rest are counted."""
 BINS = 24
 """Bins of a histogram that stands in a cell of a table."""
 

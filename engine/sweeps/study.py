@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 WARM_UP_TRIALS = 3
-"""So many trials are never pruned: there is no median yet."""
+"""The first trials, which are never pruned: there is no median yet."""
 
 
 class Study:

@@ -1,4 +1,4 @@
-"""What the next step of a run needs stays, whatever is done between two steps."""
+"""Other work between two steps of a run: what the next step needs is put back after it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .loop import TrainingLoop
 
 @contextmanager
 def kept_between_steps(loop: TrainingLoop) -> Iterator[None]:
-    """Random numbers that are drawn in this context, and gradients that change, do not change the
-    run."""
+    """In this context the engine may draw random numbers and change gradients: the run's own are
+    restored after it."""
     gradients = _gradients_in_use(loop)
     with loop.random.suspended(), loop.determinism.suspended(), loop.objective.metrics.aside():
         yield
@@ -23,12 +23,14 @@ def kept_between_steps(loop: TrainingLoop) -> Iterator[None]:
 
 
 def _gradients_in_use(loop: TrainingLoop) -> list[tuple[nn.Parameter, Tensor | None]]:
-    """Copies of the gradients that the rest of this step, or the next one, uses."""
+    """Each parameter with a copy of its gradient, if the rest of this step, or the next step, uses
+    it."""
     if not (loop.is_in_step or keeps_gradients(loop.setup.order)):
         return []
     return [(p, None if p.grad is None else p.grad.clone()) for p in loop.parameters]
 
 
 def weight_versions(loop: TrainingLoop) -> list[int]:
-    """Equal before and after, unless parameters or buffers were written to."""
+    """The version counter of each parameter and buffer. Two lists differ if one of these tensors
+    was written to in between."""
     return [tensor._version for tensor in loop.model.state_dict().values()]

@@ -20,7 +20,8 @@ _TOLERANCES = {
     torch.float16: (1e-2, 1e-3),
     torch.bfloat16: (5e-2, 1e-2),
 }
-"""Relative and absolute. The absolute one grows with the largest number of the output."""
+"""By dtype: the relative tolerance, and the absolute one as a share of the largest number of the
+output (of 1, if that is larger)."""
 
 
 class Case(Struct):
@@ -46,7 +47,9 @@ class ModuleCall(Struct):
 
 
 class Difference(NamedTuple):
-    """The largest absolute and relative one, and whether all are in the tolerance."""
+    """How far one output of the program is from the live model's: the largest absolute and the
+    largest relative difference of its elements, and whether each element is within the
+    tolerance."""
 
     absolute: float
     relative: float
@@ -114,7 +117,7 @@ def difference(expected: Tensor, found: Tensor) -> Difference:
 
 
 def entry(tensor: Tensor) -> Entry:
-    """The tensor by a digest of its bits."""
+    """The tensor described: its dtype, its shape and a digest of its bits."""
     raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
     digest = hashlib.sha256(raw.numpy()).hexdigest()  # pyright: ignore[reportArgumentType]
     return Entry(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), digest)

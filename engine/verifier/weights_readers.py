@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 AT_ONCE_BYTES = 64 * 2**20
-"""So much of a distributed checkpoint is read into memory at a time, and one tensor at least."""
+"""The bytes of a distributed checkpoint that are read into memory at a time; at least one tensor
+is."""
 INDEX = "model.safetensors.index.json"
 
 

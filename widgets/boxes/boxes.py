@@ -57,7 +57,7 @@ class Link(Struct, frozen=True, gc=False):
     """A line between two boxes that are not open, in the gradient's direction (root to leaves).
 
     `edges` are the indices in `GraphSnapshot.edges` of the edges that it bundles; empty for the
-    line from a node to a cut. `text` is their shape (`"64×768"`) if they share one, else empty.
+    line from a node to a cut. `text` is their shape (`"(64, 768)"`) if they share one, else empty.
     """
 
     source: int

@@ -16,7 +16,7 @@ from widgets.text import format_number
 LEFT, TOP, RIGHT, BOTTOM = 58, 10, 16, 34
 """Room for the numbers and titles beside the picture, in pixels."""
 TICK_PX = 64
-"""Ticks are about so far apart."""
+"""The distance between two ticks, roughly."""
 ROW_PX = 14
 
 

@@ -80,7 +80,7 @@ class InlineWidgets(QObject):
         return math.ceil(height / self._editor.fontMetrics().lineSpacing())
 
     def _set_lines(self, number: int, anchor: QTextCursor, lines: int) -> None:
-        """Let the widget cover so many lines."""
+        """Let the widget cover this many `lines`."""
         more = lines - self._lines[number]
         self._lines[number] = lines
         cursor = QTextCursor(anchor.block())

@@ -18,7 +18,7 @@ from widgets.later import Later
 from widgets.layout.outline import Direction, EdgeStyle, NestedLayout
 
 AT_ONCE_NODES = 1_000
-"""A graph of at most so many nodes is prepared in the window's thread, within a frame."""
+"""A graph of at most this many nodes is prepared in the window's thread, within a frame."""
 
 
 class GraphPicture(GraphCanvas):

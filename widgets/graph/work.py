@@ -13,7 +13,7 @@ from widgets.graph.painting.link_painter import FAR, FARTHEST
 from widgets.layout.outline import Direction, NestedLayout
 
 SMALL_GRAPH_NODES = 60
-"""All boxes of a graph with at most so many nodes are open at first."""
+"""All boxes of a graph with at most this many nodes are open at first."""
 
 
 def opened(graph: GraphSnapshot) -> tuple[Hierarchy, frozenset[str]]:

@@ -13,8 +13,8 @@ LINE_GAP = 14.0
 """Between two lines that pass a layer, and between a line and a box."""
 SWEEPS = 6
 SPINE, LINE, BOX = 1e9, 100.0, 1.0
-"""How much an item withstands those beside it. A push of less than half a pixel moves nothing, so
-no box moves the spine."""
+"""The weight of an item's own wish against the wishes of the items beside it. A push of less than
+half a pixel moves nothing, so no box moves the spine."""
 
 
 def left_sides(graph: LayerGraph, rows: list[list[int]]) -> list[float]:

@@ -28,7 +28,7 @@ from widgets.text import format_number
 from widgets.theme import GRID
 
 MAX_LINES = 4
-"""As many lines are shown; the rest stand in the tooltip."""
+"""The most lines that are shown; the rest stand in the tooltip."""
 
 
 class ActionBar(QWidget):

@@ -8,7 +8,7 @@ from engine.protocol import ErrorReport, ModuleCall, ModuleRow, StructureSnapsho
 from widgets.text import format_bytes, format_number, format_shape
 
 MAX_NAMES = 4
-"""As many parameters are named in a sentence; the rest are counted."""
+"""The most parameters that are named in a sentence; the rest are counted."""
 
 
 def totals_words(whole: StructureSnapshot) -> str:

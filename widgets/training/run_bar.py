@@ -190,7 +190,7 @@ class RunBar(QFrame):
         (self.continue_requested if paused else self.train_requested).emit()
 
     def _back(self) -> None:
-        """To the step before, or to the start of the step that is under way."""
+        """Ask for the step before; in the middle of a step, for its start."""
         run = self._snapshot
         if isinstance(run, TrainingSnapshot):
             self.step_asked.emit(run.step if run.is_in_step else run.step - 1)

@@ -21,7 +21,7 @@ START_S = 60.0
 END_S = 3.0
 """The time that an engine has to end before it is killed."""
 LOOK_S = 0.05
-"""How often it is looked for."""
+"""How often to look whether it listens, or has ended."""
 
 
 def serve(name: str, host: str, port: int) -> None:

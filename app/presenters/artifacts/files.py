@@ -47,9 +47,10 @@ _AboutValues = ReadValuesCommand | StatisticsCommand | LinesCommand | BitsComman
 
 class FilesPresenter(QObject):
     """`load_requested(path, group, branches)`: load a file's tensors, or those of a group, into the
-    subject; of its modules in `branches` from there. `blocks_made()`: a new model is shown.
-    `work_requested(path)`: make its program the subject. `cell_requested(source, name)`: run Python
-    that makes a variable. `opened()`: a file is shown."""
+    subject. `branches` names for some of its modules the branch of the file that has their tensors.
+    `blocks_made()`: a new model is shown. `work_requested(path)`: make its program the subject.
+    `cell_requested(source, name)`: run Python that makes a variable. `opened()`: a file is
+    shown."""
 
     load_requested = Signal(str, str, object)
     blocks_made = Signal()
@@ -112,7 +113,8 @@ class FilesPresenter(QObject):
         self._must_ask = bool(self._path)
 
     def _open_again(self) -> None:
-        """Read what the engine before was asked for, or what could not be asked."""
+        """Ask again for an index that the last engine did not give, or that could not be asked
+        for."""
         if self._must_ask and self._path:
             self._must_ask = False
             self.open(self._path, self._other)

@@ -1,4 +1,4 @@
-"""Asking another process on a thread: it may take its time."""
+"""Asks another process on a thread, because the answer may take seconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Way = Callable[[], "Call"]
 
 
 class Asking(QObject):
-    """Only what was asked last counts. `answered(answer)` or `failed(Unwelcome)` comes for it."""
+    """Answers to all but the last question are dropped. `answered(answer)` or `failed(Unwelcome)`
+    comes for that one."""
 
     answered = Signal(object)
     failed = Signal(object)

@@ -9,7 +9,7 @@ from engine.connecting.greeting import About
 from engine.protocol import HeldSnapshot, LoopSnapshot, Snapshot, StepColumns
 
 MOST_POINTS = 4000
-"""Points of a rank's curves; of more, every second one is dropped."""
+"""The most points of a rank's curves. Beyond it every second point is dropped."""
 
 _Point = tuple[int, float, float, float, dict[str, float]]
 """Step, loss, accuracy, gradient norm, and what the script has logged with it."""
@@ -37,13 +37,13 @@ class Member:
                 del self._points[1:-1:2]
 
     def goes_on(self) -> None:
-        """It was told to go on. What it says of that may come after what the others say of their
-        next step."""
+        """The rank was told to go on. It counts as going on from now: its own message may come
+        after the messages of the others about their next step."""
         self.is_held = self.is_after_step = False
 
     def curves(self) -> StepColumns:
-        """The curves of its loss, its gradients and what it has logged, for those of the window's
-        own rank."""
+        """The curves of its loss, its gradient norm and what its script has logged, to be drawn
+        over those of the window's own rank."""
         steps, losses, accuracies, norms, rows = tuple(zip(*self._points, strict=True)) or ((),) * 5
         names = dict.fromkeys(name for row in rows for name in row)
         figures = {name: tuple(row.get(name, math.nan) for row in rows) for name in names}

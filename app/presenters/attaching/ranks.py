@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 SHOW_MS = 300
 SETTLE_MS = 1000
-"""The time that all ranks have to be held, before they are to be held after a later step."""
+"""If not all ranks are held after this time, they are told to hold after a later step."""
 AHEAD_S = 0.5
-"""All ranks are held after a step that none has reached before they all know of it."""
+"""Ranks are told to hold after a step that the fastest one reaches in this time at the earliest: by
+then all have been told."""
 
 Overlays = Sequence[tuple[str, KeptRunSnapshot]]
 
@@ -56,13 +57,13 @@ class RanksPresenter(QObject):
         self._own: Member | None = None
         self._left: list[EngineLink] = []  # their threads may not have ended yet
         self._ended: list[Member] = []
-        self._is_drawn = False  # that there are curves of other ranks
+        self._is_drawn = False  # whether curves of other ranks are drawn
         self._siblings = Siblings(self)
         self._siblings.called.connect(self._add)
         self._siblings.told.connect(lambda: self._show_timer.start())
-        self._seen = (0.0, 0)  # when this rank was at which step
+        self._seen = (0.0, 0)  # (time, step) of this rank's newest step
         self._rate = 0.0  # its steps a second
-        self._is_wanted = False  # that all are held
+        self._is_wanted = False  # whether all ranks are to be held
         self._tries = 0
         self._settle_timer = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._settle_timer.timeout.connect(self._settle)
@@ -187,8 +188,9 @@ class RanksPresenter(QObject):
                     member.link.send(message)
 
     def _even_out(self) -> None:
-        """All are held, but not after the same step: those behind go on to that of the first. What
-        they wait for in a collective operation, the first has done."""
+        """All ranks are held, but not after the same step: those behind go on to the step of the
+        foremost. They need not wait for it in a collective operation, because it has done those
+        steps already."""
         members = self._members.values()
         if not (self._is_wanted and all(member.is_after_step for member in members)):
             return
@@ -199,8 +201,8 @@ class RanksPresenter(QObject):
                 self._hold_after(member, last)
 
     def _settle(self) -> None:
-        """Some are held and others wait for them in a collective operation, for they had passed the
-        step when they were told: all are to be held after a later one."""
+        """Some ranks are held, and others wait for them in a collective operation: these had passed
+        the step when they were told. All are told to hold after a later step."""
         members = self._members.values()
         if not self._is_wanted or all(member.is_held for member in members):
             return

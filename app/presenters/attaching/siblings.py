@@ -30,8 +30,7 @@ TRY_S = 0.05
 
 
 class Siblings(QObject):
-    """`called(Call)`: another rank of the run has answered. `told()`: `problem` says something
-    else."""
+    """`called(Call)`: another rank of the run has answered. `told()`: `problem` has changed."""
 
     called = Signal(object)
     told = Signal()

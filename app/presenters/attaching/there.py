@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 
 class FilesThere(QObject):
-    """As OtherFiles. `began()`: `folder` is there, and the engine has told its run before."""
+    """As OtherFiles. `began()`: the engine has made `folder`; it has told its newest run before
+    that."""
 
     began = Signal()
 

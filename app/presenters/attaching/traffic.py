@@ -1,4 +1,5 @@
-"""How much a window and the process that it is attached to say to each other, in the status bar."""
+"""The bytes that a window and the process that it is attached to send each other, in the status
+bar."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from widgets.autograd.autograd_view import AutogradView
 
 
 class BackwardPresenter(QObject):
-    """All of the backward pass but its steps, which AutogradPresenter shows."""
+    """Connects all of the backward pass except its steps, which AutogradPresenter shows."""
 
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)

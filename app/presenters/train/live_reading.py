@@ -21,7 +21,7 @@ from engine.protocol import (
 
 EVERY_MS = 1_000
 SHARE = 10
-"""Between two readings passes this many times the time that one takes."""
+"""The pause between two readings is this many times as long as one reading."""
 
 
 class Pane(Protocol):
@@ -56,7 +56,7 @@ class LiveReading(QObject):
         bench.link.state_changed.connect(self._on_engine_state)
 
     def again(self) -> None:
-        """What was asked before is not wanted any more."""
+        """Ask again: the answer to an earlier question is dropped."""
         self.forget()
         self._pause.stop()
         self._let_read()

@@ -1,4 +1,4 @@
-"""Runs that go along when a project is saved under another name: asked once, then copied."""
+"""Copies the runs of a project that is saved under another name, if the user agrees."""
 
 from __future__ import annotations
 

@@ -37,11 +37,11 @@ from engine.protocol import (
 EVERY_MS = 2_000
 """How often the list is read again while a run goes on, here or elsewhere."""
 MAX_TICKED = 5
-"""As many runs of another folder that go on are drawn without being asked for."""
+"""The most running runs of another folder that are drawn without being ticked."""
 
 
 GROWS_S = 600.0
-"""Event files that were written to in that time are looked at again."""
+"""Event files that were written to within this time are read again."""
 
 
 def _may_grow(row: RunRow, found: RunsSnapshot) -> bool:

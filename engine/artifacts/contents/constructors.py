@@ -1,4 +1,4 @@
-"""What is made of the calls in a pickle: of those that rebuild tensors, descriptions."""
+"""What the calls in a pickle give here: a call that rebuilds a tensor gives a description of it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def _dict(items: Any = (), *_: Any) -> dict:
 
 
 def pairs(items: list[Any]) -> dict:
-    """Keys and values by turns as a dict. The hash of nested tuples could exhaust the stack."""
+    """A dict from a list of key, value, key, value, ... A key that is a tuple is replaced: the hash
+    of nested tuples could exhaust the stack."""
     keys = [key if isinstance(key, _KEYS) else Made("a key") for key in items[::2]]
     return dict(zip(keys, items[1::2], strict=True))
 
@@ -157,4 +158,5 @@ CALLS: dict[str, Callable[..., Any]] = {
     "builtins.set": lambda items=(): list(items),
     "builtins.complex": _complex,
 }
-"""What torch's own safe loader calls, by name, and what is made of the arguments here."""
+"""By the name of each function that torch's own safe loader calls: what gives a description for its
+arguments here."""

@@ -40,7 +40,8 @@ def entries_of(value: Any, locate: Locate) -> Iterator[Entry]:
 
 
 def _children(item: Any) -> list[tuple[str, Any]]:
-    """What is listed by itself: all of a dict, and a list of more than plain values."""
+    """The items that get entries of their own: those of a dict, and those of a list that has more
+    than plain values."""
     if isinstance(item, Made):
         item = item.state
     if isinstance(item, dict):

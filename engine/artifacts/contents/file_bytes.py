@@ -94,8 +94,8 @@ def checked_shape(key: str, shape: object) -> tuple[int, ...]:
 def check_stride(
     key: str, shape: tuple[int, ...], start: object, stride: object, elements: int
 ) -> tuple[int, ...]:
-    """The stride of a tensor in a storage of so many elements. Raises LabError if it leads out of
-    the storage."""
+    """The stride of a tensor in a storage of `elements` elements. Raises LabError if it leads out
+    of the storage."""
     is_stride = (
         isinstance(stride, tuple)
         and len(stride) == len(shape)
@@ -112,7 +112,7 @@ def check_stride(
 
 
 def require_memory(size_bytes: int, what: str) -> None:
-    """Raises LabError if so much would not fit beside what runs."""
+    """Raises LabError if this is more than half of the memory that is free."""
     if size_bytes > psutil.virtual_memory().available // 2:
         raise LabError(
             f"{what} would take {size_bytes:,} bytes of memory, more than half of what is free.",

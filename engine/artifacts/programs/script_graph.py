@@ -85,8 +85,8 @@ def _walked(walk: Walk, forward: ast.FunctionDef) -> ProgramGraph:
 
 
 def _told(two: ProgramGraph, three: ProgramGraph) -> ProgramGraph:
-    """The graph with shapes in terms of the batch, from the graphs for batches of 2 and of 3; of
-    one batch only, both are its."""
+    """The graph with shapes in terms of the batch, from the graphs for batches of 2 and of 3. For a
+    program that takes one size of batch only, both are the same graph."""
     threes = {each.name: each.shape for each in _values(three)}
 
     def told_of(values: tuple[ProgramValue, ...]) -> tuple[ProgramValue, ...]:

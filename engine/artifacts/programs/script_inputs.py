@@ -1,5 +1,5 @@
-"""Which inputs a TorchScript program may take: the file tells only the shapes of its weights, and
-these tell which sizes of the inputs they fit."""
+"""Which inputs a TorchScript program may take. The file tells only the shapes of its weights; these
+shapes tell which sizes of inputs fit."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _BITS = {2: torch.uint16, 1: torch.uint8}
 @dataclass(frozen=True, slots=True)
 class TypedNumbers:
     """The numbers as they stand in the file: those of half precision and 8 bits as whole numbers
-    that have their bits, complex ones as real and imaginary by turns."""
+    that have their bits, complex ones as real part, imaginary part, real part, ..."""
 
     dtype: torch.dtype
     values: tuple[float, ...]

@@ -13,7 +13,7 @@ from ..graph.reading import Node
 from .stepping import SteppedPass
 
 MAX_ELEMENTS = 4
-"""A tensor of so many elements is told element by element, a larger one by its norm."""
+"""A tensor of at most this many elements is shown element by element, a larger one by its norm."""
 
 
 def number_of(t: torch.Tensor | None) -> TensorNumber | None:

@@ -173,7 +173,7 @@ class _Watched:
         return self._objective.batches(epoch, first)
 
     def close(self) -> None:
-        """It has begun nothing."""
+        """Nothing to end: it has started no process."""
 
     def validation_batches(self) -> Iterator[Any]:
         return iter(())

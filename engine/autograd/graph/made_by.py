@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 MAX_WALK = 8
-"""As many nodes are followed back."""
+"""The most nodes that are followed back."""
 _MOVING = frozenset(
     f"{name}Backward{number}"
     for number in (0, 1)

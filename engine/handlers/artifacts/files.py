@@ -32,19 +32,19 @@ from ...protocol import (
 )
 
 MAX_READ_S = 30.0
-"""For the index of a file, without its numbers. A call of C, such as parsing JSON or the
-code of a TorchScript program, ends first: the readers bound what they give to one, so that it takes
+"""The longest reading of a file's index, without its numbers. A call of C, such as parsing JSON or
+the code of a TorchScript program, is not interrupted; the readers bound its input, so that it takes
 seconds."""
 _PART_BYTES = MAX_SNAPSHOT_BYTES // 2
 _METADATA_CHARS = 50_000
 _MAX_ENDS = 200
-"""As many inputs and outputs of a program are told."""
+"""The most inputs and outputs of a program that are sent."""
 _TELL_EVERY_S = 0.2
 _Row = ArtifactEntry | ProgramModule | ProgramNode
 
 
 def open_file(lab: Lab, command: OpenArtifactCommand) -> Iterator[Snapshot]:
-    """Raises LabError for a file that cannot be read, or that wants more than to be read."""
+    """Raises LabError for a file that cannot be read, or that asks for code to be run."""
     with reading(lab, command.path):
         artifact = lab.artifacts.open(command.path)
     graph = artifact.graph
@@ -120,7 +120,8 @@ def _parts(rows: list) -> Iterator[list]:
 
 
 def _slim(node: ProgramNode) -> ProgramNode:
-    """A node of more values than can be told: the first of them."""
+    """The node with its first 50 inputs, 20 outputs and 5 attributes: with more it might not fit
+    into a snapshot."""
     outputs = tuple(replace(value, shape=None) for value in node.outputs[:20])
     told = (("inputs", f"{len(node.inputs):,}, of which the first are told"),)
     return replace(

@@ -48,7 +48,7 @@ from .results import Result, Work
 from .sources import Source, code_of, example, example_inputs
 
 FREED_AT_ONCE_BYTES = 64 * 2**20
-"""A program of more parameters leaves memory as soon as it is written."""
+"""A program with more bytes of parameters is freed as soon as it is written."""
 
 
 def write_and_run(work: Work) -> Iterator[str]:

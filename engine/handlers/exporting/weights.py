@@ -30,7 +30,7 @@ from ..artifacts.files import reading
 from ..subjects import find_subject
 
 MAX_TOLD_KEYS = 100
-"""As many names of each kind are told of a file that does not fit."""
+"""The most names of each kind that are sent of a file that does not fit."""
 
 
 def load_into_subject(lab: Lab, command: LoadWeightsCommand) -> Iterator[Snapshot]:

@@ -27,7 +27,7 @@ from ...subjects.subject import CodeModel
 from ..subjects import code_model, first_batch, objective_of, running
 
 MAX_TOLD = 400
-"""As many differences of a kind, and outputs, are told; the rest are counted."""
+"""The most differences of each kind, and the most outputs, that are sent; the rest are counted."""
 
 
 def keep_before(lab: Lab, command: KeepBeforeCommand) -> Iterator[Snapshot]:

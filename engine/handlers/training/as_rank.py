@@ -1,4 +1,4 @@
-"""What a process does that is one rank of a run."""
+"""What a process does for a run of which it is one rank."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ FLUSHED_STEPS = 100
 def begin_as_rank(
     ranks: Ranks, module: nn.Module, objective: Objective, command: TrainCommand
 ) -> RowsObjective:
-    """Give rank 0's module the weights that the run begins with, if the engine that has started it
-    gave any; the others get them from it. Returns the objective of this rank. Raises LabError if
-    rank 0 trains something else."""
+    """Load the weights that the run begins with into rank 0's module, if the engine that started
+    the ranks gave any; the other ranks get them from rank 0. Returns the objective of this rank.
+    Raises LabError if rank 0 trains something else."""
     path = Path(command.folder) / RANKS / WEIGHTS
     if ranks.rank == 0 and command.folder and path.exists():
         module.load_state_dict(torch.load(path, weights_only=True, map_location="cpu"))
@@ -46,7 +46,8 @@ def begin_as_rank(
 
 
 def digest_of(command: TrainCommand, module: nn.Module) -> bytes:
-    """Of what all ranks must have alike. Files may lie elsewhere on another machine."""
+    """A digest of what must be equal in all ranks. Paths are left out: they may differ from machine
+    to machine."""
     setup = msgspec.structs.replace(command.training, device="", processes=1)
     shapes = [(name, list(tensor.shape)) for name, tensor in module.state_dict().items()]
     parts = (command.model, setup, title(command.subject), shapes)

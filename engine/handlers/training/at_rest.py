@@ -1,4 +1,4 @@
-"""What is computed on the model of a run while that is paused."""
+"""Whether something may be computed on the model of a run: only while the run is paused."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ...lab import Lab
 
 
 def require_rest(lab: Lab) -> None:
-    """Raises LabError while a run goes on, or is in the middle of a step: there are a graph and
-    gradients then that belong to the step."""
+    """Raises LabError while a run goes on, or is in the middle of a step: the graph and the
+    gradients of that step are still needed."""
     if not lab.is_training or lab.run is None:
         return
     if not lab.control.pause.is_set():

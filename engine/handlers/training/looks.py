@@ -28,7 +28,7 @@ from ...runs.summary import is_out_of_reach
 from .runs import as_lab_errors
 
 LOOP = "the newest loop"
-"""Stands for the folder of a loop, which has none."""
+"""In place of a run's folder: a loop has none."""
 MAX_STEPS = 400
 MAX_HISTOGRAMS = 256
 

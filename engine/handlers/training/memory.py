@@ -25,7 +25,8 @@ from .at_rest import require_rest
 
 MAX_NAME_CHARS = 80
 LIMITS = (1500, 700, 300, 100)
-"""As many operations, and as many storages, are told; fewer where their names are too long."""
+"""The most operations, and the most storages, that are sent: the first of these numbers with which
+the snapshot is small enough."""
 
 
 def trace_memory(lab: Lab, command: TraceMemoryCommand) -> Iterator[MemoryCurveSnapshot]:

@@ -48,7 +48,7 @@ from ..subjects import find_subject, forget_weights
 from .code_files import data_of_console, expressions_of, run_again
 
 LINES_OF_LOST = 5
-"""As many last lines of a rank that ended are told."""
+"""The last lines of a rank that ended which its error has."""
 
 
 class RanksRun:

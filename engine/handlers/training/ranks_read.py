@@ -18,7 +18,7 @@ from ...training.distributed.rank_files import (
 )
 
 LINES = 200
-"""As many last lines of a rank are sent."""
+"""The last lines of a rank that are sent."""
 
 
 def read_ranks(lab: Lab, command: ReadRanksCommand) -> Iterator[Snapshot]:

@@ -43,7 +43,7 @@ from ...training.run import TrainingRun
 
 MAX_LIST_BYTES = 200_000
 MAX_NUMBERS = 15_000
-"""As many numbers of steps are sent of one run."""
+"""The most numbers that the steps of one run have in a snapshot."""
 MAX_STEPS = 2000
 MAX_DIFFERENCES = 200
 MAX_VALUE_CHARS = 500

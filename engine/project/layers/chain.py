@@ -21,7 +21,7 @@ STEPS = 16
 SIDE = 32
 """The height and width of an image in them."""
 TOLD = 5
-"""As many of each are named."""
+"""The most names of each kind in a sentence."""
 _APART = (304.0, 160.0)
 _IS_EMBEDDING = re.compile(r"emb|tok|wte|wpe|lookup", re.IGNORECASE)
 

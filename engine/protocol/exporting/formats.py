@@ -26,7 +26,7 @@ OPSETS = range(18, 24)
 """The versions of ONNX's operators that torch's exporter writes."""
 
 SHARD_BYTES = 5_000_000_000
-"""A larger state_dict is written in parts of at most so many bytes, as the Hub has it."""
+"""The most bytes of one file of a state_dict: a larger one is written in parts, as the Hub does."""
 
 _MODEL = "model = ...  # made as it was before training\n"
 

@@ -42,9 +42,9 @@ class ForwardGraphSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 MAX_WATCHED = 4
-"""As many modules are watched at a time."""
+"""The most modules that are watched at a time."""
 WHOLE_SUBJECT = "the whole subject"
-"""What figures call the subject itself, if that is watched."""
+"""The name of the subject itself in figures, if it is watched."""
 WATCHED_FIGURES = (
     "output mean",
     "output std",

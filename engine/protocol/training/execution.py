@@ -30,8 +30,8 @@ class StepBytes(Struct, frozen=True):
 
 
 class StepMemorySnapshot(Snapshot, frozen=True, kw_only=True):
-    """Of a batch with so many samples: without computing again, predicted from that, and measured
-    with it."""
+    """The memory of a step on a batch of `samples` samples: measured without computing activations
+    again, predicted from that, and measured with computing them again."""
 
     samples: int
     without: StepBytes

@@ -11,7 +11,7 @@ from ..datasets.messages import SampleImage
 from ..snapshots import Snapshot
 
 MAX_LINES = 12
-"""As many modules are drawn at once."""
+"""The most lines that are drawn at once."""
 MAX_NAMES = 1000
 EACH_MODULE = 99
 """Deeper than any module: each has a line of its own."""

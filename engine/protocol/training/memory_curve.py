@@ -56,11 +56,11 @@ class MemoryBlock(Struct, frozen=True, array_like=True):
 
 
 class MemoryCurveSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The step of a batch with so many samples has `total` operations, of which `ops` are shown,
-    the `peak` (its number) among them. `series` has the bytes of each kind after each of these.
-    `blocks` are the largest storages, `left_out` more are not told. On CUDA, `allocated` is what
-    the allocator has handed out after each of these, `reserved` what it holds at the end, in
-    `segments` of which `unused` bytes are free."""
+    """A step on a batch of `samples` samples. It has `total` operations, of which `ops` are shown;
+    `peak` is the number of the one with the most memory, which is among them. `series` has the
+    bytes of each kind after each of these. `blocks` are the largest storages, `left_out` more are
+    not told. On CUDA, `allocated` is what the allocator has handed out after each of these,
+    `reserved` what it holds at the end, in `segments` of which `unused` bytes are free."""
 
     samples: int
     device: str

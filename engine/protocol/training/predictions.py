@@ -14,7 +14,7 @@ from ..datasets.messages import SampleImage
 from ..snapshots import Snapshot
 
 MAX_MATRIX = 40
-"""As many classes have a confusion matrix."""
+"""The most classes for which there is a confusion matrix."""
 SAMPLES_SHOWN = 24
 MAX_POINTS = 1000
 
@@ -71,7 +71,8 @@ class Plane(Struct, frozen=True):
 
 
 class PredictionsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """Of `samples` of the part's `total`, with the weights after `step` steps of the run.
+    """Predictions for `samples` of the part's `total` samples, with the weights after `step` steps
+    of the run.
 
     `loss` is their mean. For classes, `counts[i][j]` says how often class i was predicted as j
     (empty for more than MAX_MATRIX), and `accuracy` is the share that is right; for numbers,

@@ -139,7 +139,7 @@ class CopyRunsCommand(Command, frozen=True, kw_only=True):
 
 
 class CopiedRunsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """So many of `runs` have been copied."""
+    """`copied` of `runs` runs have been copied."""
 
     runs: int
     copied: int = 0
@@ -238,8 +238,8 @@ class WriteEventsCommand(Command, frozen=True, kw_only=True):
 
 
 class EventsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """So many runs have been written, `steps` of the one in hand; at the end `written` has the
-    folders."""
+    """`runs` runs have been written, and `steps` steps of the run that is being written; at the end
+    `written` has the folders."""
 
     path: str
     runs: int

@@ -14,7 +14,7 @@ from .patterns import Noted, Repeat, call_noted
 
 FIRST_TURNS = 2
 MAX_REPEATS = 2_000
-"""Calls that were not looked into: so many of the newest are remembered."""
+"""The newest calls that were not looked into, which are remembered."""
 
 
 class LightRecording:
@@ -32,7 +32,7 @@ class LightRecording:
         self.end = sys.maxsize
         self.noted: list[Noted] = []
         self.dropped = 0
-        """So many of `noted` are there no longer."""
+        """The number of entries that `fold` has removed from the front of `noted`."""
         self.repeats: deque[Repeat] = deque(maxlen=MAX_REPEATS)
         self.max_calls = max_calls
         self._first: list[Noted] = []  # of what was folded

@@ -21,8 +21,8 @@ Noted = tuple[int, int, str, str, Place | None, tuple[Slot, ...], TinyValues | N
 
 
 class Result(NamedTuple):
-    """How a tensor came about that a call returns: the views that lead to it, and why it requires
-    no grad. `is_cut_here`: the cut names this tensor; `is_tiny`: its numbers are noted."""
+    """The origin of a tensor that a call returns: the views that lead to it, and why it requires no
+    grad. `is_cut_here`: the cut names this tensor; `is_tiny`: its numbers are noted."""
 
     made: tuple[MadeBy, ...] = ()
     cut: GradientCut | None = None
@@ -31,9 +31,9 @@ class Result(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """What one call ran. `given` says why the tensors among its arguments require no grad, if they
-    do not; `kinds` has the names of
-    its nodes by their place in it, `written` what it wrote to and keeps."""
+    """What one call ran. `given` says of each tensor among its arguments why it requires no grad,
+    if it requires none; `kinds` has the names of the call's nodes by their place in it; `written`
+    are the tensors that it wrote to and that outlive it."""
 
     first: int
     end: int
@@ -45,7 +45,8 @@ class Pattern(NamedTuple):
     written: list[Written]
 
     def is_of(self, nodes: int, noted: list[Noted]) -> bool:
-        """Whether a call that made so many nodes, and of which this was noted, ran the same."""
+        """Whether a call that made `nodes` nodes, and for which `noted` was noted, ran the same
+        functions."""
         return nodes == self.end - self.first and [each[2:5] for each in self.noted] == [
             each[2:5] for each in sorted(noted, key=itemgetter(0))
         ]
@@ -109,7 +110,7 @@ class Repeat:
         return call
 
     def _now(self, slot: Slot) -> Slot:
-        """What the slot of the pattern is in this call."""
+        """The slot of this call that corresponds to a slot of the pattern."""
         if isinstance(slot, GradientCut):
             for before, given in zip(self.pattern.given, self._given, strict=True):
                 t = given()

@@ -24,15 +24,16 @@ from ..writes import Watch, Written, version_of
 from .patterns import Alike, Noted, Pattern, Repeat, Result
 
 WHOLE_CALLS = 8
-"""So many calls that are alike are looked into before one is not."""
+"""The calls of one kind that are looked into before the first one that is not."""
 EVERY = 64
-"""Of those that follow, where nobody says which ones matter, one of so many."""
+"""After those, one call in this many is looked into, unless `looks` says which ones matter."""
 MAX_KEYS = 64
 """Ways to call a module that are told apart. What is called in more ways is always looked into."""
 MAX_MISSES = 3
-"""A module that surprises so often is always looked into."""
+"""A module whose calls differed this often from what was expected is always looked into."""
 MAX_NODES = 5_000
-"""Of a call. Python may touch so many nodes without harm to their release."""
+"""The most nodes of one call. torch frees nodes that Python has touched by recursion: this many do
+not overflow the stack."""
 MAX_DEPTH = 4
 _NESTING = (tuple, list, dict)
 

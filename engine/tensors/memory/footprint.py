@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from ...protocol import Contiguity
 
 SEARCH_STEPS = 100_000
-"""Steps after which the search for a cell's elements is given up; few strides need so many."""
+"""The steps after which the search for a cell's elements is given up; hardly any strides need as
+many."""
 
 Index = tuple[int, ...]
 

@@ -20,9 +20,9 @@ class Change(NamedTuple):
 
 
 class Past(Struct, frozen=True):
-    """`changes` are repeated on the way. What cannot be repeated are `breaks`: at each of these
-    steps there was another optimizer, say, or a weight was edited; the state of that step has it.
-    Steps before `since` were those of other code."""
+    """`changes` are repeated on the way to a step. `breaks` are the steps at which something
+    happened that cannot be repeated, such as a weight that was edited: only a state of that step or
+    a later one leads further. Steps before `since` were those of other code."""
 
     changes: tuple[Change, ...] = ()
     breaks: tuple[int, ...] = ()
@@ -33,7 +33,7 @@ class Past(Struct, frozen=True):
         return start >= self.since and not any(start < each <= step for each in self.breaks)
 
     def changed(self, step: int, setup: TrainingSetup) -> Past:
-        """With one change more. Of very many, the first cannot be repeated any more."""
+        """This past with one more change. Beyond MAX_CHANGES the oldest change becomes a break."""
         changes, breaks = (*self.changes, Change(step, setup)), self.breaks
         if len(changes) > MAX_CHANGES:
             breaks = tuple(sorted({*breaks, changes[0].step + 1}))

@@ -13,7 +13,8 @@ from .checkpoint_fields import Checkpoint
 MAX_STATES = 32
 MAX_BYTES = 512 * 2**20
 MAX_ROWS, MAX_EPOCHS = 1000, 250
-"""As many steps and epochs a state tells of its past: 32 times those of a whole run are 50 MB."""
+"""The most rows of steps and epochs in a kept state. With those of a whole run, 32 states would
+take 50 MB."""
 
 
 class KeptStates:

@@ -21,7 +21,7 @@ from .rates import rates
 from .untouched import untouched
 
 BATCHES = 20
-"""As many batches of the training part are looked at."""
+"""The most batches of the training part that are looked at."""
 KINDS: tuple[CheckKind, ...] = get_args(CheckKind)
 Found = Check | tuple[Check, RateCurve] | None
 

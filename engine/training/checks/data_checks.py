@@ -15,7 +15,7 @@ from ..objectives.objective import Objective
 from .losses_seen import SHARES, LossSeen
 
 MAX_SAMPLES = 200_000
-"""As many samples of each part are compared."""
+"""The most samples of each part that are compared."""
 FAR, WIDE, NARROW = 2.0, 10.0, 0.1
 """Inputs count as standardised with a mean of at most FAR deviations from 0, and a deviation from
 NARROW to WIDE."""

@@ -21,12 +21,13 @@ from .untouched import untouched
 STEPS = 100
 LOWEST, HIGHEST = 1e-6, 10.0
 BESIDE = 4
-"""The smoothed loss of a rate is the mean of its own and of as many on either side, fewer at the
-ends: a mean of the past only would show each fall too late."""
+"""The smoothed loss of a rate is the mean of its own loss and of this many losses on either side,
+fewer at the ends. (A mean of the past only would show each fall too late.)"""
 TOO_HIGH = 4.0
-"""The test ends where the loss of three steps in a row is so many times the first."""
+"""The test ends where the loss of three steps in a row is this many times the first."""
 FAR = 30
-"""A rate is told if it is so many times the suggested one, or its share."""
+"""The set-up's rate is called unsuitable if it is more than this many times the suggested one, or
+less than 1 / FAR of it."""
 FALLS = 0.95
 """A rate is suggested if the smoothed loss falls below this share of its first value."""
 

@@ -17,8 +17,8 @@ from .arguments import checked
 
 _SAME_BITS = (torch.optim.Adam, torch.optim.AdamW)
 _SMALL_BYTES = 1 << 20
-"""A processor keeps so much at hand; of more, going through all tensors for each operation lasts
-longer than going through all operations for each tensor."""
+"""About what a processor's cache holds. With more bytes, one operation on all tensors after the
+other takes longer than all operations on one tensor after the other."""
 
 
 class Group(NamedTuple):

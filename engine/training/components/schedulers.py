@@ -57,7 +57,8 @@ _WITHOUT_WARMUP = (
     "lr_scheduler.CyclicLR",
     "lr_scheduler.ReduceLROnPlateau",
 )
-"""Two rise by themselves; the third is told a loss, which SequentialLR does not pass on."""
+"""The schedulers that cannot follow a warm-up: the first two have a rise of their own; the third
+needs a loss, which SequentialLR does not pass on."""
 
 
 def scheduler_arguments(setup: TrainingSetup, steps: int | None) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def scheduler_arguments(setup: TrainingSetup, steps: int | None) -> dict[str, An
 
 
 def check_length(scheduler: LRScheduler, setup: TrainingSetup, steps: int | None) -> None:
-    """Raise LabError if the scheduler ends before a run of so many optimizer steps."""
+    """Raise LabError if the scheduler ends before a run of this many optimizer steps."""
     ends, times = getattr(scheduler, "total_steps", None), _times(setup, steps)
     if ends is not None and times is not None and times > ends:
         raise LabError(
@@ -106,5 +107,5 @@ def check_length(scheduler: LRScheduler, setup: TrainingSetup, steps: int | None
 
 
 def _times(setup: TrainingSetup, steps: int | None) -> int | None:
-    """How often the scheduler steps in a run of so many optimizer steps."""
+    """How often the scheduler steps in a run of this many optimizer steps."""
     return setup.epochs if setup.schedule.each == "epoch" else steps

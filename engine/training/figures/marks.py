@@ -9,7 +9,7 @@ from ...project.updates import options_of
 from ...protocol import RunMark
 
 MAX_MARKS = 100
-"""As many of the newest are kept."""
+"""The most marks that are kept: the newest ones."""
 
 
 class Marks:

@@ -13,13 +13,15 @@ MEASURE_INTERVAL_S = 4e-3
 """Each of the first steps of a run gets a row of figures; later steps get at most one row per
 interval, so that measuring costs little even if steps are short. Epoch means are over all steps."""
 FREE_STEPS = 50
-"""So many of the user's own loop."""
+"""The first steps of a loop of the user's own that get a row each."""
 MEASURED_SHARE = 0.01
 SENT_SHARE = 0.005
 LONGEST_WAIT_S = 0.1
-"""A busy machine may stop the measuring for a while: that must not leave a hole in the plots."""
+"""The longest pause between two measured steps: a busy machine, on which measuring takes long, must
+not leave a hole in the plots."""
 LONGEST_SILENCE_S = 0.3
-"""What is sent late leaves no hole."""
+"""The longest pause between two snapshots of a loop. It leaves no hole in the plots: rows that come
+late are drawn at their own steps."""
 SPEED_WINDOW_S = 3.0
 
 
@@ -46,7 +48,7 @@ class Budget:
         return takes
 
     def spend(self, seconds: float) -> None:
-        """Measuring this step has just taken so long."""
+        """Measuring the step has just taken this time."""
         self._spent_s += seconds
         wait_s = min(self._spent_s / MEASURED_SHARE, LONGEST_WAIT_S)
         self.next_s = max(self.next_s, perf_counter() + wait_s)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 BINS = 64
 EXACT = 1 << 24
-"""torch.histc counts in float32, which is exact up to so many."""
+"""torch.histc counts in float32, which is exact up to this number."""
 
 
 class Counts(NamedTuple):

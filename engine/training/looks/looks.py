@@ -16,13 +16,13 @@ from .histograms import histogram
 SHARE = 0.005
 """Looking takes at most this share of a run's time, but for its first looks."""
 FREE_S = 0.2
-"""The time that these take together."""
+"""The time that the first looks take together; SHARE does not bound them."""
 EARLY = 16
 SPARSER = 0.05
 """Between two looks passes at least this share of the time since the run began: a long run is seen
 as well as a short one."""
 MAX_PARAMETERS = 500
-"""Of more, the first are looked at."""
+"""The most parameters that are looked at: the first ones of the model."""
 MAX_COPIED_BYTES = 1 << 28
 """To measure an update, the weights before it are copied: not those of a larger model."""
 

@@ -50,9 +50,9 @@ def measured(run: Callable[[], Tensor]) -> StepMemory:
 
 
 class _Saved:
-    """The storages that forward makes and saves for backward: `outside`, or `inside` one of the
-    modules; `inputs` are those that come into the modules. `calls` are
-    the modules as they run, with the bytes of `outside` and `inputs` by then."""
+    """The bytes of each storage that forward makes and saves for backward: those saved `outside` of
+    the modules, those saved `inside` each call of one, and those of the `inputs` of the calls.
+    `calls` has, for each call, the module and the bytes of `outside` and `inputs` when it began."""
 
     def __init__(self, counted: _Counted) -> None:
         self._counted = counted
@@ -76,7 +76,7 @@ class _Saved:
 
     @contextmanager
     def of(self, modules: Sequence[nn.Module]) -> Iterator[None]:
-        """In this context a forward pass is seen."""
+        """In this context a forward pass runs, and its storages are noted."""
 
         def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
             for tensor in tensors_in((args, kwargs)):
@@ -101,8 +101,9 @@ class _Saved:
 def predicted(
     run: Callable[[], Tensor], modules: Sequence[nn.Module], without: StepMemory, gradients: int
 ) -> StepMemory:
-    """The memory of the step of `run` if these modules kept only their inputs. `without` is what is
-    measured as it is now, `gradients` the bytes of the gradients of all parameters.
+    """The memory that the step of `run` would take if these modules kept only their inputs.
+    `without` is the memory as it was measured, `gradients` the bytes of the gradients of all
+    parameters.
 
     The peak is either where backward begins, less what the modules do not keep; or where a module
     has computed again what it needs: with what was kept before it, the gradients by then, and those

@@ -16,15 +16,15 @@ MAX_CLASSES = 1 << 16
 
 
 class Guess(NamedTuple):
-    """`accuracy` of always guessing the most frequent class of so many `labels`; NaN if that is not
-    known, or targets are no classes."""
+    """`accuracy` is that of always guessing the most frequent class; NaN if it is not known, or if
+    targets are no classes. `labels` is the number of labels that were counted."""
 
     accuracy: float = nan
     labels: int = 0
 
 
 def guess_of(counts: Tensor) -> Guess:
-    """The guess for classes of which there are so many labels, int64 (C,)."""
+    """The guess for classes with these numbers of labels, int64 (C,)."""
     labels = int(counts.sum())
     return Guess(int(counts.max()) / labels, labels) if labels else Guess()
 

@@ -174,7 +174,7 @@ def regroup_scheduler(scheduler: LRScheduler, sources: Sequence[int]) -> None:
 
 
 def _is_alike(value: object, live: object) -> bool:
-    """Both numbers, or both as many numbers."""
+    """Whether both are numbers, or both are lists of equally many numbers."""
     if isinstance(live, tuple | list):
         return (
             isinstance(value, tuple | list)

@@ -11,14 +11,14 @@ from ..components.optimizers import make_optimizer
 from .rates import Rates
 
 MAX_STEPS = 20_000
-"""Of a longer run the first steps are shown."""
+"""The most steps that are computed: of a longer run the first ones are shown."""
 MAX_POINTS = 400
 
 
 def rates_of(setup: TrainingSetup, batches: int) -> list[tuple[int, float]]:
-    """(step, learning rate) of the steps of a run of so many batches an epoch, as torch's own
-    scheduler gives them: of evenly spread steps, from 1 on. Raises LabError for a schedule that
-    cannot be made, or that depends on the loss."""
+    """(step, learning rate) of evenly spread steps, from 1 on, of a run with this many batches an
+    epoch, as torch's own scheduler gives them. Raises LabError for a schedule that cannot be made,
+    or that depends on the loss."""
     if setup.schedule.kind == "lr_scheduler.ReduceLROnPlateau":
         raise LabError(
             "ReduceLROnPlateau follows the loss: its rates are not known before the run."

@@ -101,6 +101,6 @@ class Rates:
         restore_scheduler(self._swalr, own, groups)
 
     def check_length(self, steps: int | None) -> None:
-        """Raise LabError if the scheduler ends before a run of so many optimizer steps."""
+        """Raise LabError if the scheduler ends before a run of this many optimizer steps."""
         if self._scheduler is not None:
             check_length(self._scheduler, self._setup, steps)

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from .predictions import at_rest
 
 SIDE = 96
-"""As many points are predicted along each axis."""
+"""The number of points along each axis."""
 MARGIN = 0.15
-"""Of the points' range, added on each side."""
+"""The share of the points' range that is added on each side."""
 
 
 def bounds_of(points: Tensor) -> tuple[float, float, float, float]:

@@ -14,7 +14,7 @@ from ...errors import LabError
 from ...modes import modes_kept
 
 MAX_SAMPLES = 10_000
-"""As many samples are looked at; the others are left out."""
+"""The most samples that are predicted; the others are left out."""
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from .seen_calls import Call, seen_calls
 
 EVERY = 10
-"""Outputs of one step in so many are looked at."""
+"""The outputs of one step in this many are looked at."""
 LOOKS = 3
-"""A unit counts as dead after as many looks without another value than 0."""
+"""A unit counts as dead if it gave only 0 in this many looks."""
 _RELUS = (F.relu, F.relu_, torch.relu, torch.relu_, Tensor.relu, Tensor.relu_)
 
 

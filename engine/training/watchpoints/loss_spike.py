@@ -1,4 +1,4 @@
-"""A loss that is many times what the losses before it were."""
+"""A spike of the loss: a loss that is many times the median of the losses before it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import deque
 from statistics import median
 
 LOSSES = 20
-"""A loss is compared with the median of as many before it, once there are half as many."""
+"""A loss is compared with the median of at most this many losses before it, once there are half as
+many."""
 
 
 class LossSpikes:

@@ -16,7 +16,8 @@ from widgets.text import format_number
 HEIGHT = 160
 _LEFT, _TOP, _RIGHT, _BOTTOM = 48, 8, 8, 32
 SHOWN = 1.25
-"""The axis of the loss ends at so many times the first smoothed loss: what is above is cut."""
+"""The axis of the loss ends at this many times the first smoothed loss; points above it are not
+shown."""
 
 
 class RateCurveView(PaintedWidget):

@@ -33,7 +33,7 @@ def color_of_kind(kind: MemoryKind) -> str:
 
 
 def unit_of(largest: float) -> tuple[float, str]:
-    """The unit in which a picture of so many bytes has its numbers."""
+    """The bytes and the name of the unit for numbers of up to `largest` bytes."""
     power = max(p for p in range(len(_UNITS)) if largest >= 1024**p or not p)
     return 1024.0**power, _UNITS[power]
 

@@ -25,8 +25,8 @@ BOLDER = 1.05
 
 
 class WrappedWords(QLabel):
-    """Words that wrap. The rows that they have needed stay until the width changes: a plot whose
-    numbers change is not to move up and down.
+    """Words that wrap. They keep the number of rows that they once needed until the width changes,
+    so that a plot does not move up and down as its numbers change.
 
     It asks for a height of its own. With Qt's height for a width, a page that scrolls would give
     its plots all the height that they can use.

@@ -12,7 +12,7 @@ from widgets.training.plots.upright_lines import UprightLine
 Notes = tuple[tuple[int, str], ...]
 """(step, words); the words are empty where they belong to another plot."""
 NEAR_PX = 6
-"""A note so near to the crosshair is meant."""
+"""A note is meant if it is at most this far from the crosshair."""
 
 
 def lines_of(notes: Notes, overlays: Sequence[Overlay]) -> list[UprightLine]:

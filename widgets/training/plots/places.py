@@ -8,7 +8,7 @@ from typing import NamedTuple
 UNITS = 6
 """The columns of the grid: a row of three plots, of two or of one fills them."""
 WIDE_PX = 320
-"""Three plots stand in a row where each is at least so wide."""
+"""Three plots stand in a row where each is at least this wide."""
 
 
 class Place(NamedTuple):
@@ -26,7 +26,7 @@ def columns_in(width_px: int, least_px: int, gap_px: int) -> int:
 
 
 def places(count: int, heads: int, columns: int) -> list[Place]:
-    """The places of so many plots. The first ones, `heads`, have rows of their own, two in each,
+    """The places of `count` plots. The first ones, `heads`, have rows of their own, two in each,
     and twice the height. The last row is filled, too."""
     rows = [*_rows(range(heads), min(columns, 2)), *_rows(range(heads, count), columns)]
     return [

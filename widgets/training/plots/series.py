@@ -17,7 +17,7 @@ SMOOTHING = 0.9
 CAPACITY = 1 << 16
 """The most points of one series; more than a plot has pixels, so that zooming shows details."""
 _PORTION = 1 << 17
-"""So many points are appended at a time, so that their averages stay in the processor's cache."""
+"""The most points that are appended at a time: their averages stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,8 @@ class Track:
 
 
 _CORRECTED = 400
-"""So many numbers have a bias that float64 can hold: SMOOTHING**400 is 5e-19."""
+"""The bias of an average matters for this many numbers only: SMOOTHING**400 is 5e-19, below
+float64's rounding."""
 
 
 def _moving_sums(start: float, values: Floats) -> Floats:

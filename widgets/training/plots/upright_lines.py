@@ -90,7 +90,7 @@ class UprightLines:
 
 
 def rows_of(height_px: float) -> Rows:
-    """As many empty rows as fit, at least one."""
+    """Empty rows: as many as fit, at least one."""
     return [[] for _ in range(max(1, min(MOST_ROWS, int(height_px // ROW_PX))))]
 
 

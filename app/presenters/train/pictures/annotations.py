@@ -72,7 +72,7 @@ class AnnotationsPresenter(QObject):
     # -- what the user writes --------------------------------------------------------------------
 
     def _ask_words(self, plot: str, step: int) -> None:
-        """Ask for the words at a step of a plot. Without words there is none any more."""
+        """Ask for the words at a step of a plot. Empty words delete the annotation."""
         before = self._shown
         old = next((each for each in before if (each.plot, each.step) == (plot, step)), None)
         label = (
@@ -98,7 +98,7 @@ class AnnotationsPresenter(QObject):
         )
 
     def _set(self, run: str, folder: str, annotations: Annotations) -> None:
-        """Also of a run that is not shown any more."""
+        """Set the annotations of a run, which need not be the one that is shown."""
         if run == self._run:
             folder = self._folder or folder  # it may have been moved
             self._show(annotations)

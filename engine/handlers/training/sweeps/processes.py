@@ -43,15 +43,16 @@ from .trial import figure_of
 
 LOOK_UP_S = 0.05
 MAX_KEPT = 2000
-"""As many snapshots of a trial are kept, to draw its curves when it is shown. Its folder has all
-figures."""
+"""The most snapshots that are kept of a trial, to draw its curves once it is shown. Its folder has
+all figures."""
 
 
 def sweep_in_processes(
     lab: Lab, command: SweepCommand, study: Study, sweep_id: str, first: dict[str, Tensor]
 ) -> Iterator[Snapshot | None]:
-    """As `sweep`. One trial is told as it goes on, the one that began first; every other one when
-    it ends. Raises LabError if the processes cannot have what the user's code made."""
+    """As `sweep`. The snapshots of the trial that began first are sent as they come; those of every
+    other trial are sent when it ends. Raises LabError if the processes cannot have what the user's
+    code made."""
     console = console_for(lab, command)
     with make_folder() as kept:
         before: list[Command] = [*run_again(lab, command)]
@@ -95,7 +96,7 @@ class _Trial:
 
 
 class _Trials:
-    """Those that go on, and those still to come. `close` it: no process lives on."""
+    """The trials that are running, and those still to come. `close` ends their processes."""
 
     def __init__(
         self,
@@ -119,7 +120,8 @@ class _Trials:
         self.run.last = replace(self.run.last, folder="")  # each trial has its own
 
     def told(self, lab: Lab) -> Iterator[Snapshot | None]:
-        """What the trials tell, to the end of the sweep. Raises LabError if none could begin."""
+        """Run the trials to the end of the sweep, and yield their snapshots; None between them.
+        Raises LabError if no trial could be trained."""
         is_stopping = is_pausing = False
         wanted = self._command.sweep
         yield self.run.snapshot("running")
@@ -175,8 +177,8 @@ class _Trials:
         return engine
 
     def _heard(self, trial: _Trial, is_stopping: bool) -> Iterator[Snapshot]:
-        """What has come of a trial for a moment. Raises LabError if its process cannot have what
-        the user's code made."""
+        """Wait a moment for messages of a trial's process, and yield the snapshots to send. Raises
+        LabError if the process cannot have what the user's code made."""
         try:
             snapshot = trial.engine.receive(LOOK_UP_S / len(self._going))
             while snapshot is not None:
@@ -260,7 +262,8 @@ class _Trials:
     def _with_progress(
         self, snapshot: TrainingSnapshot, state: str = "running", has_ended: bool = False
     ) -> TrainingSnapshot:
-        """As the window hears it: a sweep that goes on counts as a run that does."""
+        """The snapshot with the progress of the sweep. While the sweep goes on, the state is never
+        that of a run that has ended."""
         trial = snapshot.trial
         assert trial is not None
         progress = msgspec.structs.replace(

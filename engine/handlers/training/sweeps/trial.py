@@ -72,7 +72,8 @@ def train_trial(lab: Lab, command: TrialCommand) -> Iterator[Snapshot | None]:
 
 
 def project_of(command: SweepCommand) -> Project:
-    """What is varied; nobody waits for each trial, so none is held."""
+    """The project with the values of the trial. Nothing holds a trial: nobody waits beside each
+    one."""
     return Project(
         model=command.model,
         training=replace(command.training, hold=HoldWhen()),
