@@ -51,8 +51,8 @@ def sorting_tree(
 
 
 def let_sort(view: QTreeView | QTableView, widths: Sequence[int], copy: Callable[[], None]) -> None:
-    """A click on the header sorts, the third one ends that. Columns get their first widths, Ctrl+C
-    copies, and there is a context menu."""
+    """The first and the second click on a header sort, up and down; the third click ends that.
+    Columns get their first widths, Ctrl+C copies, and there is a context menu."""
     view.setFrameShape(QTreeView.Shape.NoFrame)
     header = view.header() if isinstance(view, QTreeView) else view.horizontalHeader()
     header.setMinimumSectionSize(4 * GRID)

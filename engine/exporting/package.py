@@ -77,7 +77,8 @@ def of_blocks(source: str) -> Code:
 
 
 def of_file(name: str, files: Mapping[str, bytes], expression: str, is_module: bool) -> Code:
-    """A module of the user's file `name`, which an expression is (`is_module`) or makes."""
+    """The code for a module of the user's file `name`: `expression` is the module (`is_module`), or
+    makes it."""
     named = dict.fromkeys(
         node.id
         for node in ast.walk(ast.parse(expression, mode="eval"))
@@ -99,7 +100,8 @@ def of_script(program: Program) -> Code:
 
 
 def _make(imports: str, expression: str) -> str:
-    """In a function of its own: the names of the user's code may be those of run.py."""
+    """The lines that make the module, in a function of their own: names of the user's code may
+    stand for other things in run.py."""
     return f'''
 def make():
     """The model with new weights."""

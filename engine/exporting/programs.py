@@ -33,7 +33,7 @@ class Program(NamedTuple):
 
 def exported(module: nn.Module, example: Example, title: str = EXPORT) -> Program:
     """A program of torch.export, with a free number of samples if the model allows it. Raises
-    LabError for a model that it cannot hold: `title` cannot."""
+    LabError for a model that it cannot hold; `title` names the format in the message."""
     fixed = ""
     try:
         with _quiet():

@@ -18,7 +18,8 @@ from .exit_codes import ExitCode
 from .exits import Departure, Unreached
 
 ENDING_S = 2.0
-"""A process that is killed hangs up a little before: the time after which it is taken to go on."""
+"""A killed process closes its connection a little before it ends. A process that still lives after
+this time counts as going on."""
 LOOK_S = 0.02
 
 

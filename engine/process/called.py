@@ -19,9 +19,9 @@ LOOK_S = 0.2
 
 
 class CalledEngine(AttachedEngine):
-    """An engine that `way` calls, on a thread, for that takes its time; messages wait meanwhile.
-    `name` is its place in words. `answered(welcome)` is called on that thread, once somebody
-    receives."""
+    """An engine that `way` calls. The first `receive` starts a thread for the call, which may take
+    seconds; messages wait meanwhile. `name` is its place in words. `answered(welcome)` is called on
+    that thread."""
 
     def __init__(
         self,

@@ -65,14 +65,14 @@ class ExitCode:
         return None
 
     def _told(self) -> int | None:
-        """Once its parent has asked for its end."""
+        """The exit status as the system tells it after the parent has waited for the process."""
         told = self._ask()
         if told is None or not _MASK.unpack_from(told)[0] & _EXIT:
             return None
         return _STATUS.unpack_from(told, _STATUS_AT)[0]
 
     def _of_zombie(self) -> int | None:
-        """Before its parent has asked."""
+        """The exit status of a process for which its parent has not waited yet."""
         with suppress(OSError, ValueError, IndexError):
             told = Path(f"/proc/{self._pid}/stat").read_text(errors="replace")
             state, *fields = told.rpartition(")")[2].split()

@@ -18,7 +18,8 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 def locate(job: LocateJob) -> Located:
-    """The calls end in their order, so that an inner module comes before the one around it."""
+    """Find the first module, in the order in which the live modules' calls ended, whose output
+    differs: an inner module comes before the one around it."""
     calls = read_calls(job.calls)
     if job.format == "onnx":
         same = _of_onnx(job.path, calls)

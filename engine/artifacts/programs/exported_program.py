@@ -167,9 +167,9 @@ def _nodes(
     box: str = "",
     depth: int = 0,
 ) -> Iterator[ProgramNode]:
-    """The nodes of a graph; before one with graphs inside it (torch.cond, a loop) theirs: these
-    stand in a box with it, and what they give is among its inputs. `names` are values of the
-    program by the names that they have in a graph of a `box`."""
+    """The nodes of a graph. The nodes of graphs inside a node (torch.cond, a loop) come before that
+    node, in a box with it, and their results are among its inputs. For a graph in a `box`, `names`
+    gives the value of the program for a name in the graph."""
     if depth > _MAX_NESTED:
         raise LabError(f"The program has graphs nested more than {_MAX_NESTED} deep.")
     own = dict(names or {})

@@ -108,9 +108,9 @@ def _read(
     box: str,
     given: tuple[str, ...],
 ) -> tuple[list[ProgramValue], list[ProgramValue]]:
-    """Add what a graph in the file holds; returns its inputs and outputs. A graph inside a node has
-    a `box`, which begins its names, and is `given` values for its inputs. `names` are those of the
-    program by the ones that stand here."""
+    """Add what a graph in the file holds; returns its inputs and outputs. The names of a graph
+    inside a node begin with its `box`, and `given` are the values for its inputs. `names` gives the
+    name in the whole program for a name in the graph."""
     if len(names.maps) > _MAX_NESTED:
         raise ValueError(f"its graphs are nested more than {_MAX_NESTED} deep")
     own: dict[str, str] = {}
@@ -150,8 +150,8 @@ def _read(
 
 
 def _add_node(graph: _Graph, message: Field, names: ChainMap[str, str], box: str) -> None:
-    """Add a node, after those of the graphs inside it (If, Loop, Scan): these stand in a box with
-    it, and what they give is among its inputs."""
+    """Add a node. The nodes of graphs inside it (If, Loop, Scan) come before it, in a box with it,
+    and their results are among its inputs."""
     inputs: list[str] = []
     outputs: list[str] = []
     attributes: list[tuple[str, str]] = []

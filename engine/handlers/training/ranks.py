@@ -52,8 +52,8 @@ LINES_OF_LOST = 5
 
 
 class RanksRun:
-    """What the session and other commands see of a run that other processes train: `last` is the
-    newest that rank 0 has told, without its figures. `send` gives rank 0 a command."""
+    """What the session and other commands see of a run that other processes train: `last` is rank
+    0's newest snapshot, without its figures. `send` gives rank 0 a command."""
 
     is_on_way = is_in_step = False
     hold: Hold | None = None
@@ -97,13 +97,14 @@ class RanksRun:
         return replace(self.last, state=state)
 
     def tell_again(self) -> None:
-        """The earlier steps are in the run's folder only."""
+        """Nothing is sent again: the earlier steps are in the run's folder only."""
 
     def by_hand(self, by_phase: bool) -> AbstractContextManager[None]:
         return nullcontext()
 
     def adjust(self, setup: TrainingSetup) -> None:
-        """Let rank 0, and through it the others, take what a run can take."""
+        """Let rank 0, and through it the other ranks, take over the settings that a run can
+        change."""
         if any(getattr(setup, name) != getattr(self._setup, name) for name in ADJUSTABLE):
             self._setup = setup
             self._send(AdjustTrainingCommand(training=setup))
@@ -183,7 +184,8 @@ def _take_weights(module: nn.Module, told: TrainingSnapshot) -> None:
 def _heard(
     lab: Lab, run: RanksRun, launched: Launched, folder: Path, module: nn.Module
 ) -> Iterator[Snapshot | None]:
-    """What rank 0 tells, to the end of the run; a rank that is lost is told in words."""
+    """Yield rank 0's snapshots to the end of the run. If a rank is lost, the last snapshot says
+    why."""
     is_stopping = is_pausing = False
     yield run.snapshot("running")
     while True:

@@ -140,7 +140,7 @@ class Ranks:
             self.from_first(msgspec.json.encode(setup))
 
     def from_first(self, told: bytes) -> bytes:
-        """What rank 0 gives here; what another one gives does not count."""
+        """The bytes that rank 0 gives here, in every rank; what other ranks give is ignored."""
         size = torch.tensor(len(told))
         with self._exchanging():
             dist.broadcast(size, 0)
@@ -175,14 +175,14 @@ class Ranks:
         dist.destroy_process_group()
 
     def _say(self, word: int) -> int:
-        """The word of rank 0; `word` counts there only."""
+        """Broadcast the word of rank 0, and return it; the `word` of another rank is ignored."""
         said = torch.tensor(word)
         with self._exchanging():
             dist.broadcast(said, 0)
         return int(said)
 
     def _hear(self) -> int:
-        """The next word of rank 0; what it asks for is done."""
+        """Do what rank 0's next word asks for, and return the word."""
         word = self._say(0)
         assert self._led is not None
         if word == _ADJUST:
@@ -201,9 +201,8 @@ class Ranks:
     # -- a step ----------------------------------------------------------------------------------
 
     def forward(self, compute: Callable[[], Tensor]) -> Tensor:
-        """The loss that `compute` gives: its backward pass averages gradients over the ranks, once
-        it is that of the step's last batch. Whatever `compute` calls of the model may be a part of
-        it, or a plain function."""
+        """The loss that `compute` gives. The backward pass of the step's last batch averages the
+        gradients over the ranks. `compute` may call the model or any part of it."""
         assert self._wrapped is not None
         with self._exchanging():
             return self._wrapped.forward(compute, self.is_last)

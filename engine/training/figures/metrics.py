@@ -136,7 +136,8 @@ class EpochTotals:
 
 _INTO = {RMSE: lambda value: value**2, PERPLEXITY: lambda value: log(value) if value > 0 else nan}
 _BACK = {RMSE: sqrt, PERPLEXITY: lambda mean: inf if mean > MAX_EXPONENT else exp(mean)}
-"""What is summed of a figure whose mean over samples is not its mean over an epoch, and back."""
+"""For a figure that is no mean over samples: from its value to a number whose mean over samples is
+meant (of RMSE the square), and from that mean back to the figure."""
 
 
 class Diverged(Exception):

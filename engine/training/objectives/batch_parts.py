@@ -51,8 +51,8 @@ class Parts:
         return model(*args, **{each.keyword: each.value for each in self.inputs if each.keyword})
 
     def variants(self, model: nn.Module) -> Iterator[Parts]:
-        """This; then with the floats among the inputs, then all numbers, in the dtype of the
-        model's parameters, if they have one dtype."""
+        """These parts. Then, if the model's parameters have one dtype: the parts with the float
+        inputs cast to it, and the parts with all number inputs cast to it."""
         yield self
         dtypes = {p.dtype for p in model.parameters() if p.is_floating_point()}
         if len(dtypes) != 1:

@@ -60,7 +60,7 @@ class Divergence:
         return None
 
     def raise_found(self) -> None:
-        """Raise what was found, if the run is to go on behind it."""
+        """Raise Diverged if a number was found that is not finite: the run cannot go on past it."""
         if self._found is not None:
             raise self._found
 
@@ -69,7 +69,8 @@ class Divergence:
         return next((n for n, gradient in named if not is_finite(gradient)), None)
 
     def _again(self, step: TrainingStep, look: Callable[[], Origin | None]) -> Origin:
-        """What a look at the phases says that runs them with the same random numbers."""
+        """The result of `look`, which runs phases of the step again, with the random numbers of the
+        step's last forward."""
         forward = max(i for i, phase in enumerate(step.done) if phase == "forward")
         now = self._random.state()
         self._random.restore(self._states[forward])
