@@ -18,6 +18,7 @@ from ..autograd.graph.snapshot import graph_snapshots
 from ..compiled import uncompiled
 from ..errors import LabError
 from ..lab import Lab
+from ..module_kept import module_kept
 from ..project.document import Model
 from ..project.subject import CanvasSubject
 from ..protocol import (
@@ -40,7 +41,6 @@ from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
 from ..tensors.summary import shown_values
 from ..training.optimization.first_update import first_update
-from ..trial import on_trial
 from .backward_edits import namespace_of, pass_control_maker
 from .subjects import find_subject, first_batch, objective_of, running
 
@@ -113,7 +113,7 @@ def _step_subject(
     with running(lab, command.training, objective.generators):
         batch = first_batch(objective.batches(0, batch_number))
         random = random_states()
-        with on_trial(subject.module), torch.enable_grad(), uncompiled(), recorder:
+        with module_kept(subject.module), torch.enable_grad(), uncompiled(), recorder:
             loss = objective.outcome(batch).loss
     return StepSubject(subject.module, loss, recorder.recording, random)
 

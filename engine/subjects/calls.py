@@ -19,9 +19,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..compiled import uncompiled
 from ..errors import LabError
+from ..module_kept import module_kept
 from ..protocol import ModuleCall
 from ..training.objectives.batches import tensors_in
-from ..trial import on_trial
 
 MAX_SHAPES = 8
 """The most tensors of one call that are sent."""
@@ -175,7 +175,7 @@ def _hooked(
 
 @contextmanager
 def _looked_at(module: nn.Module) -> Iterator[None]:
-    with on_trial(module), torch.random.fork_rng(devices=[]), uncompiled():
+    with module_kept(module), torch.random.fork_rng(devices=[]), uncompiled():
         yield
 
 

@@ -12,10 +12,10 @@ from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
 from ..compiled import own_modules, own_path, uncompiled
+from ..module_kept import module_kept
 from ..protocol import ModuleDifference, OutputDifference, WeightDifference
 from ..tensors.readable import dtype_name
 from ..training.objectives.batches import tensors_in
-from ..trial import on_trial
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -74,7 +74,7 @@ def arguments_in(module: nn.Module, run: Callable[[], object]) -> Arguments | No
 
     handle = module.register_forward_pre_hook(keep, with_kwargs=True)
     try:
-        with on_trial(module), torch.random.fork_rng(devices=[]), uncompiled():
+        with module_kept(module), torch.random.fork_rng(devices=[]), uncompiled():
             run()
     finally:
         handle.remove()
@@ -111,7 +111,7 @@ def output_differences(
         args, kwargs = _copied(arguments)
         with ExitStack() as around:
             around.enter_context(_outputs_told(module, told))
-            around.enter_context(on_trial(module, training=None))
+            around.enter_context(module_kept(module, training=None))
             around.enter_context(uncompiled())
             around.enter_context(torch.no_grad())
             around.enter_context(torch.random.fork_rng(devices=cuda))

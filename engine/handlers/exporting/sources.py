@@ -19,12 +19,12 @@ from ...exporting.weights_fit import find_fit, load_fit
 from ...lab import Lab
 from ...models.check import check
 from ...models.live import LiveModel
+from ...module_kept import module_kept
 from ...project import catalogue
 from ...project.subject import CanvasSubject, FileSubject, holds_model
 from ...protocol import ExportCommand
 from ...subjects.function import FunctionModule
 from ...subjects.subject import CanvasModel, CodeModel
-from ...trial import on_trial
 from ..subjects import find_subject, first_batch, run_of, running
 
 SAMPLES = 4
@@ -66,7 +66,7 @@ def example(lab: Lab, command: ExportCommand, source: Source) -> Example:
             hint="Name its data under Train, or with --data: a program is written from one run.",
         )
     batches, generators, run = run_of(lab, subject, command)
-    with running(lab, command.training, generators), on_trial(subject.module, training=False):
+    with running(lab, command.training, generators), module_kept(subject.module, training=False):
         found = captured(subject.module, run(first_batch(batches())))
     return found.of_size(2) if found.size == 1 else found
 

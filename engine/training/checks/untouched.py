@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from ...trial import on_trial
+from ...module_kept import module_kept
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def untouched(model: nn.Module, training: bool = True) -> Iterator[None]:
     own = [(p, p.data, p.grad) for p in model.parameters() if not is_lazy(p)]
     # Else a graph that was made before would be refused: its tensors would count as changed.
     versions = torch.autograd._unsafe_preserve_version_counter(tuple(p for p, *_ in own))
-    with on_trial(model, training), versions:
+    with module_kept(model, training), versions:
         try:
             for parameter, data, _ in own:
                 parameter.grad = None

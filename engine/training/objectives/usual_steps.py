@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import LabError
+from ...module_kept import module_kept
 from ...signatures import required_parameters
-from ...trial import on_trial
 from .batch_parts import Input, Parts, ways
 from .compared_steps import compared
 from .usual_tasks import task_of
@@ -147,7 +147,7 @@ def _working(model: nn.Module, batch: Any) -> tuple[Parts, Any]:
 
 def _predicted(model: nn.Module, parts: Parts) -> Any:
     """The model's prediction with its graph, or the exception that it raised."""
-    with on_trial(model, training=False), torch.enable_grad(), torch.random.fork_rng(devices=[]):
+    with module_kept(model, training=False), torch.enable_grad(), torch.random.fork_rng(devices=[]):
         try:
             return parts.run(model)
         except Exception as error:  # told by the caller

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
-from ...trial import on_trial
+from ...module_kept import module_kept
 from ..objectives.batches import tensors_in
 from ..objectives.objective import Outcome
 from .seen_calls import Call, seen_calls
@@ -65,7 +65,7 @@ def origin_of_loss(model: nn.Module, batch: Any, run: Callable[[], Outcome]) -> 
             has_nan = any(bool(each.isnan().any()) for each in results)
             seen.append((call(), [*tensors_in(args), *tensors_in(kwargs)], has_nan))
 
-    with on_trial(model, None), torch.no_grad(), seen_calls(model, saw):
+    with module_kept(model, None), torch.no_grad(), seen_calls(model, saw):
         loss = run().loss
     if is_finite(loss) or not seen:
         return None
@@ -97,7 +97,7 @@ def origin_of_gradient(model: nn.Module, run: Callable[[], Outcome]) -> Origin |
             found.append(node)
 
     parameters = [p for p in model.parameters() if p.requires_grad]
-    with on_trial(model, None), torch.enable_grad():
+    with module_kept(model, None), torch.enable_grad():
         with seen_calls(model, saw):
             loss = run().loss
         assert loss.grad_fn is not None

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.trial import on_trial
+from engine.module_kept import module_kept
 
 
 class Counting(nn.Module):
@@ -33,7 +33,7 @@ def test_buffers_and_modes_are_as_before_and_backward_finds_what_forward_saved()
     module.norm.eval()
     module.eval()
     before = {name: (buffer, buffer.clone()) for name, buffer in module.named_buffers()}
-    with on_trial(module):
+    with module_kept(module):
         assert module.training and module.norm.training
         loss = module(x).square().sum()
         assert module.seen == 1 and len(module.grows) == 5
@@ -54,7 +54,7 @@ def test_buffers_and_modes_are_as_before_and_backward_finds_what_forward_saved()
 def test_a_module_of_training_mode_keeps_parts_in_eval_mode() -> None:
     module = Counting()
     module.norm.eval()
-    with on_trial(module):
+    with module_kept(module):
         assert module.training and not module.norm.training
     assert module.training and not module.norm.training
 
@@ -62,13 +62,13 @@ def test_a_module_of_training_mode_keeps_parts_in_eval_mode() -> None:
 def test_an_error_leaves_the_module_as_it_was() -> None:
     module = Counting()
     mean = module.norm.running_mean
-    with pytest.raises(RuntimeError), on_trial(module):
+    with pytest.raises(RuntimeError), module_kept(module):
         module(torch.randn(5, 4))
     assert module.norm.running_mean is mean and module.seen == 0 and module.training
 
 
-def test_a_lazy_module_can_be_on_trial() -> None:
+def test_a_lazy_module_is_kept() -> None:
     module = nn.LazyBatchNorm1d()
-    with on_trial(module):
+    with module_kept(module):
         module(torch.randn(5, 4))
     assert module.running_mean.shape == (4,)

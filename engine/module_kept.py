@@ -1,4 +1,4 @@
-"""A step that is only looked at: the module is as before when it has run."""
+"""Runs a module without a lasting effect on it: its mode and its buffers are put back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .modes import modes_kept
 
 
 @contextmanager
-def on_trial(module: nn.Module, training: bool | None = True) -> Iterator[None]:
+def module_kept(module: nn.Module, training: bool | None = True) -> Iterator[None]:
     """In this context the module is in training mode (with `training` False in eval mode, with None
     in the mode that it has) and has copies of its buffers; afterwards it has the mode that it had,
     and its own buffers as they were.
