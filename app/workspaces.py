@@ -223,19 +223,7 @@ class Workspaces(QObject):
 
     @cached_property
     def autograd(self) -> AutogradPresenter:
-        from app.presenters.autograd.backward import BackwardPresenter
-        from app.presenters.autograd.chosen import ChosenPresenter
-        from app.presenters.autograd.derivatives import DerivativesPresenter
-        from app.presenters.autograd.flow import FlowPresenter
-        from app.presenters.autograd.graph_examples import GraphExamplesPresenter
-        from app.presenters.autograd.graph_numbers import GraphNumbersPresenter
-        from app.presenters.autograd.graph_picture import GraphPicturePresenter
-        from app.presenters.autograd.mistakes import MistakesPresenter
-        from app.presenters.autograd.node_details import NodeDetailsPresenter
-        from app.presenters.autograd.pass_bar import PassBarPresenter
-        from app.presenters.autograd.rules import RulesPresenter
-        from app.presenters.autograd.trace import TracePresenter
-        from app.presenters.autograd.workspace import AutogradPresenter
+        from app.presenters.autograd.page import present
         from app.window.autograd_page import AutogradPage
         from widgets.autograd.pass_columns import MODES
 
@@ -244,40 +232,10 @@ class Workspaces(QObject):
         page.steps.columns.restore(columns)
         self._recording.show_in(page.steps.recording)
         let_drops_through(page.steps.graph)
-        passes = AutogradPresenter(bench, page, self)
-        self.chosen = ChosenPresenter(bench, page.steps, self)
-        PassBarPresenter(bench, passes, self)
-        BackwardPresenter(bench, page.steps, self)
-        rules = RulesPresenter(bench, page.steps, self)
-        NodeDetailsPresenter(bench, page.steps, rules.card, self)
-        GraphNumbersPresenter(bench, page.steps, self)
-        GraphPicturePresenter(bench, page.steps.graph_pane, self)
-        examples = GraphExamplesPresenter(bench, page.steps, self)
-        self.trace = trace = TracePresenter(bench, self._cells, page.trace, self)
-        derivatives = DerivativesPresenter(bench, page.derivatives, self)
-        FlowPresenter(bench, page.flow, self)
-        mistakes = MistakesPresenter(bench, page.mistakes, self)
-
+        made = present(bench, page, self._cells, self.at_passes, self.run_python, self)
+        passes, self.chosen, self.trace = made
         page.steps.show_more(bench.settings.autograd_more)
         page.steps.bar.more_toggled.connect(lambda on: setattr(bench.settings, "autograd_more", on))
-
-        trace.node_requested.connect(page.show_node)
-        trace.graph_wanted.connect(passes.show_graph_of)
-        passes.graph_failed.connect(trace.show_no_graph)
-        rules.trace_requested.connect(page.show_trace)
-        rules.trace_requested.connect(trace.trace_rule)
-        rules.code_requested.connect(page.show_code)
-        page.derivatives.trace_requested.connect(page.show_code)
-        page.derivatives.example_trace_requested.connect(page.show_example_code)
-        mistakes.graph_requested.connect(lambda root: self.at_passes().show_graph_beside(root))
-        mistakes.node_requested.connect(page.show_lesson)
-        for asks in (
-            examples.graph_wanted,
-            trace.example_graph_wanted,
-            mistakes.example_graph_requested,
-        ):
-            asks.connect(passes.show_example)
-        derivatives.run_requested.connect(self.run_python)
         self._connect_switch(page.steps.roots.own_backward)
         page.currentChanged.connect(self._give_step_keys)
         self._window.workspace_changed.connect(self._give_step_keys)
