@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from PySide6.QtCore import QPointF, Signal
 from PySide6.QtGui import QContextMenuEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
@@ -26,20 +25,10 @@ from widgets.training.plots.notes import lines_of, noted_near
 from widgets.training.plots.numbers import PlotNumbers
 from widgets.training.plots.plot_canvas import PlotCanvas
 from widgets.training.plots.plot_head import PlotHead
+from widgets.training.plots.ranges import nearest_step, value_at, whole, with_room, zoomed
 from widgets.training.plots.series import Overlay, Series, Track, bad_words, reach
-from widgets.training.plots.step_scale import LEAST, place_of, seen, step_at
+from widgets.training.plots.step_scale import seen
 from widgets.training.plots.upright_lines import UprightLine
-
-WHEEL_STEP = 1.25
-"""The zoom of one notch of the wheel."""
-MIN_STEPS = 4.0
-"""The fewest steps that zooming in shows."""
-MARGIN = 0.06
-"""Room above and below the lines, as a fraction of their height."""
-FLAT = 1e-9
-"""Heights below this share of the values are the rounding of averages, not a line that moves."""
-
-Floats = NDArray[np.float64]
 
 
 class LivePlot(QFrame):
@@ -228,20 +217,14 @@ class LivePlot(QFrame):
     def zoom(self, notches: float, x: float) -> None:
         """Zoom the steps in by the notches of a wheel, around `x`. The height fits what is seen.
         Zoomed out to all steps, the plot follows the data again."""
-        log = self._canvas.log_steps
-        first, last, x0, x1, at = (
-            place_of(step, log) for step in (*self._whole_x(), *self._canvas.x_range(), x)
-        )
-        least = math.log10(1 + MIN_STEPS / max(x, LEAST)) if log else MIN_STEPS
-        width = max((x1 - x0) / WHEEL_STEP**notches, min(least, last - first))
-        if width >= last - first:
+        canvas = self._canvas
+        steps = zoomed(self._whole_x(), canvas.x_range(), notches, x, canvas.log_steps)
+        if steps is None:
             self.follow()
             return
-        share = min(max((at - x0) / (x1 - x0), 0.0), 1.0)
-        begin = min(max(at - share * width, first), last - width)
         self._stop_following()
         self._fits_height = True
-        self._canvas.show_x(step_at(begin, log), step_at(begin + width, log))
+        canvas.show_x(*steps)
         self._touch()
 
     def _move_by_hand(self) -> None:
@@ -273,9 +256,7 @@ class LivePlot(QFrame):
             low, high = reach(low, high, canvas.draw_overlay(place, overlay.color, *points))
         canvas.end_overlays(len(self._overlays))
         if (self._following or self._fits_height) and low <= high:
-            is_flat = high - low <= FLAT * abs(high)
-            room = max(abs(high) * 0.1, 1e-12) if is_flat else (high - low) * MARGIN
-            canvas.show_y(low - room, high + room)
+            canvas.show_y(*with_room(low, high))
         elif self._following:
             canvas.show_y(0.0, 1.0)  # else the numbers of a run before would stay
         self._show_legend()
@@ -283,18 +264,7 @@ class LivePlot(QFrame):
         self._dirty = False
 
     def _whole_x(self) -> tuple[float, float]:
-        ends = [track.raw.x[[0, -1]] for track in self._all_tracks() if len(track.raw)]
-        if not ends:
-            return 0.0, 1.0
-        first, last = min(end[0] for end in ends), max(end[1] for end in ends)
-        if self._canvas.log_steps:
-            first, last = max(first, 1.0), max(last, 1.0)
-        if last == first:
-            return first - 0.5, last + 0.5
-        # The range grows in steps of a tenth of its magnitude, so that the axis is not redrawn at
-        # every frame.
-        step = 10.0 ** (math.floor(math.log10(last - first)) - 1)
-        return first, first + math.ceil((last - first) / step) * step
+        return whole(self._all_tracks(), self._canvas.log_steps)
 
     def _all_tracks(self) -> list[Track]:
         return [*self.tracks.values(), *(track for _, track in self._overlays)]
@@ -303,12 +273,7 @@ class LivePlot(QFrame):
 
     def legend_values(self) -> dict[str, float | None]:
         """The value of each series in the legend: at the crosshair, else the newest."""
-        return {key: self._value_of(track) for key, track in self.tracks.items()}
-
-    def _value_of(self, track: Track) -> float | None:
-        at = track.raw.x[-1] if len(track.raw) and self._cursor is None else self._cursor
-        point = track.raw.nearest(at) if at is not None else None
-        return None if point is None else point[1]
+        return {key: value_at(track, self._cursor) for key, track in self.tracks.items()}
 
     def _point(self, step: float | None) -> None:
         self.point_at(step)
@@ -316,15 +281,9 @@ class LivePlot(QFrame):
 
     def point_at(self, step: float | None) -> None:
         """Put the crosshair on a step; None removes it. Emits nothing."""
-        self._cursor = None if step is None else self._nearest_step(step)
+        self._cursor = None if step is None else nearest_step(self._all_tracks(), step)
         self._canvas.show_crosshair(self._cursor)
         self._show_legend()
-
-    def _nearest_step(self, step: float) -> float | None:
-        """The step nearest to `step` at which any series has a point; None without points."""
-        points = [track.raw.nearest(step) for track in self._all_tracks()]
-        known = [point[0] for point in points if point is not None]
-        return min(known, key=lambda x: abs(x - step), default=None)
 
     def leaveEvent(self, event) -> None:
         self._point(None)
@@ -333,7 +292,7 @@ class LivePlot(QFrame):
     def _show_legend(self) -> None:
         """Show the newest numbers, or those at the crosshair and its step."""
         self._head.show_step(self._cursor)
-        behind = [(overlay, self._value_of(track)) for overlay, track in self._overlays]
+        behind = [(overlay, value_at(track, self._cursor)) for overlay, track in self._overlays]
         known = [(overlay, value) for overlay, value in behind if value is not None]
         self._legend.show_values(self.legend_values(), known)
 

@@ -21,7 +21,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QMessage
 
 from widgets import theme
 from widgets.save_picture import image_of, save_picture
-from widgets.training.plots.plots import MARGIN, LivePlot
+from widgets.training.plots.plots import LivePlot
+from widgets.training.plots.ranges import MARGIN
 from widgets.training.plots.series import CAPACITY, SMOOTHING, Series, Track
 
 
