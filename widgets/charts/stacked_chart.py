@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from msgspec import Struct
@@ -16,6 +17,7 @@ from widgets.charts.axes import Axes, Scale, area_of
 from widgets.painted_widget import PaintedWidget, set_small_font
 
 Floats = NDArray[np.float64]
+_LINES = (Qt.PenStyle.DashLine, Qt.PenStyle.DotLine)
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
@@ -47,7 +49,7 @@ class StackedChart(PaintedWidget):
         self.layers: tuple[Layer, ...] = ()
         self._x: tuple[int, ...] = ()
         self._bands: tuple[tuple[int, str], ...] = ()
-        self._line: tuple[float, ...] = ()
+        self._lines: tuple[Sequence[float], ...] = ()
         self.place, self.marked = -1, -1
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -62,14 +64,14 @@ class StackedChart(PaintedWidget):
         layers: Sequence[Layer],
         titles: tuple[str, str],
         bands: Sequence[tuple[int, str]] = (),
-        line: Sequence[float] = (),
+        lines: Sequence[Sequence[float]] = (),
         marked: int = -1,
     ) -> None:
         """`x` are the numbers of the places, rising; `titles` those of x and y. `bands` are (place
-        at which it begins, title) of stretches. `line` is a line over the areas. `marked` is a
-        place with a dot."""
+        at which it begins, title) of stretches. `lines` lie over the areas, dashed and dotted.
+        `marked` is a place with a dot."""
         self._x, self.layers, self._titles = tuple(x), tuple(layers), titles
-        self._bands, self._line, self.marked = tuple(bands), tuple(line), marked
+        self._bands, self._lines, self.marked = tuple(bands), tuple(lines), marked
         self.place = -1
         self.update()
 
@@ -81,7 +83,7 @@ class StackedChart(PaintedWidget):
 
     def axes(self) -> Axes:
         last = self._x[-1] + 1 if self._x else 1
-        high = max([*self.totals.tolist(), *self._line]) * 1.08 or 1.0
+        high = max(chain(self.totals.tolist(), *self._lines)) * 1.08 or 1.0
         x = Scale(float(self._x[0]) if self._x else 0.0, float(last))
         return Axes(area_of(self.width(), self.height()), x, Scale(0.0, high))
 
@@ -105,9 +107,9 @@ class StackedChart(PaintedWidget):
             painter.drawPolygon(QPolygonF([*upper, *reversed(_steps(axes, edges, below))]))
             below = above
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        if self._line:
-            painter.setPen(QPen(colors.color("text"), 1.4, Qt.PenStyle.DashLine))
-            painter.drawPolyline(_steps(axes, edges, np.array(self._line, float)))
+        for line, style in zip(self._lines, _LINES, strict=False):
+            painter.setPen(QPen(colors.color("text"), 1.4, style))
+            painter.drawPolyline(_steps(axes, edges, np.array(line, float)))
         self._paint_bands(painter, axes)
         totals = self.totals
         if self.marked >= 0:

@@ -22,7 +22,7 @@ class LandscapeCommand(Command, frozen=True, kw_only=True):
     filter of a direction has the norm of the filter of the weights.
     """
 
-    handler = "training.landscape:read_landscape"
+    handler = "training.pictures.landscape:read_landscape"
     model: Model
     training: TrainingSetup
     subject: Subject = CanvasSubject()

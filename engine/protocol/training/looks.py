@@ -31,7 +31,7 @@ class ReadModuleNormsCommand(Command, frozen=True, kw_only=True):
     MAX_LINES.
     """
 
-    handler = "training.looks:read_module_norms"
+    handler = "training.pictures.looks:read_module_norms"
     newest_only = True
     while_running = True
     folder: str
@@ -67,7 +67,7 @@ class ReadHistogramsCommand(Command, frozen=True, kw_only=True):
     parameter. With `of_loop` those of the newest loop of a cell or file, or of a script; of the
     kind "logged" what it has given to `lab.log`, also if nothing else was looked at."""
 
-    handler = "training.looks:read_histograms"
+    handler = "training.pictures.looks:read_histograms"
     newest_only = True
     while_running = True
     folder: str
@@ -92,7 +92,7 @@ class ReadImagesCommand(Command, frozen=True, kw_only=True):
     """Read the images that the newest loop of a cell, a file or a script has given to `lab.log`
     under one name -> ImagesSnapshot. An unknown `name` stands for the first."""
 
-    handler = "training.looks:read_images"
+    handler = "training.pictures.looks:read_images"
     newest_only = True
     while_running = True
     name: str = ""

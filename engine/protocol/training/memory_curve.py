@@ -20,7 +20,7 @@ class TraceMemoryCommand(Command, frozen=True, kw_only=True):
     MemoryCurveSnapshot. The model is as before afterwards. Not while a run goes on;
     one that is paused between two steps is not changed."""
 
-    handler = "training.memory:trace_memory"
+    handler = "training.pictures.memory:trace_memory"
     model: Model
     training: TrainingSetup
     subject: Subject = CanvasSubject()
@@ -55,12 +55,35 @@ class MemoryBlock(Struct, frozen=True, array_like=True):
     name: str
 
 
+class AllocatorBlock(Struct, frozen=True, array_like=True):
+    """A block of the allocator of `size` bytes. For one that is "held", `asked` bytes were asked;
+    the storage in it has a `kind` and a `name`, and was made by an operation (`op`, a place in
+    `ops`), if the step knows it. One that is "waiting" was freed, but another stream uses it."""
+
+    size: int
+    asked: int
+    state: Literal["held", "waiting", "free"]
+    kind: MemoryKind = "other"
+    name: str = ""
+    op: int = -1
+
+
+class AllocatorSegment(Struct, frozen=True, array_like=True):
+    """Memory of the device that the allocator has of the driver, from its first block to its last;
+    a small one has blocks of at most 1 MiB."""
+
+    size: int
+    is_small: bool
+    blocks: tuple[AllocatorBlock, ...]
+
+
 class MemoryCurveSnapshot(Snapshot, frozen=True, kw_only=True):
     """A step on a batch of `samples` samples. It has `total` operations, of which `ops` are shown;
-    `peak` is the number of the one with the most memory, which is among them. `series` has the
-    bytes of each kind after each of these. `blocks` are the largest storages, `left_out` more are
-    not told. On CUDA, `allocated` is what the allocator has handed out after each of these,
-    `reserved` what it holds at the end, in `segments` of which `unused` bytes are free."""
+    `peak` is the number of the one with the most memory, which is among them. `series` has the bytes of each kind after each of these.
+    `blocks` are the largest storages, `left_out` more are not told. On CUDA, `allocated` is what
+    the allocator has handed out after each of these, `reserved` what it holds; `segments` are its
+    largest at the peak of another such step, of `segments_in_all`, with `unused` bytes that are
+    free."""
 
     samples: int
     device: str
@@ -71,6 +94,7 @@ class MemoryCurveSnapshot(Snapshot, frozen=True, kw_only=True):
     blocks: tuple[MemoryBlock, ...]
     left_out: int = 0
     allocated: tuple[int, ...] = ()
-    reserved: int = 0
-    segments: int = 0
+    reserved: tuple[int, ...] = ()
+    segments: tuple[AllocatorSegment, ...] = ()
+    segments_in_all: int = 0
     unused: int = 0

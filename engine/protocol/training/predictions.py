@@ -27,7 +27,7 @@ class ReadPredictionsCommand(Command, frozen=True, kw_only=True):
     the largest loss first, from number `first` on.
     """
 
-    handler = "training.predictions:read_predictions"
+    handler = "training.pictures.predictions:read_predictions"
     newest_only = True
     model: Model
     training: TrainingSetup

@@ -22,8 +22,9 @@ from .tracking import Phase, Tracker
 
 
 class OneStep:
-    """The second of two steps on the first batches: the optimizer has its state by then. The model
-    has its own storages, gradients and modes afterwards, bit for bit.
+    """The second of two steps on the first batches: the optimizer has its state by then. On CUDA a
+    third one pictures the allocator at the operation where the second had its peak. The model has
+    its own storages, gradients and modes afterwards, bit for bit.
 
     Raises LabError for what cannot be trained, and what the user's code raises.
     """
@@ -48,10 +49,18 @@ class OneStep:
             try:
                 for _ in TrainingStep(1, batches, setup, objective, optimization, False).phases():
                     pass
-                self.tracker = _tracked(model, batches, setup, objective, optimization)
+                again = (model, batches, setup, objective, optimization)
+                self.tracker = _tracked(*again)
+                self.pictured = _tracked(*again, self.peak) if device.type == "cuda" else None
             finally:
                 optimization.groups.thaw()
                 model.to(home)
+
+    @property
+    def peak(self) -> int:
+        """The number of the operation after which most bytes live."""
+        whole = [sum(each) for each in zip(*self.tracker.bytes_by_kind().values(), strict=True)]
+        return max(range(len(whole)), key=lambda number: whole[number])
 
 
 def _tracked(
@@ -60,9 +69,10 @@ def _tracked(
     setup: TrainingSetup,
     objective: Objective,
     optimization: Optimization,
+    picture_at: int = -1,
 ) -> Tracker:
     device = next(model.parameters()).device
-    tracker = Tracker(model, device)
+    tracker = Tracker(model, device, picture_at=picture_at)
     tracker.know(model.named_parameters(), "parameters")
     tracker.know(model.named_buffers(), "parameters")
     tracker.know(_gradients(model), "gradients")

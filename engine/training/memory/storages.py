@@ -34,6 +34,10 @@ class LivingStorages(TorchDispatchMode, Generic[T]):
         found = self._living.get(storage._cdata)
         return None if found is None else found[0]
 
+    def known(self) -> Iterator[T]:
+        """What is known of each storage that lives."""
+        return (known for known, _ in list(self._living.values()))
+
     def follow(self, storage: torch.UntypedStorage) -> T:
         key, known = storage._cdata, self.made(storage)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from ..watchpoints.seen_calls import place_of_call, running_modules
+from .allocator import Segment, read_allocator
 from .storages import LivingStorages, plain_tensors
 
 BlockKind = Literal["parameters", "gradients", "optimizer", "activations", "data", "other"]
@@ -42,10 +43,12 @@ class Op(NamedTuple):
 @dataclass
 class Block:
     """A storage: made by the operation number `born`, freed during number `died`. -1 is before the
-    first, None that it lives at the end. `name` says what holds it, as far as that is known."""
+    first, None that it lives at the end. `name` says what holds it, as far as that is known;
+    `address` is where its memory begins."""
 
     size: int
     born: int
+    address: int = 0
     died: int | None = None
     kind: BlockKind = "other"
     name: str = ""
@@ -53,8 +56,10 @@ class Block:
 
 @dataclass(eq=False)
 class Tracker(LivingStorages[Block]):
-    """In this context operations and their storages are written down. `device` tells the bytes that
-    the allocator of CUDA has handed out after each operation."""
+    """In this context operations and their storages are written down. On CUDA also the bytes that
+    the allocator has `allocated` and `reserved` after each operation; and after the one of number
+    `picture_at` all that it holds, by `read`: `segments`, and in `holders` the storages by address.
+    """
 
     model: nn.Module
     device: torch.device
@@ -62,6 +67,11 @@ class Tracker(LivingStorages[Block]):
     ops: list[Op] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     allocated: list[int] = field(default_factory=list)
+    reserved: list[int] = field(default_factory=list)
+    picture_at: int = -1
+    read: Callable[[torch.device], list[Segment]] = read_allocator
+    segments: list[Segment] = field(default_factory=list)
+    holders: dict[int, Block] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -97,7 +107,7 @@ class Tracker(LivingStorages[Block]):
                     block.kind, block.name = kind, name
 
     def made(self, storage: torch.UntypedStorage) -> Block:
-        block = Block(storage.nbytes(), born=len(self.ops))
+        block = Block(storage.nbytes(), len(self.ops), storage.data_ptr())
         self.blocks.append(block)
         return block
 
@@ -147,4 +157,8 @@ class Tracker(LivingStorages[Block]):
         self.ops.append(Op(str(func), self.phase, place))
         if self.device.type == "cuda":
             self.allocated.append(torch.cuda.memory_allocated(self.device))
+            self.reserved.append(torch.cuda.memory_reserved(self.device))
+        if len(self.ops) - 1 == self.picture_at:
+            self.segments = self.read(self.device)
+            self.holders = {block.address: block for block in self.known() if block.size}
         return result

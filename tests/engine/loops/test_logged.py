@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from engine.handlers.training.looks import read_histograms
+from engine.handlers.training.pictures.looks import read_histograms
 from engine.loops import logged
 from engine.loops.logged import LoggedTensors, as_logged, histogram
 from engine.protocol import HistogramKind, HistogramsSnapshot, ReadHistogramsCommand

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.handlers.training.looks import read_images
+from engine.handlers.training.pictures.looks import read_images
 from engine.loops import logged
 from engine.loops.images import MOST_IMAGES, STEP_BYTES, look_at_images
 from engine.loops.logged import LoggedTensors, image

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 import torch
 
-from engine.handlers.training.looks import read_histograms, read_module_norms
+from engine.handlers.training.pictures.looks import read_histograms, read_module_norms
 from engine.protocol import (
     HistogramsSnapshot,
     ModuleNormsSnapshot,

@@ -14,14 +14,17 @@ from widgets.flow_layout import FlowLayout
 from widgets.table import ReadTable
 from widgets.text import format_bytes
 from widgets.theme import GRID
+from widgets.training.memory.segment_picture import SegmentPicture
 from widgets.training.memory.words import (
     TITLES,
+    allocated_text,
     block_name,
     color_of_kind,
     op_text,
     summary,
     unit_of,
 )
+from widgets.vertical_scroll import VerticalScroll
 
 MAX_ROWS = 100
 EMPTY = (
@@ -78,8 +81,28 @@ class MemoryPane(QWidget):
             ),
         )
         self.table.itemSelectionChanged.connect(self._choose_block)
-        below = make.page(self._at, (self.table, 1), margins=(0, GRID, 0, 0))
-        both = make.splitter(self.chart, below, sizes=(300, 200), shares=(3, 2), upright=True)
+        storages = make.page(self._at, (self.table, 1), margins=(0, GRID, 0, 0))
+        self.segments = SegmentPicture()
+        self.segments.pointed.connect(self._point_segment)
+        self.segments.chosen.connect(self._choose_allocated)
+        self._in_segment = make.text("step_memory_segment", "muted")
+        more = make.page(
+            self._in_segment, (VerticalScroll(self.segments), 1), margins=(0, GRID, 0, 0)
+        )
+        self.below = make.tabs(
+            "step_memory_tabs",
+            (
+                (storages, "Storages", "The storages that live after an operation"),
+                (
+                    more,
+                    "Allocator",
+                    "What CUDA's caching allocator holds at the peak: its segments, cut into"
+                    " blocks, and the storage in each block",
+                ),
+            ),
+            "What holds the memory",
+        )
+        both = make.splitter(self.chart, self.below, sizes=(300, 200), shares=(3, 2), upright=True)
         head = FlowLayout(GRID, even=False)
         head.addWidget(self.measure)
         body = make.page(self._legend, self._pointed, (both, 1))
@@ -101,6 +124,10 @@ class MemoryPane(QWidget):
         self.measure.setEnabled(True)
         self.say(summary(found))
         self._draw()
+        self.segments.show_segments(found.segments, found.segments_in_all)
+        self.below.setTabVisible(1, bool(found.segments_in_all))
+        self.below.tabBar().setVisible(bool(found.segments_in_all))
+        self._point_segment(-1, -1)
         self._pages.setCurrentIndex(1)
         self._show_living(self.chart.marked)
         self._point(-1)
@@ -110,7 +137,7 @@ class MemoryPane(QWidget):
         if found is None:
             return
         whole = [sum(each) for each in zip(*found.series.values(), strict=True)]
-        unit, name = unit_of(max((*whole, *found.allocated)))
+        unit, name = unit_of(max((*whole, *found.allocated, *found.reserved)))
         layers = [
             Layer(TITLES[kind][0], color_of_kind(kind), [n / unit for n in found.series[kind]])
             for kind in TITLES
@@ -121,8 +148,9 @@ class MemoryPane(QWidget):
             if not place or found.ops[place - 1].phase != op.phase
         ]
         peak = next(i for i, op in enumerate(found.ops) if op.number == found.peak)
-        numbers, allocated = [op.number for op in found.ops], [n / unit for n in found.allocated]
-        self.chart.show_layers(numbers, layers, ("operation", name), bands, allocated, peak)
+        numbers = [op.number for op in found.ops]
+        lines = [[n / unit for n in of] for of in (found.allocated, found.reserved) if of]
+        self.chart.show_layers(numbers, layers, ("operation", name), bands, lines, peak)
 
     def end(self, words: str) -> None:
         """It cannot be measured: say why."""
@@ -163,8 +191,13 @@ class MemoryPane(QWidget):
             parts.append(
                 f'<span style="color:{color}">■</span>&nbsp;{html.escape(title)}&nbsp;<b>{size}</b>'
             )
-        if found.allocated:
-            parts.append(f"┅&nbsp;CUDA&nbsp;allocated&nbsp;{format_bytes(found.allocated[at])}")
+        for line, what, of in (
+            ("┅", "allocated", found.allocated),
+            ("┈", "reserved", found.reserved),
+        ):
+            if of:
+                size = format_bytes(of[at]).replace(" ", "&nbsp;")
+                parts.append(f"{line}&nbsp;CUDA&nbsp;{what}&nbsp;<b>{size}</b>")
         self._legend.setText("&nbsp;&nbsp; ".join(parts))
 
     def _show_living(self, place: int) -> None:
@@ -194,6 +227,23 @@ class MemoryPane(QWidget):
         assert self.found is not None
         self._show_living(place)
         self.op_chosen.emit(self.found.ops[place])
+
+    def _point_segment(self, segment: int, block: int) -> None:
+        """Tell the block under the pointer."""
+        found = self.found
+        if found is None or segment < 0:
+            self._in_segment.setText("At the peak. Point at a block to see what is in it.")
+            return
+        of = found.segments[segment]
+        self._in_segment.setText(allocated_text(of.blocks[block], of))
+
+    def _choose_allocated(self, segment: int, block: int) -> None:
+        assert self.found is not None
+        chosen = self.found.segments[segment].blocks[block]
+        if chosen.state == "held":
+            op = self.found.ops[chosen.op] if chosen.op >= 0 else None
+            held = MemoryBlock(chosen.kind, chosen.size, -1, -1, chosen.op, chosen.name)
+            self.block_chosen.emit(held, op)
 
     def _choose_block(self) -> None:
         rows = {index.row() for index in self.table.selectedIndexes()}

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from engine.protocol import MemoryBlock, MemoryCurveSnapshot, MemoryKind, MemoryOp
+from engine.protocol import (
+    AllocatorBlock,
+    AllocatorSegment,
+    MemoryBlock,
+    MemoryCurveSnapshot,
+    MemoryKind,
+    MemoryOp,
+)
 from widgets import theme
 from widgets.text import format_bytes
 
@@ -78,6 +85,18 @@ def summary(found: MemoryCurveSnapshot) -> str:
     words += f" {format_bytes(peak)}, at operation {op.number:,} of {found.total:,}:"
     words += f" {name} {place_text(op)}".rstrip() + f" in {op.phase}."
     if found.reserved:
-        words += f" The allocator holds {format_bytes(found.reserved)} in {found.segments:,}"
-        words += f" segments, of which {format_bytes(found.unused)} are free now."
+        held = format_bytes(found.reserved[place])
+        words += f" There the allocator holds {held} in {found.segments_in_all:,} segments, of"
+        words += f" which {format_bytes(found.unused)} are free."
     return words
+
+
+def allocated_text(block: AllocatorBlock, segment: AllocatorSegment) -> str:
+    """A block of the allocator, and where it lies."""
+    of = f"of a {'small' if segment.is_small else 'large'} segment of {format_bytes(segment.size)}"
+    if block.state == "free":
+        return f"free: {format_bytes(block.size)} {of}"
+    if block.state == "waiting":
+        return f"freed, but another stream uses it: {format_bytes(block.size)} {of}"
+    asked = "" if block.asked == block.size else f", {format_bytes(block.asked)} were asked for"
+    return f"{block.name or TITLES[block.kind][0]}: {format_bytes(block.size)}{asked}, {of}"

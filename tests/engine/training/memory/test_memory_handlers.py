@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from engine.handlers.training.memory import fitting, highest
+from engine.handlers.training.pictures.memory import fitting, highest
 from engine.project.document import TrainingSetup
 from engine.protocol import (
     MemoryBlock,

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from app import templates
 from engine.datasets.load import load_dataset
 from engine.errors import LabError
-from engine.handlers.training.predictions import read_predictions
+from engine.handlers.training.pictures.predictions import read_predictions
 from engine.lab import Lab
 from engine.project import edits
 from engine.project.document import DataSetup, Project, TrainingSetup, Wire, replace

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import Qt
 
-from engine.protocol import MemoryBlock, MemoryCurveSnapshot, MemoryOp
+from engine.protocol import (
+    AllocatorBlock,
+    AllocatorSegment,
+    MemoryBlock,
+    MemoryCurveSnapshot,
+    MemoryOp,
+)
 from tests.labels import said
 from tests.pictures import assert_same_picture
 from widgets import theme
@@ -94,9 +101,11 @@ def test_a_row_chooses_its_storage_and_a_module_lights_its_own(pane: MemoryPane)
 
 
 def test_cuda_tells_its_allocator_and_errors_are_told(pane: MemoryPane) -> None:
-    pane.show_step(found(allocated=(1, 2, 3 * KIB), reserved=2048, segments=2, unused=1024))
+    pane.show_step(
+        found(allocated=(1, 2, 3 * KIB), reserved=(2048,) * 3, segments_in_all=2, unused=1024)
+    )
     words = said(pane, "step_memory_words")
-    assert "The allocator holds 2 KiB in 2 segments, of which 1 KiB are free now." in words
+    assert "There the allocator holds 2 KiB in 2 segments, of which 1 KiB are free." in words
     pane.end("No data.")
     assert said(pane, "step_memory_words") == "No data."
     pane.tell_outdated()
@@ -115,3 +124,68 @@ def test_it_looks_as_it_did(pane: MemoryPane, name: str, qapp) -> None:
     theme.apply(qapp, {"light": theme.LIGHT, "dark": theme.DARK}[name])
     pane.show_step(found())
     assert_same_picture(pane, f"step_memory_{name}")
+
+
+SEGMENTS = (
+    AllocatorSegment(
+        2048 * KIB,
+        False,
+        (
+            AllocatorBlock(1024 * KIB, 1000 * KIB, "held", "parameters", "linear1.weight"),
+            AllocatorBlock(256 * KIB, 256 * KIB, "held", "activations", "", 0),
+            AllocatorBlock(256 * KIB, 256 * KIB, "waiting"),
+            AllocatorBlock(512 * KIB, 512 * KIB, "free"),
+        ),
+    ),
+    AllocatorSegment(512 * KIB, True, (AllocatorBlock(512 * KIB, 512 * KIB, "free"),)),
+)
+
+
+def on_cuda() -> MemoryCurveSnapshot:
+    return found(
+        device="cuda:0",
+        allocated=(60 * KIB, 70 * KIB, 80 * KIB),
+        reserved=(100 * KIB, 100 * KIB, 120 * KIB),
+        segments=SEGMENTS,
+        segments_in_all=5,
+        unused=40 * KIB,
+    )
+
+
+def test_the_allocator_is_there_on_cuda_only(pane: MemoryPane) -> None:
+    pane.show_step(found())
+    assert not pane.below.isTabVisible(1) and pane.below.tabBar().isHidden()
+    pane.show_step(on_cuda())
+    assert pane.below.isTabVisible(1) and not pane.below.tabBar().isHidden()
+    assert said(pane, "step_memory_words").endswith(
+        "There the allocator holds 120 KiB in 5 segments, of which 40 KiB are free."
+    )
+
+
+def test_a_block_of_the_allocator_is_told_and_chosen(pane: MemoryPane, qtbot) -> None:
+    pane.show_step(on_cuda())
+    pane.below.setCurrentIndex(1)
+    centers = {found[:2]: found[3].center() for found in pane.segments.blocks()}
+    told = {}
+    for at, center in centers.items():
+        assert pane.segments.block_at(center) == at
+        qtbot.mouseMove(pane.segments, center.toPoint())
+        told[at] = said(pane, "step_memory_segment")
+    large = "of a large segment of 2 MiB"
+    assert told[0, 0] == f"linear1.weight: 1 MiB, 1000 KiB were asked for, {large}"
+    assert told[0, 1] == f"activations: 256 KiB, {large}"
+    assert told[0, 2] == f"freed, but another stream uses it: 256 KiB {large}"
+    assert told[1, 0] == "free: 512 KiB of a small segment of 512 KiB"
+    chosen = []
+    pane.block_chosen.connect(lambda block, op: chosen.append((block.kind, block.name, op)))
+    for at in ((0, 0), (0, 1), (0, 3)):
+        qtbot.mouseClick(pane.segments, Qt.MouseButton.LeftButton, pos=centers[at].toPoint())
+    assert chosen == [("parameters", "linear1.weight", None), ("activations", "", OPS[0])]
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_a_picture_of_the_allocator(pane: MemoryPane, qapp, name: str) -> None:
+    theme.apply(qapp, {"light": theme.LIGHT, "dark": theme.DARK}[name])
+    pane.show_step(on_cuda())
+    pane.below.setCurrentIndex(1)
+    assert_same_picture(pane, f"step_memory_allocator_{name}")

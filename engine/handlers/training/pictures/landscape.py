@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from math import isfinite
 from time import perf_counter
 
-from ...errors import LabError
-from ...lab import Lab
-from ...models.check import require_runnable
-from ...project.subject import CanvasSubject
-from ...protocol import MAX_POINTS_ALONG, LandscapeCommand, LandscapeSnapshot
-from ...training.landscape.surface import Surface, multiples
-from ..subjects import find_subject, objective_of, running
-from .at_rest import require_rest
+from ....errors import LabError
+from ....lab import Lab
+from ....models.check import require_runnable
+from ....project.subject import CanvasSubject
+from ....protocol import MAX_POINTS_ALONG, LandscapeCommand, LandscapeSnapshot
+from ....training.landscape.surface import Surface, multiples
+from ...subjects import find_subject, objective_of, running
+from ..at_rest import require_rest
 
 EVERY_S = 0.1
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from math import isnan, nan, sqrt
 from pathlib import Path
 
-from ...errors import sendable
-from ...lab import Lab
-from ...protocol import (
+from ....errors import sendable
+from ....lab import Lab
+from ....protocol import (
     MAX_IMAGE_STEPS,
     MAX_LINES,
     MAX_NAMES,
@@ -20,12 +20,12 @@ from ...protocol import (
     ReadImagesCommand,
     ReadModuleNormsCommand,
 )
-from ...runs import folders, parameter_reading
-from ...runs.parameter_figures import ParameterRow, spread
-from ...runs.parameter_reading import Source
-from ...runs.record import load
-from ...runs.summary import is_out_of_reach
-from .runs import as_lab_errors
+from ....runs import folders, parameter_reading
+from ....runs.parameter_figures import ParameterRow, spread
+from ....runs.parameter_reading import Source
+from ....runs.record import load
+from ....runs.summary import is_out_of_reach
+from ..runs import as_lab_errors
 
 LOOP = "the newest loop"
 """In place of a run's folder: a loop has none."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import torch
-
-from ...errors import sendable
-from ...lab import Lab
-from ...models.check import require_runnable
-from ...project.subject import CanvasSubject
-from ...protocol import (
+from ....errors import sendable
+from ....lab import Lab
+from ....models.check import require_runnable
+from ....project.subject import CanvasSubject
+from ....protocol import (
+    AllocatorBlock,
+    AllocatorSegment,
     MemoryBlock,
     MemoryCurveSnapshot,
     MemoryOp,
@@ -18,10 +18,11 @@ from ...protocol import (
     TraceMemoryCommand,
     encode_snapshot,
 )
-from ...training.memory.one_step import OneStep
-from ...training.memory.tracking import Block, Tracker
-from ..subjects import find_subject, objective_of, running
-from .at_rest import require_rest
+from ....training.memory.allocator import Piece
+from ....training.memory.one_step import OneStep
+from ....training.memory.tracking import Block, Tracker
+from ...subjects import find_subject, objective_of, running
+from ..at_rest import require_rest
 
 MAX_NAME_CHARS = 80
 LIMITS = (1500, 700, 300, 100)
@@ -62,21 +63,44 @@ def _sent(step: OneStep, limit: int) -> MemoryCurveSnapshot:
     place = {number: i for i, number in enumerate(shown)}
     largest = sorted(tracker.blocks, key=lambda block: -block.size)
     told = [block for block in largest if block.size][:limit]
-    on_cuda = tracker.device.type == "cuda"
-    segments = torch.cuda.memory_snapshot() if on_cuda else []
+    pictured = step.pictured
+    segments = [] if pictured is None else pictured.segments
     return MemoryCurveSnapshot(
         samples=step.samples,
         device=str(tracker.device),
         total=len(tracker.ops),
-        peak=max(range(len(whole)), key=lambda number: whole[number]),
+        peak=step.peak,
         ops=tuple(_op(tracker, number) for number in shown),
         series={kind: tuple(of[number] for number in shown) for kind, of in series.items()},
         blocks=tuple(_block(block, place, len(whole)) for block in told),
         left_out=sum(block.size > 0 for block in largest) - len(told),
-        allocated=tuple(tracker.allocated[number] for number in shown) if on_cuda else (),
-        reserved=sum(segment["total_size"] for segment in segments),
-        segments=len(segments),
-        unused=sum(segment["total_size"] - segment["allocated_size"] for segment in segments),
+        allocated=tuple(tracker.allocated[number] for number in shown if tracker.allocated),
+        reserved=tuple(tracker.reserved[number] for number in shown if tracker.reserved),
+        segments=() if pictured is None else _segments(pictured, place, limit),
+        segments_in_all=len(segments),
+        unused=sum(p.size for each in segments for p in each.pieces if p.state == "free"),
+    )
+
+
+def _segments(pictured: Tracker, place: dict[int, int], limit: int) -> tuple[AllocatorSegment, ...]:
+    """The largest segments, with as many blocks in all as `limit`."""
+    told: list[AllocatorSegment] = []
+    for segment in pictured.segments:
+        limit -= len(segment.pieces)
+        if limit < 0:
+            break
+        pieces = tuple(_piece(piece, pictured.holders, place) for piece in segment.pieces)
+        told.append(AllocatorSegment(segment.size, segment.is_small, pieces))
+    return tuple(told)
+
+
+def _piece(piece: Piece, holders: dict[int, Block], place: dict[int, int]) -> AllocatorBlock:
+    block = holders.get(piece.address) if piece.state == "held" else None
+    if block is None:
+        return AllocatorBlock(piece.size, piece.asked, piece.state)
+    name = sendable(block.name)[-MAX_NAME_CHARS:]
+    return AllocatorBlock(
+        piece.size, piece.asked, piece.state, block.kind, name, place.get(block.born, -1)
     )
 
 

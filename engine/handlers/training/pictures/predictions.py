@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ...datasets.dataset import Dataset
-from ...datasets.pictures import pictures_of
-from ...errors import sendable
-from ...lab import Lab
-from ...protocol import (
+from ....datasets.dataset import Dataset
+from ....datasets.pictures import pictures_of
+from ....errors import sendable
+from ....lab import Lab
+from ....protocol import (
     MAX_MATRIX,
     MAX_POINTS,
     SAMPLES_SHOWN,
@@ -22,13 +22,13 @@ from ...protocol import (
     PredictionsSnapshot,
     ReadPredictionsCommand,
 )
-from ...training.objectives.catalogue_data import CatalogueData
-from ...training.objectives.code_objective import CodeObjective
-from ...training.objectives.objective import CatalogueObjective, Objective
-from ...training.predictions.plane import SIDE, bounds_of, predict_plane
-from ...training.predictions.predictions import Predictions, predictions_of
-from ...training.run import TrainingRun
-from ..subjects import find_subject, objective_of, running
+from ....training.objectives.catalogue_data import CatalogueData
+from ....training.objectives.code_objective import CodeObjective
+from ....training.objectives.objective import CatalogueObjective, Objective
+from ....training.predictions.plane import SIDE, bounds_of, predict_plane
+from ....training.predictions.predictions import Predictions, predictions_of
+from ....training.run import TrainingRun
+from ...subjects import find_subject, objective_of, running
 
 BATCH = 512
 IMAGE_SIDE = 48
