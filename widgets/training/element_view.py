@@ -1,4 +1,5 @@
-"""What the optimizer does to one element of a parameter, in numbers that add up."""
+"""What the optimizer does to a parameter: to one element in numbers that add up, to all of them in
+pictures."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from widgets import make
 from widgets.table import ROW_HEIGHT, ReadTable
 from widgets.text import format_number
 from widgets.theme import GRID
+from widgets.values.value_stack import ValueStack
 from widgets.vertical_scroll import VerticalScroll
 
 DIGITS = 7
@@ -33,7 +35,8 @@ _STATE_TIPS = {
 
 class ElementView(QWidget):
     """Hidden until a parameter is chosen. `asked()`: the element of `name` at `index` is wanted, or
-    the one with the largest gradient where that is None. `came_in_sight()`: the view is shown."""
+    the one with the largest gradient where that is None, and all elements if it `is_whole`.
+    `came_in_sight()`: the view is shown."""
 
     asked = Signal()
     came_in_sight = Signal()
@@ -61,10 +64,36 @@ class ElementView(QWidget):
         self._numbers.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         place = make.row(make.label("Index", of=self._place), self._place, make.STRETCH)
         texts = (self._note, self._rule, make.STRETCH)
-        parts = (self._title, place, self._trouble, self._numbers, *texts)
-        body = make.page(*parts, gap=GRID // 2, margins=(GRID, GRID, GRID, 0))
-        make.column(VerticalScroll(body), on=self)
+        body = make.page(place, self._numbers, *texts, gap=GRID // 2, margins=(0, GRID, GRID, 0))
+        self._ratio = make.paragraph("element_ratio", "muted")
+        self.stack = ValueStack("element_whole")
+        whole = make.page(self._ratio, (self.stack, 1), gap=GRID // 2, margins=(0, GRID, 0, 0))
+        self.tabs = make.tabs(
+            "element_tabs",
+            (
+                (VerticalScroll(body), "One element", "The next update in numbers that add up"),
+                (
+                    whole,
+                    "All elements",
+                    "The parameter, its gradient, what the optimizer keeps of it, and its next"
+                    " update, as pictures with their norms",
+                ),
+            ),
+            "What the optimizer does to the parameter",
+        )
+        self.tabs.currentChanged.connect(self._on_tab)
+        head = make.page(self._title, self._trouble, gap=GRID // 2, margins=(GRID, GRID, GRID, 0))
+        tabs = make.row((self.tabs, 1), margins=(GRID, 0, 0, 0))
+        make.column(head, (tabs, 1), on=self, gap=GRID // 2)
         self.choose("")
+
+    @property
+    def is_whole(self) -> bool:
+        return self.tabs.currentIndex() == 1
+
+    def _on_tab(self) -> None:
+        if self.name:
+            self.asked.emit()
 
     def choose(self, name: str) -> None:
         """Show a parameter's element with the largest gradient; hidden for an empty name."""
@@ -91,12 +120,28 @@ class ElementView(QWidget):
         make.tell(self._trouble, "")
         place = f"[{_index_text(element.index)}]" if element.index else ""
         kind = f" · {element.optimizer}" if element.optimizer else ""
-        self._title.setText(f"{self.name}{place}{kind}")
+        self._title.setText(f"{self.name}{'' if self.is_whole else place}{kind}")
         self._show(element)
+        if self.is_whole:
+            self._show_whole(found)
+
+    def _show_whole(self, found: ElementSnapshot) -> None:
+        self.stack.show_sections([("", found.whole, "")])
+        norms = {value.label: value.summary.norm for value in found.whole}
+        update, norm = norms.get("next update"), norms.get("parameter")
+        words = "" if found.element.update is not None else found.element.note
+        if update is not None and norm:
+            words = (
+                f"The next update has {format_number(update / norm, 3)} of the parameter's 2-norm;"
+                " 0.001 is usual."
+            )
+        make.tell(self._ratio, words)
 
     def show_trouble(self, text: str) -> None:
         """Say why there are no numbers."""
         self._show(None)
+        self.stack.show_sections([])
+        make.tell(self._ratio, "")
         make.tell(self._trouble, text)
 
     def showEvent(self, event: QShowEvent) -> None:

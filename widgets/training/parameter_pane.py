@@ -35,7 +35,7 @@ class ParameterPane(QStackedWidget):
         parts = (self.table, self.element)
         both = make.splitter(*parts, sizes=(200, 400), shares=(1, 2), upright=True)
         self._hint = make.label(
-            "Choose a row to see what the optimizer does to one of its elements.",
+            "Choose a row to see what the optimizer does to it.",
             "muted",
             "train_parameters_hint",
             wrap=True,

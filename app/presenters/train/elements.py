@@ -28,6 +28,7 @@ class ElementPresenter(QObject):
         return ReadElementCommand(
             name=view.name,
             index=view.index,
+            whole=view.is_whole,
             subject=project.subject,
             model=project.model,
             training=project.training,

@@ -17,6 +17,7 @@ from ...loops.hooks import quiet
 from ...protocol import ElementSnapshot, ReadElementCommand
 from ...subjects.structure import optimizers_among
 from ...subjects.subject import CanvasModel, CodeModel
+from ...tensors.summary import shown_values
 from ...training.optimization.next_update import next_update
 from ...training.run import TrainingRun
 from ..subjects import find_subject
@@ -43,14 +44,16 @@ def read_element(lab: Lab, command: ReadElementCommand) -> Iterator[ElementSnaps
             and lab.inside is not None
             and lab.subjects.updates.is_stepping(optimizer)
         )
-        element = next_update(parameter, None if is_stepping else optimizer, command.index, scale)
+        found = next_update(parameter, None if is_stepping else optimizer, command.index, scale)
+        element, whole = found.element, shown_values(found.whole) if command.whole else ()
     if is_stepping:
         element = replace(element, optimizer=type(optimizer).__name__, note=_IN_STEP)
     if step is not None and element.update is not None:
         clips = step.setup.clip_norm or step.setup.clip_value
         note = "The update of this step, before the gradients are clipped." if clips else ""
         element = replace(element, note=note or "The update of this step.")
-    yield ElementSnapshot(name=command.name, element=element)
+    told = tuple(value for value in whole if value is not None)
+    yield ElementSnapshot(name=command.name, element=element, whole=told)
 
 
 def _parameter(module: nn.Module, name: str) -> nn.Parameter:

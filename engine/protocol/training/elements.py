@@ -8,18 +8,21 @@ from ...project.document import Model, TrainingSetup
 from ...project.subject import CanvasSubject, Subject
 from ..commands import Command
 from ..snapshots import Snapshot
+from ..values import Value
 
 
 class ReadElementCommand(Command, frozen=True, kw_only=True):
     """Read an element of the parameter `name`, and try the optimizer's step on copies -> an
     ElementSnapshot. `index` may count from the end; None: the element with the largest gradient, or
-    the first one without a gradient. The run stays as it is."""
+    the first one without a gradient. With `whole`, all elements are told too. The run stays as it
+    is."""
 
     handler = "training.elements:read_element"
     newest_only = True
     while_running = True
     name: str
     index: tuple[int, ...] | None = None
+    whole: bool = False
     subject: Subject = CanvasSubject()
     model: Model = Model()
     training: TrainingSetup = TrainingSetup()
@@ -48,5 +51,9 @@ class Element(Struct, frozen=True, kw_only=True):
 
 
 class ElementSnapshot(Snapshot, frozen=True, kw_only=True):
+    """With all elements, if they were asked for: `whole` has the parameter, its gradient, what the
+    optimizer keeps of each element, and the next update, as far as each is known."""
+
     name: str
     element: Element
+    whole: tuple[Value, ...] = ()

@@ -1,4 +1,4 @@
-"""What the optimizer of a run would do next to one element of a parameter."""
+"""What the optimizer of a run would do next to a parameter, and to one element of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from copy import copy, deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,12 +21,19 @@ from .first_update import largest
 STAYS = "The update of a step with this gradient."
 
 
+class NextUpdate(NamedTuple):
+    """`whole` has the parameter and all that has its shape, by name."""
+
+    element: Element
+    whole: list[tuple[str, Tensor]]
+
+
 def next_update(
     parameter: nn.Parameter,
     optimizer: Optimizer | None,
     index: tuple[int, ...] | None = None,
     scale: float = 1.0,
-) -> Element:
+) -> NextUpdate:
     """Read an element of a parameter, and let a copy of its optimizer step once with copies of the
     parameter, its gradient and its state.
 
@@ -45,24 +52,31 @@ def next_update(
             index = (0,) * len(shape) if dense is None else largest(dense)
         index = _checked(index, shape)
         known: dict[str, Any] = {"index": index, "value": float(parameter[index])}
+        whole = [("parameter", parameter.detach())]
         if dense is not None:
             known["gradient"] = float(dense[index])
+            whole.append(("gradient", dense))
         if optimizer is None:
             note = "No optimizer has this parameter yet: train, or take one step."
-            return Element(**known, note=note)
+            return NextUpdate(Element(**known, note=note), whole)
         group = next(g for g in optimizer.param_groups if any(p is parameter for p in g["params"]))
         known |= _rule(optimizer, group)
+        whole += _states(optimizer, parameter)
         if note := _unknown(parameter, optimizer):
-            return Element(**known, state=_state(optimizer, parameter, index), note=note)
+            element = Element(**known, state=_state(optimizer, parameter, index), note=note)
+            return NextUpdate(element, whole)
         assert gradient is not None
-        after = float(_stepped(parameter, gradient, optimizer, group)[index])
-        return Element(
+        stepped = _stepped(parameter, gradient, optimizer, group)
+        whole.append(("next update", stepped - parameter.detach()))
+        after = float(stepped[index])
+        element = Element(
             **known,
             state=_state(optimizer, parameter, index),
             update=after - known["value"],
             after=after,
             note=STAYS,
         )
+        return NextUpdate(element, whole)
 
 
 def _checked(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -124,6 +138,17 @@ def _state(optimizer: Optimizer, parameter: Tensor, index: tuple[int, ...]) -> d
             except RuntimeError:  # not of the elements
                 continue
     return found
+
+
+def _states(optimizer: Optimizer, parameter: Tensor) -> list[tuple[str, Tensor]]:
+    """What the optimizer keeps of each element."""
+    if isinstance(optimizer, torch.optim.LBFGS):
+        return []
+    return [
+        (name, value)
+        for name, value in optimizer.state.get(parameter, {}).items()
+        if isinstance(value, Tensor) and value.shape == parameter.shape and value.ndim
+    ]
 
 
 def _stepped(

@@ -8,7 +8,6 @@ from engine.project.document import replace
 from engine.protocol import (
     ElementSnapshot,
     ReadElementCommand,
-    StepPhaseCommand,
     StepTrainingCommand,
     TrainCommand,
 )
@@ -29,6 +28,28 @@ def read(client: Client, **fields):
     found = [s for s in client.said if isinstance(s, ElementSnapshot)][-1]
     assert found.name == NAME
     return found.element
+
+
+def test_all_elements_are_told_if_they_are_asked_for(client):
+    client.send(TrainCommand(id=1, model=MLP, training=SETUP, paused=True))
+    client.send(StepTrainingCommand(id=2))
+    read(client)
+    assert [s for s in client.said if isinstance(s, ElementSnapshot)][-1].whole == ()
+    read(client, whole=True)
+    told = {
+        v.label: v for v in [s for s in client.said if isinstance(s, ElementSnapshot)][-1].whole
+    }
+    assert [*told] == ["parameter", "gradient", "exp_avg", "exp_avg_sq", "next update"]
+    run = client.session.lab.run
+    weight = client.session.lab.models.live.module.get_parameter(NAME)
+    state = run.loop.optimizer.state[weight]
+    for name, tensor in (("parameter", weight), ("exp_avg", state["exp_avg"])):
+        assert told[name].summary.norm == pytest.approx(float(tensor.detach().double().norm()))
+        assert told[name].picture is not None
+    before = weight.detach().clone()
+    client.send(StepTrainingCommand(id=3))
+    moved = float((weight.detach() - before).double().norm())
+    assert told["next update"].summary.norm != pytest.approx(moved)  # with another gradient
 
 
 def test_between_two_steps(client):
@@ -54,12 +75,12 @@ def test_inside_a_step_it_is_the_update_to_come(client):
     for setup, words in ((SETUP, "this step."), (clipped, "before the gradients are clipped.")):
         client.send(TrainCommand(id=1, model=MLP, training=setup, paused=True))
         for _ in range(4):
-            client.send(StepPhaseCommand(id=2))
+            client.send(StepTrainingCommand(id=2, by="phase"))
         assert client.session.lab.run.loop.current.done[-1] == "backward"
         found = read(client, index=(3, 5))
         assert found.note.endswith(words)
         if setup is SETUP:
-            client.send(StepPhaseCommand(id=3))
+            client.send(StepTrainingCommand(id=3, by="phase"))
             assert read(client, index=(3, 5)).value == found.after
 
 
@@ -68,7 +89,7 @@ def test_after_the_update_of_a_step_that_goes_on_it_is_that_of_the_next(client):
     setup = replace(SETUP, order=order)
     client.send(TrainCommand(id=1, model=MLP, training=setup, paused=True))
     for _ in range(6):
-        client.send(StepPhaseCommand(id=2))
+        client.send(StepTrainingCommand(id=2, by="phase"))
     loop = client.session.lab.run.loop
     assert loop.is_in_step and loop.current.done == ["step"] and loop.current.number == 2
     found = read(client, index=(3, 5))

@@ -41,7 +41,7 @@ def stepped(kind: str, params: dict, steps: int = 3) -> tuple[nn.Parameter, torc
 @pytest.mark.parametrize(("kind", "params", "names"), CASES)
 def test_it_is_the_next_step_of_torch(kind, params, names):
     parameter, optimizer = stepped(kind, params)
-    found = next_update(parameter, optimizer, (1, -2))
+    found = next_update(parameter, optimizer, (1, -2)).element
     assert parameter.grad is not None
     assert found.index == (1, 2) and found.optimizer == kind
     assert found.value == parameter[1, 2].item()
@@ -81,7 +81,7 @@ def test_the_rule_and_the_options_are_those_of_its_group():
     groups = [{"params": [first]}, {"params": [second], "lr": 0.5, "weight_decay": 0.25}]
     optimizer = torch.optim.SGD(groups, lr=0.125)
     second.grad = torch.tensor([1.0, -3.0])
-    found = next_update(second, optimizer)
+    found = next_update(second, optimizer).element
     assert found.rule == "old − lr · (grad + weight_decay · old)"
     assert found.options == {"lr": 0.5, "weight_decay": 0.25}
     assert (found.index, found.gradient, found.update) == ((1,), -3.0, 0.5 * 3 - 0.5 * 0.25)
@@ -90,7 +90,7 @@ def test_the_rule_and_the_options_are_those_of_its_group():
 def test_a_scaled_gradient_is_scaled_down():
     parameter = nn.Parameter(torch.zeros(1))
     parameter.grad = torch.tensor([8.0])
-    found = next_update(parameter, torch.optim.SGD([parameter], lr=1.0), scale=4.0)
+    found = next_update(parameter, torch.optim.SGD([parameter], lr=1.0), scale=4.0).element
     assert (found.gradient, found.after) == (2.0, -2.0) and parameter.grad.item() == 8.0
 
 
@@ -100,24 +100,24 @@ class Mine(torch.optim.SGD):
 
 def test_what_is_not_known_is_said():
     parameter = nn.Parameter(torch.tensor([2.0, 3.0]))
-    found = next_update(parameter, None)
+    found = next_update(parameter, None).element
     assert (found.index, found.value, found.gradient, found.update) == ((0,), 2.0, None, None)
     assert "No optimizer" in found.note
-    assert "no gradient" in next_update(parameter, torch.optim.SGD([parameter])).note
+    assert "no gradient" in next_update(parameter, torch.optim.SGD([parameter])).element.note
     parameter.grad = torch.ones(2)
-    assert "not of torch.optim" in next_update(parameter, Mine([parameter])).note
+    assert "not of torch.optim" in next_update(parameter, Mine([parameter])).element.note
     lbfgs = torch.optim.LBFGS([parameter])
     lbfgs.step(lambda: (parameter * parameter).sum())
-    found = next_update(parameter, lbfgs)
+    found = next_update(parameter, lbfgs).element
     assert "several times" in found.note and found.state == {} and found.update is None
     parameter.requires_grad_(False)
-    assert "frozen" in next_update(parameter, torch.optim.SGD([parameter])).note
+    assert "frozen" in next_update(parameter, torch.optim.SGD([parameter])).element.note
 
 
 def test_special_parameters():
     scalar = nn.Parameter(torch.tensor(2.0))
     scalar.grad = torch.tensor(4.0)
-    assert next_update(scalar, torch.optim.SGD([scalar], lr=0.25)).after == 1.0
+    assert next_update(scalar, torch.optim.SGD([scalar], lr=0.25)).element.after == 1.0
     for bad in (torch.zeros(0), torch.zeros(1) + 0j):
         with pytest.raises(LabError):
             next_update(nn.Parameter(bad), None)
@@ -125,3 +125,31 @@ def test_special_parameters():
         next_update(nn.Parameter(torch.ones(2)), None, (2,))
     with pytest.raises(LabError, match="needs 1"):
         next_update(nn.Parameter(torch.ones(2)), None, (1, 1))
+
+
+@pytest.mark.parametrize(("kind", "params", "names"), CASES)
+def test_the_whole_is_what_torch_keeps_and_its_next_step(kind, params, names):
+    parameter, optimizer = stepped(kind, params)
+    whole = {name: t.clone() for name, t in next_update(parameter, optimizer).whole}
+    before = parameter.detach().clone()
+    state = {
+        name: value.clone()
+        for name, value in optimizer.state[parameter].items()
+        if isinstance(value, torch.Tensor) and value.shape == before.shape
+    }
+    assert [*whole] == ["parameter", "gradient", *state, "next update"]
+    assert state.keys() <= names
+    assert parameter.grad is not None
+    assert torch.equal(whole["parameter"], before)
+    assert torch.equal(whole["gradient"], parameter.grad.to_dense())
+    assert all(torch.equal(whole[name], value) for name, value in state.items())
+    optimizer.step()
+    assert torch.equal(whole["next update"], parameter.detach() - before)
+
+
+def test_of_the_whole_there_is_what_is_known():
+    parameter = nn.Parameter(torch.ones(2, 2))
+    assert [name for name, _ in next_update(parameter, None).whole] == ["parameter"]
+    parameter.grad = torch.ones(2, 2)
+    lbfgs = torch.optim.LBFGS([parameter])
+    assert [n for n, _ in next_update(parameter, lbfgs).whole] == ["parameter", "gradient"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
 from engine.project.updates import update_rule
 from engine.protocol import Element, ElementSnapshot
+from engine.tensors.summary import shown_values
 from tests.labels import said
 from tests.pictures import assert_same_picture
 from tests.words import assert_same_words
@@ -99,6 +101,47 @@ def test_new_numbers_leave_the_selection_and_others_can_be_copied(view):
     view.show_element(ElementSnapshot(name="0.weight", element=bare))
     assert view._numbers.rows() == [["gradient", "–"], ["value", "2"]]
     assert said(view, "element_title") == "0.weight" and said(view, "element_rule") == ""
+
+
+def whole() -> ElementSnapshot:
+    torch.manual_seed(0)
+    tensors = [
+        ("parameter", torch.randn(8, 12)),
+        ("gradient", torch.randn(8, 12)),
+        ("next update", torch.randn(8, 12) / 1000),
+    ]
+    values = tuple(value for value in shown_values(tensors) if value is not None)
+    return replace(FOUND, whole=values)
+
+
+def test_all_elements_are_asked_for_where_they_are_seen(view, qtbot):
+    assert not view.is_whole
+    with qtbot.waitSignal(view.asked):
+        view.tabs.setCurrentIndex(1)
+    assert view.is_whole
+    found = whole()
+    view.show_element(found)
+    assert said(view, "element_title") == "0.weight · Adam"
+    assert [card._label.text() for card in view.stack.shown_cards()] == [
+        "parameter", "gradient", "next update",
+    ]  # fmt: skip
+    norms = [value.summary.norm for value in found.whole]
+    ratio = f"{norms[2] / norms[0]:.3g}"
+    assert said(view, "element_ratio").startswith(f"The next update has {ratio} of the parameter's")
+    unknown = replace(ELEMENT, update=None, after=None, note="It has no gradient now.")
+    view.show_element(replace(found, element=unknown, whole=found.whole[:1]))
+    assert len(view.stack.shown_cards()) == 1
+    assert said(view, "element_ratio") == "It has no gradient now."
+    view.show_trouble("There is no such parameter.")
+    assert view.stack.shown_cards() == [] and said(view, "element_ratio") == ""
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_picture_of_all_elements(view, qapp, name):
+    theme.apply(qapp, {"light": theme.LIGHT, "dark": theme.DARK}[name])
+    view.tabs.setCurrentIndex(1)
+    view.show_element(whole())
+    assert_same_picture(view, f"train_element_whole_{name}")
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
