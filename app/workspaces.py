@@ -240,6 +240,7 @@ class Workspaces(QObject):
         page.currentChanged.connect(self._give_step_keys)
         self._window.workspace_changed.connect(self._give_step_keys)
         self._window.add_page("autograd", page)
+        passes.show_own_call(self.held.in_backward)
         return passes
 
     @cached_property
@@ -332,10 +333,10 @@ class Workspaces(QObject):
 
     def _show_own_call(self, held: HeldSnapshot | None) -> None:
         """The user's code is held in its backward(): show that pass in Autograd."""
-        if held is not None:
+        if held is not None and not held.after:
             self.at_passes().show_own_call(held)
-        elif "autograd" in self._window.pages:
-            self.autograd.show_own_call(None)
+        elif "autograd" in self._window.pages:  # a step of Train stays in Train
+            self.autograd.show_own_call(held)
 
     def _connect_switch(self, switch: QCheckBox) -> None:
         switch.setChecked(self._bench.actions["autograd.own_backward"].isChecked())

@@ -30,6 +30,14 @@ def unwrapped(module: nn.Module) -> nn.Module:
     return module._modules[_WRAPPED] or module
 
 
+def has_compiled_parts(module: nn.Module) -> bool:
+    """Whether torch.compile has made a program of a module in it."""
+    return any(
+        path != own_path(path) or part._compiled_call_impl is not None
+        for path, part in module.named_modules()
+    )
+
+
 def own_modules(
     module: nn.Module, remove_duplicate: bool = True
 ) -> Iterator[tuple[str, nn.Module, str]]:

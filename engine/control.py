@@ -10,8 +10,9 @@ from typing import Literal
 
 from .project.document import HoldWhen
 
-GoesOn = Literal["", "on", "step", "line"]
-"""Not at all, to its end, to the next optimizer step, or to the next line."""
+GoesOn = Literal["", "on", "step", "line", "op", "module", "phase"]
+"""Not at all, to its end, to the next optimizer step, or to the next line; a step of Train also to
+its next call or node, to the end of a module, or to that of its phase."""
 
 
 @dataclass
@@ -22,7 +23,8 @@ class Control:
     that command and older ones, so a command with a higher id starts with clear flags. `stopped` is
     the id of a command that is to end alone.
     `interrupted`: an interrupt came while the lab's own code ran inside the user's. `goes_on`: how
-    far the code that is held is to run. `steps_backward`: it is to be held in its backward().
+    far the code that is held is to run; `holds_run`: it is a step of Train. `steps_backward`: it is
+    to be held in its backward().
     `hold_when`: what holds its loops. `pause_at`: the step after which `reach` pauses; 0 for none.
     """
 
@@ -34,6 +36,7 @@ class Control:
     stopped: int = 0
     interrupted: bool = False
     goes_on: GoesOn = ""
+    holds_run: bool = False
     steps_backward: bool = False
     hold_when: HoldWhen = field(default_factory=HoldWhen)
     pause_at: int = 0

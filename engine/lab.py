@@ -23,10 +23,11 @@ Only training goes on while other commands are answered:
 * When a new run starts, the session closes the old one between two steps (`GeneratorExit`).
 * `lab.run` stays after the end. It is a `Run`.
 
-The session itself answers `StepTrainingCommand`, `StepPhaseCommand` and `ContinueTrainingCommand`.
+The session itself answers `StepTrainingCommand` and `ContinueTrainingCommand`.
 
 Code of the user's that is held calls `lab.attend` meanwhile (`handlers/holding.py`): it answers
-what comes then, by `Session.handle_held`.
+what comes then, by `Session.handle_held`. So does a step of Train that is held inside of a phase;
+it calls `lab.show_pause` first.
 """
 
 from __future__ import annotations
@@ -38,7 +39,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from .control import Control
 from .project.document import TrainingSetup
-from .protocol import Command, Hold, Snapshot, TrainingSnapshot, TrainingState
+from .protocol import (
+    Command,
+    Hold,
+    Snapshot,
+    StepUnit,
+    TrainCommand,
+    TrainingSnapshot,
+    TrainingState,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -90,9 +99,24 @@ class Run(Protocol):
         `next()`."""
         ...
 
-    def by_hand(self, by_phase: bool) -> AbstractContextManager[None]:
-        """In this context steps are run one by one, or phase by phase: then the run also stops
-        between the phases of a step."""
+    @property
+    def epoch(self) -> int:
+        """The number of epochs done."""
+        ...
+
+    @property
+    def stops_in_step(self) -> bool:
+        """Whether it goes on by less than a step."""
+        ...
+
+    def by_hand(self, by: StepUnit) -> AbstractContextManager[None]:
+        """In this context steps are run one by one, or by less: then the run also stops between
+        the phases of a step, and inside of them. Raises LabError."""
+        ...
+
+    def on_the_way(self, command: TrainCommand) -> TrainCommand:
+        """The command, as whoever trains the run is told it, to go to a step of it. Raises LabError
+        if that is known not to be possible before the run has ended."""
         ...
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
@@ -129,6 +153,8 @@ class Lab:
         """Whether a run is going or paused: then the flags are meant for it."""
         self.ranks: Ranks | None = None
         """The ranks of a run in several processes, if this process is one of them."""
+        self.show_pause: Callable[[], None] = lambda: None
+        """Tells where the run is held."""
         self.attend: Callable[[], None] | None = None
         """Waits a moment for a command, and answers it inside the cell that runs. None where
         commands come only between cells."""

@@ -23,8 +23,8 @@ from .protocol import (
     ErrorSnapshot,
     Snapshot,
     StepLineCommand,
-    StepPhaseCommand,
     StepTrainingCommand,
+    StepUnit,
     TrainCommand,
     TrainingSnapshot,
     TrainingState,
@@ -62,7 +62,9 @@ class Session:
         self._training = Command()
         self._job: Iterator[Snapshot | None] | None = None
         self._showed_pause = False
+        self._until_epoch: int | None = None  # the run pauses when so many are done
         self.lab = Lab(emit=lambda snapshot: self._answer(self._foreground, snapshot))
+        self.lab.show_pause = self._show_pause
 
     def handle(self, command: Command) -> None:
         """Answer one command. An error becomes an ErrorSnapshot, and the session goes on."""
@@ -78,10 +80,8 @@ class Session:
             self._start_training(command)
             return
         try:
-            if isinstance(command, StepTrainingCommand | StepPhaseCommand):
-                self._step_training(command)
-            elif isinstance(command, ContinueTrainingCommand):
-                self._continue_training(command)
+            if isinstance(command, StepTrainingCommand | ContinueTrainingCommand):
+                self._go_on(command)
             elif isinstance(command, StepLineCommand):
                 raise LabError("No code is held.", hint="breakpoint() in it holds it there.")
             else:
@@ -99,8 +99,13 @@ class Session:
             return True
         try:
             if isinstance(command, StepTrainingCommand):
-                control.pause.set()
-                control.goes_on = "step"
+                if command.by != "epoch":
+                    control.pause.set()
+                    control.goes_on = command.by
+                else:
+                    control.pause.clear()
+                    control.goes_on = "on"
+                    self._until_epoch = self._run().epoch + 1 if control.holds_run else None
             elif isinstance(command, StepLineCommand):
                 control.goes_on = "line"
             elif isinstance(command, ContinueTrainingCommand):
@@ -110,6 +115,8 @@ class Session:
                 self._answer_all(command)
                 return True
             else:
+                if isinstance(command, TrainCommand) and control.holds_run:
+                    control.goes_on = "phase"  # it ends this run, or takes it back
                 return False
         except (Exception, KeyboardInterrupt) as error:
             self._fail(command, error)
@@ -145,6 +152,9 @@ class Session:
         self._showed_pause = False
         with self.console_values():
             self._next()
+        end = self._until_epoch
+        if self._job is not None and end is not None and self._run().epoch >= end:
+            control.pause.set()
         return self._job is not None
 
     def console_values(self) -> AbstractContextManager[None]:
@@ -184,15 +194,13 @@ class Session:
     # -- the training run ------------------------------------------------------------------------
 
     def _start_training(self, command: TrainCommand) -> None:
-        is_elsewhere = self._job is not None and self._run().pass_on is not None
-        if is_elsewhere and (command.to_step is not None or command.find_divergence):
-            error = LabError(
-                "Only a run of one process goes to a step.",
-                hint="The run goes on as it is. With processes at 1, a run keeps states to go to.",
-            )
-            self._fail(command, error)
-            self._done(command)
-            return
+        if self._job is not None and command.to_step is not None:
+            try:
+                self._run().on_the_way(command)
+            except LabError as error:  # the run goes on as it is
+                self._fail(command, error)
+                self._done(command)
+                return
         if self._job is not None and self.lab.run is not None:
             self._answer(self._training, self.lab.run.snapshot("stopped"))
         self._end_training()
@@ -203,44 +211,45 @@ class Session:
             self._fail(command, error)
             self._done(command)
             return
-        self._training = command
+        self._training, self._until_epoch = command, None
         self.lab.is_training = True
         if command.paused:
             self.lab.control.pause.set()
         self._next()  # the run is built; no step is done yet
 
-    def _step_training(self, command: StepTrainingCommand | StepPhaseCommand) -> None:
-        """To the end of the step, or to the end of its next phase."""
-        self._require_job()
-        self.lab.control.pause.set()
-        run = self._run()
-        if run.pass_on is not None:
-            run.pass_on(command)
-            return
-        by_phase = isinstance(command, StepPhaseCommand)
-        before = run.step
-        with run.by_hand(by_phase):
-            while self._job is not None and (run.step == before or run.is_on_way):
-                self._next()
-                run = self._run()
-                if run.hold is not None or (by_phase and run.is_in_step):
-                    break
-        if self._job is not None:
-            self._show_pause()
-
-    def _continue_training(self, command: ContinueTrainingCommand) -> None:
-        self._require_job()
-        self.lab.control.pause.clear()
-        run = self._run()
-        if run.pass_on is not None:
-            run.pass_on(command)
-
-    def _require_job(self) -> None:
+    def _go_on(self, command: StepTrainingCommand | ContinueTrainingCommand) -> None:
         if self._job is None:
             raise LabError("There is no paused run.", hint="Start training first.")
+        pause, run = self.lab.control.pause, self._run()
+        by = command.by if isinstance(command, StepTrainingCommand) else ""
+        self._until_epoch = None
+        if by in ("", "epoch"):
+            pause.clear()
+        else:
+            pause.set()
+        if run.pass_on is not None:
+            run.pass_on(command)
+        elif by == "epoch":
+            self._until_epoch = run.epoch + 1
+        elif by:
+            self._step(by)
+
+    def _step(self, by: StepUnit) -> None:
+        """To the end of the step, or less far. Where it is held inside of a phase, the user may
+        change how far."""
+        run = self._run()
+        before = run.step
+        while self._job is not None and (run.step == before or run.is_on_way):
+            with run.by_hand(by):
+                self._next()
+                run = self._run()
+                if run.hold is not None or (run.stops_in_step and run.is_in_step):
+                    break
+        if self._job is not None and self.lab.control.pause.is_set():
+            self._show_pause()
 
     def _show_pause(self) -> None:
-        self._showed_pause = True
+        self._showed_pause, self._until_epoch = True, None
         self._answer(self._training, self._run().snapshot("paused"))
 
     def _run(self) -> Run:
@@ -259,6 +268,8 @@ class Session:
             self._end_training()
         else:
             if snapshot is not None:
+                if isinstance(snapshot, TrainingSnapshot) and snapshot.state != "running":
+                    self._until_epoch = None  # it is held, or over
                 self._answer(self._training, self._truthful(snapshot))
 
     def _truthful(self, snapshot: Snapshot) -> Snapshot:

@@ -16,6 +16,7 @@ from typing import Any, Self
 from ..control import Control
 from ..errors import sendable
 from ..protocol import HeldAt, HeldSnapshot
+from ..recording.user_files import GENERATED
 from .namespace import Namespace
 from .output import Output
 
@@ -111,7 +112,7 @@ class HeldCode:
             " here.\n"
         )
 
-    def snapshot(self, at: HeldAt, title: str) -> HeldSnapshot:
+    def snapshot(self, at: HeldAt, title: str, after: str = "") -> HeldSnapshot:
         frame = self._frame
         file, line, function = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
         source = linecache.getlines(file)
@@ -121,10 +122,11 @@ class HeldCode:
         return HeldSnapshot(
             at=at,
             title=title,
-            file=file.strip("<>") if file.startswith("<") else Path(file).name,
+            file=_name_of(file),
             function="" if function == "<module>" else function,
             line=line,
             source=sendable("".join(source)),
+            after=sendable(after),
         )
 
 
@@ -154,6 +156,12 @@ class _Suspension:
         finally:
             self._is_resumed = False
             self._stack.enter_context(self._enter())
+
+
+def _name_of(file: str) -> str:
+    if file.startswith(GENERATED):
+        return "the canvas"
+    return file.strip("<>") if file.startswith("<") else Path(file).name
 
 
 def _seen(frame: FrameType) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ..project.document import TrainingSetup
-from ..training.steps.training_step import check_order
+from ..training.steps.training_step import check_setup
 from .script_lines import (
     BatchLines,
     after_epoch,
@@ -101,7 +101,7 @@ class LoopParts:
 def loop_of(setup: TrainingSetup, module: nn.Module, parts: LoopParts) -> str:
     """The text from the functions to the end of the script. Raises LabError for an order of phases
     that the optimizer cannot run, and for a schedule that needs to know the number of steps."""
-    check_order(setup)
+    check_setup(setup)
     made = [parts.made]
     if setup.precision == "float16":
         made.append("    scaler = torch.amp.GradScaler(device.type)\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -18,7 +18,7 @@ from ..advice.adviser import Adviser
 from ..autograd.backward.backward_pass import BackwardPass
 from ..autograd.backward.own_call import CallSubject, arguments_of
 from ..autograd.backward.release import free_saved
-from ..console.breakpoint_calls import LineSteps, breakpoints_held, breakpoints_told
+from ..console.breakpoint_calls import LineSteps, breakpoints_held
 from ..console.held import HeldCode
 from ..console.namespace import Namespace
 from ..console.output import Output
@@ -43,6 +43,9 @@ class Holder:
     """Holds the code of a cell or file, `title`, that runs in this thread and began in `namespace`.
     Meanwhile the lab looks at the variables of its frame, and commands are answered."""
 
+    at_backward = ""
+    """Where it is held in its backward(), in place of the line."""
+
     def __init__(self, lab: Lab, namespace: Namespace, title: str, output: Output) -> None:
         self._lab, self._namespace = lab, namespace
         self._title, self._output = title, output
@@ -61,13 +64,13 @@ class Holder:
             lambda: namespace.lab.tensors.has_images,
         )
 
-    def hold(self, frame: FrameType, at: HeldAt, is_traced: bool = False) -> None:
+    def hold(self, frame: FrameType, at: HeldAt, is_traced: bool = False, after: str = "") -> None:
         """Hold the code in this frame until it is to go on; `is_traced`: Python calls a trace
-        function there. Code that the user runs meanwhile is not held. Raises KeyboardInterrupt if
-        it is interrupted."""
+        function there; `after` says what has run. Code that the user runs meanwhile is not held.
+        Raises KeyboardInterrupt if it is interrupted."""
         if self._is_holding:
             return
-        with self._looking_at(frame, at):
+        with self._looking_at(frame, at, after):
             self._attend()
         if not is_traced:
             forget(frame)
@@ -103,7 +106,7 @@ class Holder:
             self.hold(frame, at)
 
     @contextmanager
-    def _looking_at(self, frame: FrameType, at: HeldAt) -> Iterator[HeldCode]:
+    def _looking_at(self, frame: FrameType, at: HeldAt, after: str = "") -> Iterator[HeldCode]:
         lab, control = self._lab, self._lab.control
         began_s = perf_counter()
         self.lines.end()
@@ -122,7 +125,7 @@ class Holder:
                 self._output.flush()
                 if at not in ("step", "update"):
                     self.loop.catch_up()
-                lab.emit(held.snapshot(at, self._title))
+                lab.emit(held.snapshot(at, self._title, after))
                 lab.emit(list_variables(held.namespace, control))
                 try:
                     yield held
@@ -156,7 +159,7 @@ class Holder:
         The call is done as torch does it: `.grad`s, hooks and random numbers. Steps back, edits and
         what is typed meanwhile are the user's changes.
         """
-        if not self._lab.control.steps_backward or self._is_holding:
+        if not self._steps_backward or self._is_holding:
             return False
         frame = self._frames.innermost()
         arguments = arguments_of(tensors, grad_tensors)
@@ -165,13 +168,13 @@ class Holder:
         if inputs is not None or grad_variables is not None:
             self._tell_not_stepped(frame, "backward(inputs=…) is not stepped")
             return False
-        with self._looking_at(frame, "backward") as held:
+        with self._looking_at(frame, "backward", self.at_backward) as held:
             try:
                 stepped = self._begin_pass(held, *arguments, create_graph)
             except (LabError, ValueError, TypeError, RuntimeError) as error:
                 self._tell_not_stepped(frame, f"backward() cannot be stepped: {error}")
                 return False
-            self._attend()
+            self._attend_pass(stepped)
             if not self._lab.control.interrupted:
                 stepped.stepper.run()
                 self._lab.emit(stepped.snapshot())
@@ -181,6 +184,14 @@ class Holder:
         if self._lab.control.goes_on == "line":
             self.lines.begin(frame)
         return True
+
+    @property
+    def _steps_backward(self) -> bool:
+        return self._lab.control.steps_backward
+
+    def _attend_pass(self, stepped: BackwardPass) -> None:
+        """The window steps the pass until the code is to go on."""
+        self._attend()
 
     def _begin_pass(
         self, held: HeldCode, roots: list, gradient: list | None, create_graph: bool
@@ -261,28 +272,6 @@ def loop_looks(lab: Lab, namespace: Namespace, loop: OwnLoop) -> LoopLooks:
         lab.subjects.loop_looks = tables
 
     return LoopLooks(lab.control, namespace.variables, loop.leave_out, begun)
-
-
-def steps_held(lab: Lab, output: Output) -> Callable[[], AbstractContextManager[None]]:
-    """What each step of Train runs in, if the subject is code: `breakpoint()` holds it there."""
-    if lab.attend is None:
-        return breakpoints_told
-    namespace = lab.console.namespace
-    # The run has modes of its own: those of the cells stay as they are.
-    holder = Holder(lab, namespace.of_module(namespace.module), "a step of Train", output)
-
-    @contextmanager
-    def held() -> Iterator[None]:
-        with breakpoints_held(lambda frame: holder.hold(frame, "line")):
-            try:
-                yield
-            finally:
-                holder.lines.end()
-                if holder.has_held:
-                    holder.has_held = False
-                    lab.emit(list_variables(namespace, lab.control))
-
-    return held
 
 
 def watching_of(lab: Lab) -> Watching | None:

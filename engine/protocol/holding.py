@@ -7,13 +7,14 @@ from typing import Literal
 from .commands import Command
 from .snapshots import Snapshot
 
-HeldAt = Literal["", "step", "update", "line", "backward"]
+HeldAt = Literal["", "step", "update", "line", "call", "backward"]
 
 
 class HeldSnapshot(Snapshot, frozen=True, kw_only=True):
     """The cell or file `title` is held in `line` of `file`, in the function `function` ("" outside
-    of one): after an optimizer step or before its update, before a line, or inside a backward().
-    With `at` "", it goes on.
+    of one): after an optimizer step or before its update, before a line, after a call of torch, or
+    inside a backward(). With `at` "", it goes on. `after` says in words what a step of Train that
+    is stepped by less than a phase has run last.
 
     `source` is the whole source, or in a very long one the lines around it, after empty ones.
     """
@@ -24,10 +25,13 @@ class HeldSnapshot(Snapshot, frozen=True, kw_only=True):
     function: str = ""
     line: int = 0
     source: str = ""
+    after: str = ""
 
     @property
     def where(self) -> str:
         """In words: "Held at line 7 of train, in cell 3"."""
+        if self.after:
+            return f"Held {self.after}"
         places = {
             "step": "after the step of",
             "update": "before the update of",

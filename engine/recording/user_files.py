@@ -13,7 +13,9 @@ from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(str(_ROOT / folder) for folder in ("engine", "app", "widgets"))
-_GENERATED = ("<frozen", "<string", "<eval_with_key", "<__", "<attrs", "<torch_package")
+GENERATED = "<eval_with_key"
+"""Files in which torch.fx writes the forward of a GraphModule: the canvas's."""
+_GENERATED = ("<frozen", "<string", GENERATED, "<__", "<attrs", "<torch_package")
 """Names of code that some library wrote: imports, dataclasses, graphs of torch.fx."""
 
 

@@ -103,10 +103,10 @@ class RunWriter:
         writer.trained_before = before
         return writer
 
-    def forked(self, step: int) -> RunWriter:
-        """A new run beside this one, which goes on from a step of it."""
+    def forked(self, step: int, folder: Path | None = None) -> RunWriter:
+        """A new run beside this one, or in a folder of its own, which goes on from a step of it."""
         origin = Origin(self.record.id, step)
-        writer = RunWriter.new(self.folder.parent, self.record.project, origin=origin)
+        writer = RunWriter.new(self.folder.parent, self.record.project, folder, origin)
         writer.record = replace(writer.record, code=self.record.code)
         before = self._looked_before
         if self.begun or before is None:

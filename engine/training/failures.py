@@ -7,7 +7,7 @@ import torch
 
 from ..errors import LabError, error_report
 from ..project.document import TrainingSetup
-from ..protocol import ErrorReport
+from ..protocol import CODE_CHANGED, ErrorReport
 from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
 from .execution.compiling import compile_problem
@@ -22,6 +22,16 @@ def explain(error: Exception, setup: TrainingSetup, learning_rate: float) -> Err
     """Return the exception as plain data, with a hint where the cause is known."""
     report = error_report(_in_words(error), is_user_file)
     return msgspec.structs.replace(report, hint=report.hint or _hint(error, setup, learning_rate))
+
+
+def code_changed(names: tuple[str, ...]) -> ErrorReport:
+    """A run goes on with files of code that are not those of its beginning."""
+    files, have = ", ".join(names), "has" if len(names) == 1 else "have"
+    return ErrorReport(
+        type=CODE_CHANGED,
+        message=f"{files} {have} changed since the run began.",
+        hint="It goes on with the code of now. Its folder has that of then, in “code”.",
+    )
 
 
 def _in_words(error: Exception) -> Exception:

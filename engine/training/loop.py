@@ -6,16 +6,18 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from math import ceil, nan
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from ..compiled import has_compiled_parts
 from ..errors import LabError
 from ..modes import modes_kept
 from ..project.document import ADJUSTABLE, HoldWhen, TrainingSetup, replace
 from ..project.steps.order import keeps_gradients
 from ..project.subject import CanvasSubject, Subject
+from ..protocol import StepUnit
 from ..randomness import RandomStream
 from .checkpoints.best_epoch import BestEpoch, is_over, with_epoch
 from .checkpoints.checkpoint_fields import Checkpoint
@@ -35,16 +37,8 @@ from .looks.looks import Looks
 from .objectives.objective import CatalogueObjective, Objective
 from .optimization.averaging import AveragedWeights
 from .optimization.optimization import Optimization
-from .steps.training_step import TrainingStep, check_order
+from .steps.training_step import Inside, TrainingStep, check_setup
 from .watchpoints.holding import Holding
-
-
-def check_setup(setup: TrainingSetup) -> None:
-    """Raise LabError if a set-up has no step: a size is below 1, or its phases cannot run."""
-    for name in ("batch_size", "epochs", "accumulate"):
-        if (value := getattr(setup, name)) < 1:
-            raise LabError(f"{name} is {value}; it must be at least 1.")
-    check_order(setup)
 
 
 class TrainingLoop:
@@ -57,8 +51,9 @@ class TrainingLoop:
 
     `step` is the number of optimizer steps done; `epoch` and `batch` (0-based) are those of the
     next batch. `current` is the newest step; `is_in_step` says whether some of its phases are still
-    to come. While `by_hand` is set, steps measure their updates too; while `by_phase` is set, the
-    loop stops between the phases of a step. It also stops where `holding` has a reason. Raises
+    to come. `by` is how far the user lets it go on by hand, "" not by hand: then steps measure
+    their updates too, and by less than a step the loop stops between the phases of one, and
+    `inside` holds it within a phase. It also stops where `holding` has a reason. Raises
     LabError, before the model is touched, if the set-up cannot be trained with.
     """
 
@@ -85,7 +80,8 @@ class TrainingLoop:
         self.objective.to(self.device)
         self.watch, self.subject = watch, subject or CanvasSubject()
         self.random = RandomStream(setup.seed, self.device, self.objective.generators)
-        limits = setup.hold if ranks is None else HoldWhen()  # the others would wait
+        self._may_hold = ranks is None or ranks.is_whole_first
+        limits = setup.hold if self._may_hold else HoldWhen()
         self.determinism = Determinism(setup.deterministic, self.device)
         self.holding = Holding(limits, model, self.random)
         self.metrics = Metrics()
@@ -93,11 +89,12 @@ class TrainingLoop:
         self.marks = Marks()
         self.best: BestEpoch | None = None
         self._budget = Budget.of_run()
-        looks = ranks is None or (ranks.rank == 0 and not ranks.is_sharded)
-        self.looks = Looks(self._optimization.groups.named if looks else {})
+        self.looks = Looks(self._optimization.groups.named if self._may_hold else {})
         self.step = self.epoch = self.batch = 0
         self.current: TrainingStep | None = None
-        self.is_in_step = self.by_hand = self.by_phase = False
+        self.is_in_step = False
+        self.by: StepUnit | Literal[""] = ""
+        self.inside: Inside | None = None
         self.epoch_rng = self.random.state()
         self._modes = ExitStack()
         self._modes.enter_context(modes_kept(model))
@@ -117,6 +114,15 @@ class TrainingLoop:
         if per_epoch is None:
             return None
         return self.setup.epochs * ceil(per_epoch / self.setup.accumulate)
+
+    @property
+    def stops_in_step(self) -> bool:
+        """Whether it goes on by less than a step."""
+        return self.by in ("op", "module", "phase") and not self.holding.is_on_way
+
+    @property
+    def is_compiled(self) -> bool:
+        return self._optimization.forward.compiled is not None or has_compiled_parts(self.model)
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors of a checkpoint that ranks share out between them."""
@@ -149,9 +155,9 @@ class TrainingLoop:
             self.ranks.give(self.setup)
 
     def hold_when(self, limits: HoldWhen) -> None:
-        """Hold the run for other reasons from the next step on. One of several ranks is not held:
-        the others would wait."""
-        if limits != self.setup.hold and self.ranks is None:
+        """Hold the run for other reasons from the next step on. Of several ranks the first one is
+        held, and the others wait for it."""
+        if limits != self.setup.hold and self._may_hold:
             self.setup = replace(self.setup, hold=limits)
             self.holding.set_limits(limits)
 
@@ -159,10 +165,12 @@ class TrainingLoop:
         """Go on with another set-up and objective of the same data. An optimizer of the same class
         keeps its state. Raises LabError for what a run cannot change (see `check_change`)."""
         check_change(self.setup, setup)
-        check_order(setup)
+        check_setup(setup)
         self.hold_when(setup.hold)
         self.marks.add_change(self.step, self.setup, setup)
         self.setup = setup
+        if self.ranks is not None:
+            self.ranks.give(setup, anew=True)
         self._optimization.become(setup, self.total_steps, self.epoch)
         self._optimization.groups.freeze(setup)
         if objective is not self.objective:
@@ -174,7 +182,7 @@ class TrainingLoop:
 
     def steps(self) -> Generator[None, None, None]:
         """Train to the end. Yields after every optimizer step, every batch of a validation pass,
-        and every epoch but the last; while `by_phase` is set, also between the phases of a step,
+        and every epoch but the last; while it `stops_in_step`, also between the phases of a step,
         and where it is held. A caller may close the generator there; the progress is kept, but for
         that of such a step.
 
@@ -190,7 +198,7 @@ class TrainingLoop:
                 yield from self._end_epoch()
 
     def _train_step(self, batches: list[Any]) -> Iterator[None]:
-        """One step. Yields between two of its phases while `by_phase` is set."""
+        """One step. Yields between two of its phases while it `stops_in_step`."""
         if self.ranks is not None:
             self.ranks.agree()
         if not self.model.training:  # a command between two steps may have changed it
@@ -200,30 +208,34 @@ class TrainingLoop:
         rates = self._optimization.all_rates() if measured else (0.0, {})
         if self.watch is not None:
             self.watch.begin(measured)
-        look = self.looks.begin(self.step, self.by_hand)
+        by_hand = bool(self.by)
+        look = self.looks.begin(self.step, by_hand)
         step = self.current = TrainingStep(
             self.step + 1,
             batches,
             self.setup,
             self.objective,
             self._optimization,
-            measured or self.by_hand,
-            self.by_hand,
+            measured or by_hand,
+            by_hand,
             lets_diverge=self.holding.looks_for_divergence,
             ranks=self.ranks,
             look=look,
         )
         self.is_in_step = True
+        self._hold_inside(step)
         for _ in self.holding.phases(step) if self.holding.looks else step.phases():
             if not self.step:
-                self._check_gradients()
-            if self.by_phase or self.holding.hold is not None:
+                step.check_gradients(self.model)
+            if self.stops_in_step or self.holding.hold is not None:
                 start = nan  # the time between two phases is the user's
                 yield
                 self.holding.leave()
+                self._hold_inside(step)
         if not self.step:
-            self._check_gradients()
+            step.check_gradients(self.model)
         self.is_in_step = False
+        self.by = ""  # the next step has a word of its own
         if look is not None:
             self.looks.end(look)
             start = start + look.spent_s if isinstance(start, float) else start and nan
@@ -238,6 +250,10 @@ class TrainingLoop:
         compiled = self._optimization.forward.compiled
         if compiled is not None and self.step == 1:
             self.marks.add(self.step, compiled.words())
+
+    def _hold_inside(self, step: TrainingStep) -> None:
+        """From its next phase on the step is held within phases, if it goes on so by hand."""
+        step.inside = self.inside if self.stops_in_step and not self.is_compiled else None
 
     def _end_epoch(self) -> Iterator[None]:
         """Validate, then begin the next epoch."""
@@ -301,21 +317,6 @@ class TrainingLoop:
                 self.averaged.to(self._home)
 
     # -- figures ---------------------------------------------------------------------------------
-
-    def _check_gradients(self) -> None:
-        """Raise LabError if backward gave not one parameter a gradient: the loss is that of another
-        model."""
-        assert self.current is not None
-        if self.ranks is not None and not self.ranks.is_last:
-            return  # sharded ones have none before the step's last batch
-        if self.current.done[-1] != "backward" and not self._optimization.asks_itself:
-            return
-        if all(p.grad is None for p in self.parameters):
-            raise LabError(
-                f"No parameter of this {type(self.model).__name__} got a gradient: the loss does"
-                " not depend on it.",
-                hint="Compute the loss with `model`; or choose the module that the step uses.",
-            )
 
     def _record(self, step: TrainingStep, rates: tuple, timing: tuple | None) -> None:
         outcome, measured = step.outcome, None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from math import inf, nan
+from math import inf
 from pathlib import Path
 from time import perf_counter
 
@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from ..errors import LabError
 from ..project.document import ADJUSTABLE, TrainingSetup
 from ..protocol import (
-    CODE_CHANGED,
-    BestSoFar,
     ErrorReport,
     Hold,
-    StepNumbers,
+    StepUnit,
+    TrainCommand,
     TrainingMemory,
     TrainingSnapshot,
     TrainingState,
@@ -28,12 +27,13 @@ from .between_steps import kept_between_steps, weight_versions
 from .checkpoints.checkpoint_files import Checkpoint
 from .checkpoints.run_states import RunStates
 from .end_weights import EndWeights
-from .failures import explain
+from .failures import code_changed, explain
 from .figures.memory import training_memory
 from .figures.metrics import Diverged
 from .figures.pace import SNAPSHOT_INTERVAL_S, Speed
 from .loop import TrainingLoop
 from .run_files import RunFiles, writer_in_data_folder
+from .telling import told_of
 from .way_to_step import Way
 
 KEEP_INTERVAL_S = 1.0
@@ -79,7 +79,7 @@ class TrainingRun:
         self._speed = Speed()
         self._memory = TrainingMemory()
         self._is_resumed = bool(resume_path)
-        self.kept = RunStates(self._folder, loop.objective)
+        self.kept = RunStates(self._folder, loop.objective, in_files=loop.ranks is not None)
         if resume is not None and resume_path:
             self.kept.resume(resume, loop.setup)
         self._way: Way | None = None
@@ -109,19 +109,34 @@ class TrainingRun:
     @property
     def can_find_divergence(self) -> bool:
         """Whether `where_it_diverged` can be had; not of such a run itself."""
-        if not self.diverged_at or self.loop.holding.looks_for_divergence:
+        loop = self.loop
+        if not self.diverged_at or loop.holding.looks_for_divergence or loop.ranks is not None:
             return False
-        has_phases = self.loop.setup.optimizer != "optim.LBFGS"
+        has_phases = loop.setup.optimizer != "optim.LBFGS"
         return has_phases and self.kept.newest_finite(self.diverged_at - 1) is not None
 
+    @property
+    def epoch(self) -> int:
+        return self.loop.epoch
+
+    @property
+    def stops_in_step(self) -> bool:
+        return self.loop.stops_in_step
+
     @contextmanager
-    def by_hand(self, by_phase: bool) -> Iterator[None]:
-        """Steps in this context are run one by one, with all their numbers, or phase by phase."""
-        self.loop.by_hand, self.loop.by_phase = True, by_phase
+    def by_hand(self, by: StepUnit) -> Iterator[None]:
+        """Steps in this context are run one by one, with all their numbers, or by parts of one.
+        Raises LabError for parts that they do not have."""
+        if by in ("op", "module") and self.loop.is_compiled:
+            raise LabError(
+                "torch.compile runs the model as one program: nothing stops inside of it.",
+                hint="Take the next phase; or turn compile off under More.",
+            )
+        self.loop.by = by
         try:
             yield
         finally:
-            self.loop.by_hand = self.loop.by_phase = False
+            self.loop.by = ""
 
     @classmethod
     def again(
@@ -140,10 +155,27 @@ class TrainingRun:
             run.files.checkpoint_path = before.files.checkpoint_path
             run.files.checkpoint_step = before.files.checkpoint_step
         run.kept = before.kept.until(way.step, run._folder)
-        changes = run.kept.past.changes
-        run._way = replace(way, changes=tuple(c for c in changes if c.step >= way.start.step))
-        loop.holding.is_on_way = True
+        run._set_out(way)
         return run
+
+    @classmethod
+    def of_ranks(cls, loop: TrainingLoop, way: Way, writer: RunWriter, newest: str) -> TrainingRun:
+        """In rank 0: a run that goes to a step of one that other processes have trained. `newest`
+        is that one's last checkpoint, if it stays this run's."""
+        run = cls(loop, way.start, writer=writer)
+        if newest:
+            run.files.checkpoint_path = newest
+            run.files.checkpoint_step = int(Path(newest).stem.removeprefix("step-"))
+        else:
+            run.files.checkpoint_step = 0
+        run.kept.past = way.start.past.until(way.step)
+        run._set_out(way)
+        return run
+
+    def _set_out(self, way: Way) -> None:
+        changes = self.kept.past.changes
+        self._way = replace(way, changes=tuple(c for c in changes if c.step >= way.start.step))
+        self.loop.holding.is_on_way = True
 
     def steps(self) -> Generator[bool, None, None]:
         """Train, as `TrainingLoop.steps`; yields whether a snapshot is due: at times, and where the
@@ -244,12 +276,15 @@ class TrainingRun:
             self.kept.past = self.kept.past.broken(self.step)  # no repetition would lead here
             self._keep_due_s = 0.0
 
+    def on_the_way(self, command: TrainCommand) -> TrainCommand:
+        return command
+
     # -- going to a step -------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Keep the state. A run that has diverged, or is in a step, keeps none; nor does one of
-        several processes, which could not go back alone."""
-        if self.loop.ranks is not None:
+        """Keep the state. A run that has diverged, or is in a step, keeps none; nor does one whose
+        model is divided between processes: they write checkpoints together."""
+        if self.loop.ranks is not None and self.loop.ranks.is_sharded:
             self._keep_due_s = inf
             return
         started = perf_counter()
@@ -304,8 +339,7 @@ class TrainingRun:
         `failure` is set.
         """
         steps_per_second = self._speed.per_second(self.step, running=state == "running")
-        samples_per_second = steps_per_second * self.loop.metrics.samples_per_step
-        self.loop.metrics.samples_per_second = samples_per_second or nan
+        self.loop.metrics.set_speed(steps_per_second)
         self._flush()
         if self.files.writer.taken:
             hint = "Runs shows how it goes on there."
@@ -314,7 +348,7 @@ class TrainingRun:
             self.save()
         if self.failure is not None:
             state = "failed"
-        loop, setup = self.loop, self.loop.setup
+        loop = self.loop
         steps, epoch_rows = loop.metrics.drain(with_cuda=loop.device.type == "cuda")
         message = self.failure.message if self.failure else ""
         if problem := self.files.write(state, steps, epoch_rows, message, loop.looks.drain()):
@@ -322,49 +356,21 @@ class TrainingRun:
         if state != "running" or not self._memory.gradient_bytes:
             self._memory = training_memory(loop.model, loop.optimizer)
         warning, self.warning = self.warning, None
-        return TrainingSnapshot(
+        return told_of(
+            loop,
+            state,
+            steps_per_second,
             run=self.id,
-            state=state,
-            step=self.step,
-            total_steps=loop.total_steps or 0,
-            epoch=min(loop.epoch + 1, setup.epochs),
-            epochs=setup.epochs,
-            steps_per_second=steps_per_second,
-            samples_per_second=samples_per_second,
-            remaining_s=(
-                (loop.total_steps - self.step) / steps_per_second
-                if steps_per_second and loop.total_steps is not None
-                else None
-            ),
             steps=steps,
             epoch_rows=epoch_rows,
-            device=setup.device,
             checkpoint=self.files.checkpoint_path,
             checkpoint_step=self.files.checkpoint_step,
             error=self.failure or warning,
             memory=self._memory,
-            gpu=loop.gpu.memory(),
             folder=str(self.files.writer.folder) if self.files.writer.begun else "",
-            marks=loop.marks.all,
-            best=loop.best and BestSoFar(loop.best.figure, loop.best.epoch, loop.best.value),
-            stopped_early=loop.stopped_early,
-            averaged=loop.averaged is not None and loop.averaged.has_begun,
-            guess_accuracy=loop.objective.guess.accuracy,
-            guess_labels=loop.objective.guess.labels,
-            validation_samples=loop.objective.validation_samples,
-            step_numbers=self._step_numbers(state),
-            is_in_step=loop.is_in_step,
-            hold=self.hold,
             can_find_divergence=self.can_find_divergence,
-            processes=1 if loop.ranks is None else loop.ranks.size,
             trial=self.trial,
         )
-
-    def _step_numbers(self, state: TrainingState) -> StepNumbers | None:
-        step = self.loop.current
-        if step is None or state != "paused" or step.number != self.step + self.is_in_step:
-            return None
-        return step.numbers()
 
     def only_from_here(self) -> None:
         """The steps so far were those of another code or loss: they cannot be repeated."""
@@ -373,14 +379,9 @@ class TrainingRun:
     def tell_changed(self, names: tuple[str, ...]) -> None:
         """The run goes on with files of code that have changed since it began."""
         if names:
-            files, have = ", ".join(names), "has" if len(names) == 1 else "have"
-            self.loop.marks.add(self.step, f"{files} changed")
+            self.loop.marks.add(self.step, f"{', '.join(names)} changed")
             self.only_from_here()
-            self.warning = ErrorReport(
-                type=CODE_CHANGED,
-                message=f"{files} {have} changed since the run began.",
-                hint="It goes on with the code of now. Its folder has that of then, in “code”.",
-            )
+            self.warning = code_changed(names)
 
     def _warn(self, error: LabError) -> None:
         self.warning = explain(error, self.loop.setup, self.loop.learning_rate)

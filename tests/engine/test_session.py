@@ -23,7 +23,6 @@ from engine.protocol import (
     StartBackwardCommand,
     StepColumns,
     StepLineCommand,
-    StepPhaseCommand,
     StepTrainingCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -38,13 +37,14 @@ class FakeRun:
         self.step, self.total, self.closed = 0, total, False
         self.new: list[int] = []
 
-    is_in_step = is_on_way = False
+    is_in_step = is_on_way = stops_in_step = False
+    epoch = 0
     hold = pass_on = None
 
     def between_steps(self):
         return nullcontext()
 
-    def by_hand(self, by_phase):
+    def by_hand(self, by):
         return nullcontext()
 
     def snapshot(self, state):
@@ -320,7 +320,7 @@ def test_a_run_that_cannot_start_is_an_error_and_done(sent, setup, handlers):
     assert not session.advance()
 
 
-OWN = {StepTrainingCommand, StepPhaseCommand, StepLineCommand, ContinueTrainingCommand}
+OWN = {StepTrainingCommand, StepLineCommand, ContinueTrainingCommand}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -76,7 +76,8 @@ class RunBar(QFrame):
         self.back.setAccessibleName("Back")
         self.back.setToolTip(
             "Back: undo one optimizer step, with weights, optimizer, random numbers and batches."
-            " From there the run goes on with the settings at the left."
+            " From there the run goes on with the settings at the left; several processes"
+            " start again there."
         )
         self.to_step = make.spin(
             "to_step",
@@ -304,9 +305,10 @@ class RunBar(QFrame):
         self.weights.box.setVisible(not (going and isinstance(snapshot, LoopSnapshot)))
         self.pause.setEnabled(ready and state == "running" and not held)
         self.step.setEnabled(ready and (held or state != "running"))
-        self._show_steps(ready and not held and state not in ("none", "running"))
+        in_run = self._held is not None and bool(self._held.after)  # of Train
+        self._show_steps(ready and (not held or in_run) and state not in ("none", "running"))
         self.line.setVisible(held)
-        self.own_backward.setVisible(held or is_loop)
+        self.own_backward.setVisible((held and not in_run) or is_loop)
         self.stop.setEnabled(going)
         run = None if self._other else snapshot
         kept = bool(self._offer if run is None else checkpoint_text(run))
@@ -339,7 +341,6 @@ class RunBar(QFrame):
         self.back.setVisible(run is not None)
         self.to_step.setVisible(run is not None)
         if run is not None:
-            can_go = can_go and run.processes == 1  # several keep no states to go to
             self.back.setEnabled(can_go and (run.step > 0 or run.is_in_step))
             self.to_step.setEnabled(can_go)
             if not self.to_step.hasFocus() or run.step != self._shown_step:

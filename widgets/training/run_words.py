@@ -80,8 +80,8 @@ def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | N
             return f"Failed after {reached}.{saved}"
         case "paused" if isinstance(snapshot, TrainingSnapshot) and snapshot.is_in_step:
             return (
-                f"Paused inside step {snapshot.step + 1:,}. Next phase and Step go on with it, Back"
-                " goes to its start; Continue runs the rest."
+                f"Paused inside step {snapshot.step + 1:,}. Next and Step go on with it, Back goes"
+                " to its start; Continue runs the rest."
             )
         case "paused" if isinstance(snapshot, TrainingSnapshot) and snapshot.processes > 1:
             return (

@@ -57,6 +57,12 @@ class HeldPresenter(QObject):
         bench.link.became_ready.connect(self._send_switch)
         self._steps_backward = False
 
+    @property
+    def in_backward(self) -> HeldSnapshot | None:
+        """Where code is held in a backward() of its own; None if none is."""
+        held = self._bench.store.held
+        return held if held is not None and held.at == "backward" else None
+
     def go_on(self, how: GoOn) -> None:
         """Let the code that is held go on."""
         if self._bench.store.held is None:
@@ -81,8 +87,7 @@ class HeldPresenter(QObject):
 
     def _show(self) -> None:
         held = self._bench.store.held
-        in_backward = held is not None and held.at == "backward"
-        self.backward_held.emit(held if in_backward else None)
+        self.backward_held.emit(self.in_backward)
         if self._tensors is None:
             if held is None:
                 return

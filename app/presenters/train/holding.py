@@ -17,7 +17,7 @@ class HoldingPresenter(QObject):
         super().__init__(train)
         self._bench, self._view = bench, view
         bench.selection.views[view.hold] = TRAIN
-        view.strip.phase_requested.connect(lambda: train.step(by_phase=True))
+        view.strip.step_requested.connect(train.step)
         view.hold.part_wanted.connect(self._show_part)
         view.hold.divergence_wanted.connect(lambda: train.train(find_divergence=True))
         bench.store.project_changed.connect(lambda *_: self._send_limits())

@@ -39,8 +39,8 @@ from engine.protocol import (
     Snapshot,
     StepColumns,
     StepLineCommand,
-    StepPhaseCommand,
     StepTrainingCommand,
+    StepUnit,
     SweepCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -171,15 +171,14 @@ class TrainPresenter(QObject):
         else:
             self._pause()
 
-    def step(self, by_phase: bool = False) -> None:
+    def step(self, by: StepUnit = "step") -> None:
         """Run one optimizer step of the paused run, or the first one of a new run; of a run of
-        Train also only the next phase of it."""
+        Train also a part of it, or the rest of an epoch."""
         run = self._shown
         is_held = self._bench.store.held is not None
         if not is_held and (run is None or run.state != "paused"):
             self.train(paused=True)
-        phase = by_phase and not is_held
-        self._send(StepPhaseCommand() if phase else StepTrainingCommand())
+        self._send(StepTrainingCommand(by=by))
 
     def go_to(self, step: int) -> None:
         """Let the run that is paused or has ended go to a step of it. From there on it has the

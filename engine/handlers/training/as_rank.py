@@ -68,9 +68,11 @@ def follow(lab: Lab, command: TrainCommand) -> None:
     subject = find_subject(lab, command.subject, command.model, setup)
     whole = objective_of(lab, subject, command.objective, command.model, setup)
     objective = begin_as_rank(ranks, subject.module, whole, command)
+    resume = begin_together(ranks, None)
+    if resume is not None and command.to_step is not None:
+        setup = resume.setup  # until it gets there
     loop = TrainingLoop(subject.module, setup, objective, None, command.subject, ranks)
     try:
-        resume = begin_together(ranks, None)
         if resume is not None:
             loop.restore(resume)
         for _ in loop.steps():

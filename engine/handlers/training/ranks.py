@@ -31,14 +31,15 @@ from ...protocol import (
     PauseSignal,
     Snapshot,
     StepColumns,
-    StepPhaseCommand,
+    StepTrainingCommand,
+    StepUnit,
     StopSignal,
     TrainCommand,
     TrainingSnapshot,
     TrainingState,
 )
 from ...runs import folders
-from ...runs.record import RunProblem, load, save
+from ...runs.record import RunProblem, RunState, load, save
 from ...training.checkpoints import checkpoint_files
 from ...training.distributed.launch import BEGINS_RUN, Handover, Launched
 from ...training.distributed.rank_files import RANKS, last_lines, log_of
@@ -46,6 +47,7 @@ from ...training.distributed.ranks import check_setup
 from ...training.distributed.wrapped import check_sharding
 from ..subjects import find_subject, forget_weights
 from .code_files import data_of_console, expressions_of, run_again
+from .repeating_ranks import on_the_way
 
 LINES_OF_LOST = 5
 """The last lines of a rank that ended which its error has."""
@@ -55,8 +57,7 @@ class RanksRun:
     """What the session and other commands see of a run that other processes train: `last` is rank
     0's newest snapshot, without its figures. `send` gives rank 0 a command."""
 
-    is_on_way = is_in_step = False
-    hold: Hold | None = None
+    is_on_way = stops_in_step = False
 
     def __init__(self, setup: TrainingSetup, folder: Path, send: Callable[[Command], None]) -> None:
         self._setup, self._send = setup, send
@@ -82,16 +83,32 @@ class RanksRun:
     def step(self) -> int:
         return self.last.step
 
+    @property
+    def epoch(self) -> int:
+        return self.last.epoch - 1
+
+    @property
+    def is_in_step(self) -> bool:
+        return self.last.is_in_step
+
+    @property
+    def hold(self) -> Hold | None:
+        return self.last.hold
+
     def pass_on(self, command: Command) -> None:
-        if isinstance(command, StepPhaseCommand):
+        if isinstance(command, StepTrainingCommand) and command.by in ("op", "module"):
             raise LabError(
-                "Several processes go on by whole steps: the others wait for all phases of one.",
-                hint="Use Step; or train in one process.",
+                "Several processes go on by phases: what is inside one runs in all of them.",
+                hint="Take the next phase; or train in one process.",
             )
         self._send(command)
 
     def hear(self, snapshot: TrainingSnapshot) -> None:
         self.last = replace(snapshot, steps=StepColumns(), epoch_rows=())
+
+    def on_the_way(self, command: TrainCommand) -> TrainCommand:
+        """What other ranks are told that go to a step of this run. Raises LabError."""
+        return on_the_way(self._setup, self.last, command)
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
         return replace(self.last, state=state)
@@ -99,13 +116,14 @@ class RanksRun:
     def tell_again(self) -> None:
         """Nothing is sent again: the earlier steps are in the run's folder only."""
 
-    def by_hand(self, by_phase: bool) -> AbstractContextManager[None]:
+    def by_hand(self, by: StepUnit) -> AbstractContextManager[None]:
         return nullcontext()
 
     def adjust(self, setup: TrainingSetup) -> None:
         """Let rank 0, and through it the other ranks, take over the settings that a run can
         change."""
-        if any(getattr(setup, name) != getattr(self._setup, name) for name in ADJUSTABLE):
+        taken = (*ADJUSTABLE, "hold")
+        if any(getattr(setup, name) != getattr(self._setup, name) for name in taken):
             self._setup = setup
             self._send(AdjustTrainingCommand(training=setup))
 
@@ -116,15 +134,14 @@ class RanksRun:
 def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     """As `train`, by several processes of this machine. While it is paused, and afterwards, the
     live model has the weights of the last checkpoint. Raises LabError for what they cannot do."""
-    _check(command)
+    inner = _check(lab, command)
     if command.fresh:
         forget_weights(lab, command.subject, command.model, command.training)
     module = find_subject(lab, command.subject, command.model, command.training).module
     if command.training.sharding == "FSDP2":
         check_sharding(command.training, module)
     given = Handover([*run_again(lab, command)], module.state_dict(), console_for(lab, command))
-    folder = _folder(command)
-    inner = replace(command, fresh=False, folder=str(folder))
+    folder = Path(inner.folder)
     try:
         private_folder(folder)
         private_folder(folder / RANKS)
@@ -139,19 +156,29 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
         launched.close()
         if not folders.is_run(folder):  # there was no step
             shutil.rmtree(folder, ignore_errors=True)
+        elif run.last.state in ("running", "paused"):  # it is left for another one
+            _record(folder, "stopped")
     _take_weights(module, run.last)
 
 
-def _check(command: TrainCommand) -> None:
+def _check(lab: Lab, command: TrainCommand) -> TrainCommand:
+    """What the ranks are told. Raises LabError for what they cannot do."""
     check_setup(command.training)
     if isinstance(command.subject, CanvasSubject):
         require_runnable(command.model, command.training)
-    if command.to_step is not None or command.find_divergence:
+    if command.find_divergence:
         raise LabError(
-            "Only a run of one process goes to a step.",
-            hint="Resume goes on from its last checkpoint. With processes at 1, a run keeps states"
-            " to go back to.",
+            "Only a run of one process is held where it diverged.",
+            hint="Set processes to 1, Resume from the checkpoint before, and let it diverge again.",
         )
+    if command.to_step is None:
+        return replace(command, fresh=False, folder=str(_folder(command)))
+    if not isinstance(lab.run, RanksRun):
+        raise LabError(
+            "The last run was not trained by several processes.",
+            hint="Set processes to 1 to go to a step of it.",
+        )
+    return lab.run.on_the_way(command)
 
 
 def console_for(lab: Lab, command: TrainCommand) -> bytes:
@@ -222,7 +249,7 @@ def _heard(
     else:
         error = _in_words("The processes of the run have ended.", folder, 0)
     run.last = replace(run.last, state="failed", error=error)
-    _record(folder, error)
+    _record(folder, "failed", error.message)
     yield run.last
 
 
@@ -238,7 +265,7 @@ def _in_words(what: str, folder: Path, rank: int) -> ErrorReport:
     return ErrorReport(type="RankLost", message=what, hint=f"{printed}{way_on}")
 
 
-def _record(folder: Path, error: ErrorReport) -> None:
+def _record(folder: Path, state: RunState, error: str = "") -> None:
     """Let the run's folder tell how it ended: rank 0 may have had no time for it."""
     with suppress(RunProblem, OSError):  # it has no folder yet
-        save(folder, replace(load(folder), state="failed", error=error.message))
+        save(folder, replace(load(folder), state=state, error=error))

@@ -6,6 +6,8 @@ from torch import nn
 
 from ...errors import LabError
 from ...lab import Lab
+from ...project.document import Project
+from ...project.edits import loss_call
 from ...protocol import TrainCommand
 from ...training.checkpoints.checkpoint_match import check_change
 from ...training.loop import TrainingLoop
@@ -33,20 +35,32 @@ def again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objectiv
     return TrainingRun.again(before, loop, way)
 
 
+def is_other_loss(before: Project, command: TrainCommand) -> bool:
+    """Whether the steps of a run that goes on are not those that it did before."""
+    then = loss_call(before.model, before.training)
+    now = loss_call(command.model, command.training)
+    return before.objective != command.objective or then != now
+
+
 def _why_none(before: TrainingRun, step: int) -> str:
     past = before.kept.past
     if step < past.since:
         return f"Before step {past.since:,} it had another code or loss. A later step can be."
     return (
-        "States of more than 4 GB, or half of the free disk, are not kept; and a run of several"
-        " processes, or of an earlier version, has none. Train again to go back in it."
+        "States of more than 4 GB, or half of the free disk, are not kept; and a run of an earlier"
+        " version has none. Train again to go back in it."
     )
 
 
 def last_run(lab: Lab, model: nn.Module, command: TrainCommand) -> TrainingRun:
     """Raises LabError if it is of another model, or cannot have the set-up of the command."""
     before = lab.run
-    if not isinstance(before, TrainingRun):
+    if before is not None and not isinstance(before, TrainingRun):
+        raise LabError(
+            "The last run was trained by several processes: only they repeat its steps.",
+            hint="Set processes to as many as there were; or train again.",
+        )
+    if before is None:
         raise LabError("There is no run to go back in.", hint="Train first.")
     check_change(before.loop.setup, command.training)
     if before.loop.model is not model:

@@ -8,12 +8,12 @@ from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 
 from ...advice.first_steps import FirstSteps
+from ...console.breakpoint_calls import breakpoints_told
 from ...errors import LabError
 from ...lab import Lab
 from ...loops.hooks import steps_shown
 from ...models.check import require_runnable
 from ...project.document import Project
-from ...project.edits import loss_call
 from ...project.subject import CanvasSubject
 from ...protocol import (
     AdjustTrainingCommand,
@@ -35,16 +35,18 @@ from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.checkpoints.checkpoint_match import check_match, is_same_subject
 from ...training.distributed.torchrun import Place, join, own_place
-from ...training.loop import TrainingLoop, check_setup
+from ...training.loop import TrainingLoop
 from ...training.run import TrainingRun
+from ...training.steps.training_step import check_setup
 from ..console import output_of
-from ..holding import steps_held
 from ..subjects import find_subject, forget_weights, objective_of
 from .as_rank import begin_as_rank, begin_together, follow
 from .code_files import files_that_ran
 from .ranks import train_on_ranks
-from .repeating import again, last_run, where_it_diverged
+from .repeating import again, is_other_loss, last_run, where_it_diverged
+from .repeating_ranks import again_as_rank
 from .run_script import Drawn, add_script
+from .stepping import StepsByHand
 
 
 def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
@@ -147,26 +149,27 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     drawn = Drawn(before, random_states())
     if command.find_divergence:
         run = where_it_diverged(last_run(lab, subject.module, command))
-    elif command.to_step is not None:
+    elif command.to_step is not None and lab.ranks is None:
         run = again(lab, subject.module, command, objective)
+    elif command.to_step is not None:
+        run = again_as_rank(lab, subject.module, command, objective)
     else:
         watch, writer, ranks = lab.subjects.watching, _writer(command, resume), lab.ranks
         check_setup(command.training)
         whole = objective
         if ranks is not None:
             objective = begin_as_rank(ranks, subject.module, objective, command)
+            begin_together(ranks, resume)
         if resume is None:  # the module has the weights of the first step
             add_script(lab, writer, subject, command, whole, code, drawn)
         loop = TrainingLoop(
             subject.module, command.training, objective, watch, command.subject, ranks
         )
-        if ranks is not None:
-            begin_together(ranks, resume)
         run = TrainingRun(loop, resume, command.checkpoint, writer)
         ran = [*files_that_ran(lab, command)]
         if resume is not None:
             run.tell_changed(changed(writer.record.code, ran))
-            if writer.trained_before is None or _is_other_loss(writer.trained_before, command):
+            if writer.trained_before is None or is_other_loss(writer.trained_before, command):
                 run.only_from_here()
         else:
             writer.keep_code(KeptCode(ran))
@@ -191,13 +194,6 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     yield run.snapshot(state)
 
 
-def _is_other_loss(before: Project, command: TrainCommand) -> bool:
-    """Whether the steps of a run that goes on are not those that it did before."""
-    then = loss_call(before.model, before.training)
-    now = loss_call(command.model, command.training)
-    return before.objective != command.objective or then != now
-
-
 def _repeats(command: TrainCommand) -> bool:
     return command.to_step is not None or command.find_divergence
 
@@ -207,10 +203,15 @@ def driven(
 ) -> Generator[Snapshot | None, None, TrainingState]:
     """Run to the end, or until it is stopped; returns which of them."""
     updates = lab.subjects.updates
-    held = steps_held(lab, output_of(lab)) if is_code else nullcontext
+    by_hand = StepsByHand(lab, run)
+    held = breakpoints_told if is_code else nullcontext
+    if lab.attend is not None:
+        run.loop.inside = by_hand
+        held = by_hand.breakpoints if is_code else held
     with closing(run), closing(run.steps()) as steps:
         yield run.snapshot("running")
-        while not lab.control.stop.is_set():
+        is_one = run.loop.ranks is None  # else the others wait inside the step for its end
+        while not lab.control.stop.is_set() or (run.is_in_step and not is_one):
             try:
                 with (
                     nullcontext() if first is None else first.looked_over(),

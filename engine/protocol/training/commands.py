@@ -29,8 +29,8 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     With `find_divergence`, the last run, which has diverged, is repeated from a state in memory up
     to the first number that is not finite, and held there before the update.
 
-    With several `processes` in `training`, ranks of this machine train it: such a run goes to no
-    step.
+    With several `processes` in `training`, ranks of this machine train it. To go to a step of such
+    a run, ranks start anew from a state in its folder.
     """
 
     handler = "training.train:train"
@@ -77,12 +77,17 @@ class TakeConsoleCommand(Command, frozen=True, kw_only=True):
     path: str
 
 
+StepUnit = Literal["op", "module", "phase", "step", "epoch"]
+
+
 class StepTrainingCommand(Command, frozen=True, kw_only=True):
-    """Run one optimizer step of the paused run, or of the loop that is held."""
+    """Let the paused run, or the loop that is held, go on by one optimizer step. A run of Train
+    also goes on to the end of its epoch, or only to the end of the next phase of its step
+    (zero_grad, forward, loss, backward, step). Inside of forward and loss it is held after each
+    call of torch (`op`) or where a module has returned; inside of backward after each node of its
+    graph, or the last one in a row of a module."""
 
-
-class StepPhaseCommand(Command, frozen=True, kw_only=True):
-    """Run the next phase of the paused run's step: zero_grad, forward, loss, backward or step."""
+    by: StepUnit = "step"
 
 
 class ContinueTrainingCommand(Command, frozen=True, kw_only=True):

@@ -84,7 +84,8 @@ class StepNumbers(Struct, frozen=True):
     `prediction` is the shape of forward's result on the newest of the step's `batches`, of which
     `batches_done` have a loss; () if it is not known. `loss` is the mean over the step's samples so
     far, `gradient_norm` the 2-norm of all gradients before clipping, `update_norm` that of the
-    change of all parameters; None before there is one.
+    change of all parameters; None before there is one. `place` says in words where the step is held
+    inside of a phase; empty if it is not.
     """
 
     number: int
@@ -96,6 +97,7 @@ class StepNumbers(Struct, frozen=True):
     loss: float | None = None
     gradient_norm: float | None = None
     update_norm: float | None = None
+    place: str = ""
 
 
 WatchKind = Literal[
@@ -197,9 +199,9 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
 
     A paused run that is in the middle of a step, or has run its last one by hand, has the numbers
     of that `step_numbers`; `is_in_step` says whether some of its phases are still to come. `hold`
-    says why it is held, if it is. A run of several `processes` goes to no step, and on by whole
-    steps only. `can_find_divergence`: the run failed since a number was not
-    finite, and can be repeated up to there. `trial`: it is one of a sweep.
+    says why it is held, if it is. A run of several `processes` goes on by phases at the least.
+    `can_find_divergence`: the run failed since a number was not finite, and can be repeated up to
+    there. `trial`: it is one of a sweep.
     """
 
     folder: str = ""

@@ -20,12 +20,17 @@ take 50 MB."""
 class KeptStates:
     """The first state of a run and later ones, in the order of their steps.
 
-    There are at most MAX_STATES, of MAX_BYTES together: beyond that one goes whose neighbours are
+    There are at most `limit`, of MAX_BYTES together: beyond that one goes whose neighbours are
     closest, but not the first and the last. A state of more than half of MAX_BYTES is not kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = MAX_STATES) -> None:
+        self._limit = limit
         self._states: list[Checkpoint] = []
+
+    @property
+    def steps(self) -> list[int]:
+        return [state.step for state in self._states]
 
     def add(self, state: Checkpoint) -> bool:
         """Keep a copy of a state, on the CPU; False if it is too large. One of the same step is
@@ -44,8 +49,8 @@ class KeptStates:
             epoch_rows=tuple(spread(list(state.epoch_rows), MAX_EPOCHS)),
         )
         self._states.append(copy)
-        while len(self._states) > max(2, min(MAX_STATES, MAX_BYTES // max(1, size))):
-            steps = [kept.step for kept in self._states]
+        while len(self._states) > max(2, min(self._limit, MAX_BYTES // max(1, size))):
+            steps = self.steps
             _, closest = min((steps[i + 1] - steps[i - 1], i) for i in range(1, len(steps) - 1))
             del self._states[closest]
         return True
@@ -64,7 +69,7 @@ class KeptStates:
 
     def until(self, step: int) -> KeptStates:
         """The states at a step or before it."""
-        found = KeptStates()
+        found = KeptStates(self._limit)
         found._states = [state for state in self._states if state.step <= step]
         return found
 

@@ -21,13 +21,13 @@ from ...project.steps.order import PHASES
 from ..checkpoints import rank_checkpoints
 from ..checkpoints.checkpoint_fields import Checkpoint
 from ..figures.metrics import Diverged
-from ..objectives.objective import FIGURE_MEANS, Outcome
+from ..objectives.objective import FIGURE_MEANS, Objective, Outcome
 from . import saving
 from .wrapped import Replicated, Sharded, Wrapped, check_sharding
 
 PATIENCE = timedelta(days=7)
 """A rank may wait as long for another: for a run that is paused, or one slow batch."""
-_GO, _END, _ADJUST, _SAVE = 1, 2, 3, 4
+_GO, _END, _ADJUST, _SAVE, _BECOME = 1, 2, 3, 4, 5
 
 
 class Led(Protocol):
@@ -35,6 +35,11 @@ class Led(Protocol):
 
     model: nn.Module
     setup: TrainingSetup
+    objective: Objective
+
+    def become(self, setup: TrainingSetup, objective: Objective) -> None:
+        """Go on with another set-up."""
+        ...
 
     def adjust(self, setup: TrainingSetup) -> None:
         """Take settings."""
@@ -55,18 +60,10 @@ class RankLost(LabError):
 
 def check_setup(setup: TrainingSetup) -> None:
     """Raise LabError if several processes cannot train with this set-up."""
-    reason = ""
-    if setup.optimizer == "optim.LBFGS":
-        reason = "LBFGS asks for the gradients several times a step"
-    elif setup.order != PHASES:
-        reason = "The phases of a step are in another order"
-    elif setup.compile:
-        reason = "torch.compile is on"
-    if reason:
+    if setup.order != PHASES:
         raise LabError(
-            f"{reason}: several processes cannot train so.",
-            hint="Train in one process, or choose the usual order and another optimizer, without"
-            " compile.",
+            "The phases of a step are in another order: several processes cannot train so.",
+            hint="Train in one process, or choose the usual order.",
         )
 
 
@@ -108,6 +105,13 @@ class Ranks:
                 "NCCL cannot add up the sparse gradients of an embedding.",
                 hint="Set sparse=False in the embedding, or train on the CPU or in one process.",
             )
+        if self.device.type == "cpu" and any(
+            isinstance(m, nn.SyncBatchNorm) for m in model.modules()
+        ):
+            raise LabError(
+                "torch has SyncBatchNorm for GPUs only.",
+                hint="Take BatchNorm on the CPU: each process then normalises by its own rows.",
+            )
         is_sharded = led.setup.sharding == "FSDP2"
         if is_sharded:
             check_sharding(led.setup, model)
@@ -133,10 +137,10 @@ class Ranks:
             if word == _END:
                 raise RanksEnded
 
-    def give(self, setup: TrainingSetup) -> None:
-        """In rank 0, between two steps: let the others take settings."""
+    def give(self, setup: TrainingSetup, anew: bool = False) -> None:
+        """In rank 0, between two steps: let the others take settings, or become a run of them."""
         if self.rank == 0:
-            self._say(_ADJUST)
+            self._say(_BECOME if anew else _ADJUST)
             self.from_first(msgspec.json.encode(setup))
 
     def from_first(self, told: bytes) -> bytes:
@@ -187,6 +191,9 @@ class Ranks:
         assert self._led is not None
         if word == _ADJUST:
             self._led.adjust(msgspec.json.decode(self.from_first(b""), type=TrainingSetup))
+        elif word == _BECOME:
+            setup = msgspec.json.decode(self.from_first(b""), type=TrainingSetup)
+            self._led.become(setup, self._led.objective)
         elif word == _SAVE:
             folder = Path(self.from_first(b"").decode())
             try:
@@ -210,6 +217,11 @@ class Ranks:
     def backward(self, loss: Tensor) -> None:
         with self._exchanging():
             loss.backward()
+
+    @property
+    def is_whole_first(self) -> bool:
+        """Whether it is rank 0, and has the whole model."""
+        return self.rank == 0 and not self.is_sharded
 
     @property
     def is_sharded(self) -> bool:

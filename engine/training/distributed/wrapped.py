@@ -128,7 +128,9 @@ class Sharded:
 def check_sharding(setup: TrainingSetup, model: nn.Module) -> None:
     """Raise LabError if FSDP2 cannot train this."""
     reason = ""
-    if setup.optimizer in _WHOLE:
+    if setup.optimizer == "optim.LBFGS":
+        reason = "LBFGS looks at all gradients as one vector"
+    elif setup.optimizer in _WHOLE:
         reason = f"{setup.optimizer.removeprefix('optim.')} needs whole matrices"
     elif setup.averaging.kind != "none":
         reason = "Averaged weights need a copy of the model"

@@ -174,6 +174,10 @@ class Metrics:
         """The mean over the steps that were added; 0 before the first."""
         return self._samples / self._steps if self._steps else 0.0
 
+    def set_speed(self, steps_per_second: float) -> None:
+        """The speed of the steps that are read next; 0 if it is not known."""
+        self.samples_per_second = steps_per_second * self.samples_per_step or nan
+
     def add(self, step: int, outcome: Outcome, measured: Measured | None) -> None:
         """Add a step. Without `measured` it counts for its epoch but gets no row."""
         self._samples += outcome.samples

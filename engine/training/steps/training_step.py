@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from math import isfinite
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...errors import LabError
 from ...project.document import TrainingSetup
@@ -23,9 +23,15 @@ from ..objectives.batches import tensors_in
 from ..objectives.objective import Objective, Outcome, joined
 from ..optimization.optimization import Optimization
 
+_PLAIN = nullcontext()
 
-def check_order(setup: TrainingSetup) -> None:
-    """Raise LabError if this set-up's step cannot run its phases in the order that it asks for."""
+
+def check_setup(setup: TrainingSetup) -> None:
+    """Raise LabError if a set-up has no step: a size is below 1, or its phases cannot run in the
+    order that it asks for."""
+    for name in ("batch_size", "epochs", "accumulate"):
+        if (value := getattr(setup, name)) < 1:
+            raise LabError(f"{name} is {value}; it must be at least 1.")
     if setup.order == PHASES:
         return
     reason = ""
@@ -40,13 +46,26 @@ def check_order(setup: TrainingSetup) -> None:
         )
 
 
+class Inside(Protocol):
+    """Holds a step inside of its phases."""
+
+    def calls(self) -> AbstractContextManager[None]:
+        """The context of forward, and of loss."""
+        ...
+
+    def backward(self, step: TrainingStep, loss: Tensor) -> None:
+        """Do what `loss.backward()` does."""
+        ...
+
+
 class TrainingStep:
     """The step number `number` (from 1), on `batches`: its gradients are the sum over them.
 
     `phases` runs it. With `measured`, `norms` has the norm of the gradients that the update uses,
     before clipping, if there are any, and `measuring_s` how long that took. With `detailed`, the
     length of the update is measured. A loss that is not finite raises Diverged before it reaches a
-    weight, unless `lets_diverge`. `ranks` are those that train together: they share gradients in
+    weight, unless `lets_diverge`. `inside` holds it within a phase, where `place` says in words
+    where it is. `ranks` are those that train together: they share gradients in
     the backward pass, and figures before the update.
     """
 
@@ -69,6 +88,9 @@ class TrainingStep:
         self._measured, self._detailed, self._lets_diverge = measured, detailed, lets_diverge
         self.done: list[Phase] = []
         self.outcomes: list[Outcome] = []
+        self._shared: Outcome | None = None
+        self.inside: Inside | None = None
+        self.place = ""
         self.norms: list[Tensor] = []
         self.measuring_s = 0.0
         self._batch: Any = None
@@ -77,13 +99,32 @@ class TrainingStep:
 
     @property
     def outcome(self) -> Outcome:
-        """What the batches gave: of an optimizer that asks several times, the first time."""
+        """What the batches gave: of an optimizer that asks several times, the first time. Of
+        several ranks it is what all of them had, once backward is done."""
+        if self._shared is not None:
+            return self._shared
         return joined(self.outcomes[: len(self.batches)])
+
+    @property
+    def tensors(self) -> dict[str, Any]:
+        """The newest batch and what forward has made of it, by the names that scripts have."""
+        return {"batch": self._batch, "prediction": self._prediction}
 
     @property
     def loss(self) -> Tensor:
         """The loss of the newest batch, with its graph."""
         return self.outcomes[-1].loss
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether several ranks run it."""
+        return self._ranks is not None
+
+    @property
+    def has_loss_of_all(self) -> bool:
+        """Whether the phase that has just run made the loss known: for several ranks it is
+        backward, in which they share it."""
+        return self.done[-1] == ("loss" if self._ranks is None else "backward")
 
     def run_again(self, batch: Any) -> Outcome:
         """Forward and loss of a batch once more; it changes nothing of the step."""
@@ -115,11 +156,11 @@ class TrainingStep:
     def _forward(self) -> None:
         if self._ranks is not None:
             self._ranks.is_last = self._batch is self.batches[-1]
-        with self.optimization.forward:
+        with self._calls(), self.optimization.forward:
             self._prediction = self._objective.predict(self._batch)
 
     def _loss(self) -> None:
-        with self.optimization.forward:
+        with self._calls(), self.optimization.forward:
             outcome = self._objective.judged(self._batch, self._prediction)
         self._check(outcome.loss)
         self.outcomes.append(outcome)
@@ -129,18 +170,22 @@ class TrainingStep:
         if self.setup.accumulate > 1:
             loss = loss / self.setup.accumulate
         if self._ranks is None:
-            self.optimization.autocast.scaled(loss).backward()
+            loss = self.optimization.autocast.scaled(loss)
+            loss.backward() if self.inside is None else self.inside.backward(self, loss)
         else:  # gradients are averaged over the ranks
             share = self._batch.share * self._ranks.size
             self._ranks.backward(self.optimization.autocast.scaled(loss * share))
+            if self._ranks.is_last and self._shared is None:
+                self._shared = self._ranks.share(self.number, self.outcomes)
 
     def _step(self) -> None:
-        if self._ranks is not None:
-            self.outcomes = [self._ranks.share(self.number, self.outcomes)]
         norm = self._ranks.norm if self._ranks is not None and self._ranks.is_sharded else None
         self._look_at_gradients()
         self._measure(lambda: self.optimization.clip(self._measured, norm))
         self._update()
+
+    def _calls(self) -> AbstractContextManager[None]:
+        return _PLAIN if self.inside is None else self.inside.calls()
 
     def _ask(self) -> None:
         def closure() -> Tensor:
@@ -158,7 +203,11 @@ class TrainingStep:
             else:
                 self._look_at_gradients()
                 self._measure(lambda: self.optimization.clip(self._measured))
-            return joined(self.outcomes[first:]).loss
+            found = self.outcomes[first:]
+            if self._ranks is None:
+                return joined(found).loss
+            # All ranks decide alike how far to go.
+            return self._ranks.share(self.number, found).loss if first else self.outcome.loss
 
         self._update(closure)
         self.done = list(PHASES)
@@ -204,6 +253,20 @@ class TrainingStep:
         if not isfinite(value := loss.item()):
             raise Diverged(self.number, value)
 
+    def check_gradients(self, model: nn.Module) -> None:
+        """Raise LabError if backward, which has just run, gave not one parameter a gradient: the
+        loss is that of another model."""
+        if self._ranks is not None and not self._ranks.is_last:
+            return  # sharded ones have none before the step's last batch
+        if self.done[-1] != "backward" and not self.optimization.asks_itself:
+            return
+        if all(p.grad is None for p in self.optimization.parameters):
+            raise LabError(
+                f"No parameter of this {type(model).__name__} got a gradient: the loss does"
+                " not depend on it.",
+                hint="Compute the loss with `model`; or choose the module that the step uses.",
+            )
+
     # -- numbers ---------------------------------------------------------------------------------
 
     def numbers(self) -> StepNumbers:
@@ -219,6 +282,7 @@ class TrainingStep:
             loss=float(self.outcome.loss.detach()) if self.outcomes else None,
             gradient_norm=self.gradient_norm(),
             update_norm=self._update_norm,
+            place=self.place,
         )
 
     def gradient_norm(self) -> float | None:

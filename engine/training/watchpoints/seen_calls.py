@@ -14,10 +14,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from ...compiled import own_modules
-from ...recording.user_files import is_user_file
-
-_GENERATED = "<eval_with_key"
-"""Files in which torch.fx writes the forward of a GraphModule."""
+from ...recording.user_files import GENERATED, is_user_file
 
 
 class Call(NamedTuple):
@@ -57,11 +54,11 @@ class Saw(Protocol):
 
 
 @contextmanager
-def seen_calls(model: nn.Module, saw: Saw) -> Iterator[None]:
+def seen_calls(model: nn.Module, saw: Saw, outermost: FrameType | None = None) -> Iterator[None]:
     """In this context `saw` is told of each call of torch; of those inside a function of torch.nn
-    it is not told."""
+    it is not told. Lines are those of frames inside of `outermost`, by default the caller's."""
     running: list[str] = []
-    outermost = sys._getframe(2)  # beyond this frame and contextlib's
+    outermost = outermost or sys._getframe(2)  # beyond this frame and contextlib's
     with running_modules(model, running), _Mode(running, saw, outermost):
         yield
 
@@ -116,12 +113,23 @@ def name_of(func: Callable) -> str:
 def place_of_call(frame: FrameType | None, outermost: FrameType | None) -> tuple[str, int, str]:
     """File and line of the innermost frame of the user's code, or the line of a forward that
     torch.fx wrote."""
-    source = ""
+    found = frame_of_call(frame, outermost)
+    if found is None:
+        return "", 0, ""
+    file = found.f_code.co_filename
+    if is_user_file(file):
+        return file, found.f_lineno, ""
+    return "", 0, linecache.getline(file, found.f_lineno).partition(";")[0].strip()
+
+
+def frame_of_call(frame: FrameType | None, outermost: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's code, else of a forward that torch.fx wrote."""
+    generated = None
     while frame is not None and frame is not outermost:
         file = frame.f_code.co_filename
         if is_user_file(file):
-            return file, frame.f_lineno, ""
-        if file.startswith(_GENERATED) and not source:
-            source = linecache.getline(file, frame.f_lineno).partition(";")[0].strip()
+            return frame
+        if generated is None and file.startswith(GENERATED):
+            generated = frame
         frame = frame.f_back
-    return "", 0, source
+    return generated

@@ -65,13 +65,13 @@ class Watchpoints:
 
     def after_phase(self, step: TrainingStep) -> Hold | None:
         """A phase of the step is done: why to hold there, if so."""
-        phase = step.done[-1]
-        if phase == "loss" and self._limits.loss_spike:
-            return self._spike(step)
         is_last = len(step.outcomes) == len(step.batches)
-        if phase == "backward" and is_last and self._limits.gradient_norm:
-            return self._gradient(step)
-        return None
+        found = None
+        if step.has_loss_of_all and self._limits.loss_spike and (is_last or not step.has_ranks):
+            found = self._spike(step)
+        if step.done[-1] == "backward" and is_last and self._limits.gradient_norm:
+            found = found or self._gradient(step)
+        return found
 
     def end(self, step: TrainingStep) -> Hold | None:
         """The step is done, with its update."""
@@ -91,13 +91,14 @@ class Watchpoints:
     # -- each limit ------------------------------------------------------------------------------
 
     def _spike(self, step: TrainingStep) -> Hold | None:
-        text = self._spikes.look(float(step.loss.detach()))
+        loss = step.outcome.loss if step.has_ranks else step.loss
+        text = self._spikes.look(float(loss.detach()))
         if not text:
             return None
         return Hold(
             "loss_spike",
             step.number,
-            f"{text} It is held before its backward.",
+            f"{text} It is held before its {'update' if step.has_ranks else 'backward'}.",
             "Look at this batch for bad samples; or clip the gradients, or lower the rate.",
         )
 
@@ -184,7 +185,8 @@ class Watchpoints:
                     "dead_units",
                     step.number,
                     f"{layer.dead} of {layer.units} units of {layer.call} gave 0 for all of"
-                    f" {layer.values:,} values each: no gradient passes them.",
+                    f" {layer.values:,} values each{' in rank 0' * step.has_ranks}: no gradient"
+                    " passes them.",
                     "Lower the rate with fresh weights, or use LeakyReLU.",
                     module=layer.call.module or "",
                     file=layer.call.file,

@@ -17,7 +17,6 @@ from engine.protocol import (
     AdjustTrainingCommand,
     ContinueTrainingCommand,
     RunMark,
-    StepPhaseCommand,
     StepTrainingCommand,
     TrainCommand,
 )
@@ -56,7 +55,7 @@ def module(client: Client) -> torch.nn.Module:
 def test_a_step_that_was_left_between_its_phases_has_no_time(client: Client) -> None:
     begin(client)
     for _ in PHASES:
-        client.send(StepPhaseCommand(id=2))
+        client.send(StepTrainingCommand(id=2, by="phase"))
     client.send(StepTrainingCommand(id=3))
     rows = checkpoint_files.load(client.last.checkpoint).history
     assert [isnan(row.step_ms) for row in rows] == [True, False]
@@ -69,7 +68,7 @@ def test_each_phase_has_the_numbers_of_plain_torch(client: Client) -> None:
     rows = epoch_order(len(data), SETUP.seed, 0)[: SETUP.batch_size]
     seen = []
     for phase in PHASES:
-        client.send(StepPhaseCommand(id=2))
+        client.send(StepTrainingCommand(id=2, by="phase"))
         last = client.last
         assert last.state == "paused"
         assert last.step_numbers is not None and last.step_numbers.done[-1] == phase
@@ -99,7 +98,7 @@ def test_weights_change_in_the_last_phase_only_and_the_run_ends_as_without(clien
     begin(client)
     before = client.weights()
     for _ in range(4):
-        client.send(StepPhaseCommand(id=2))
+        client.send(StepTrainingCommand(id=2, by="phase"))
         assert_equal(client.weights(), before)
     client.send(ContinueTrainingCommand(id=3))
     client.run_to_end()
@@ -112,7 +111,7 @@ def test_what_others_do_to_gradients_between_two_phases_does_not_reach_the_run(
 ) -> None:
     begin(client)
     for _ in range(4):
-        client.send(StepPhaseCommand(id=2))
+        client.send(StepTrainingCommand(id=2, by="phase"))
     lab = client.session.lab
     with lab.run.between_steps():
         for parameter in module(client).parameters():
@@ -131,7 +130,7 @@ def test_back_from_the_middle_of_a_step_to_its_start(client: Client, phases: int
     client.send(StepTrainingCommand(id=2))
     here = client.weights()
     for _ in range(phases):
-        client.send(StepPhaseCommand(id=3))
+        client.send(StepTrainingCommand(id=3, by="phase"))
     client.send(TrainCommand(id=4, model=MLP, training=SETUP, to_step=1))
     client.run_to_end()
     assert (client.last.state, client.last.step, client.last.is_in_step) == ("paused", 1, False)
@@ -159,7 +158,7 @@ def test_phases_of_several_batches_and_of_another_order(client: Client) -> None:
     begin(client, replace(SETUP, accumulate=2, order=order))
     done = []
     while not done or client.last.is_in_step:
-        client.send(StepPhaseCommand(id=2))
+        client.send(StepTrainingCommand(id=2, by="phase"))
         numbers = client.last.step_numbers
         assert numbers is not None
         done.append((numbers.done[-1], numbers.batches_done))
@@ -171,8 +170,8 @@ def test_stopping_in_the_middle_of_a_step_writes_no_state_of_it(client: Client) 
     begin(client)
     client.send(StepTrainingCommand(id=2))
     path = client.last.checkpoint
-    client.send(StepPhaseCommand(id=3))
-    client.send(StepPhaseCommand(id=3))
+    client.send(StepTrainingCommand(id=3, by="phase"))
+    client.send(StepTrainingCommand(id=3, by="phase"))
     client.session.lab.control.stop.set()
     client.run_to_end()
     assert (client.last.state, client.last.checkpoint, client.last.step) == ("stopped", path, 1)
@@ -185,7 +184,7 @@ def test_stopping_in_the_middle_of_a_step_writes_no_state_of_it(client: Client) 
 
 def test_lbfgs_runs_as_one_phase(client: Client) -> None:
     begin(client, replace(SETUP, optimizer="optim.LBFGS", optimizer_params={"lr": 0.1}))
-    client.send(StepPhaseCommand(id=2))
+    client.send(StepTrainingCommand(id=2, by="phase"))
     assert (client.last.step, client.last.is_in_step) == (1, False)
     assert client.last.step_numbers is not None and client.last.step_numbers.done == PHASES
 
@@ -212,7 +211,7 @@ def test_a_module_frozen_in_the_middle_of_a_step_stays_from_the_next_one_on(
     frozen = replace(SETUP, groups=(ParamGroup("linear1", {}, True),))
     begin(client)
     for number in range(2):
-        client.send(StepPhaseCommand(id=2 + number))
+        client.send(StepTrainingCommand(id=2 + number, by="phase"))
     client.send(AdjustTrainingCommand(id=4, training=frozen))
     client.send(StepTrainingCommand(id=5))  # the rest of the step
     first = client.weights()

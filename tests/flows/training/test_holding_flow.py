@@ -46,7 +46,7 @@ def test_the_phases_of_a_step_by_hand_and_back_to_its_start(mlp) -> None:
     assert strip.isVisible()
     assert all(cell.is_done for cell in strip.cells.values())
     for done in range(1, 5):
-        strip.next.click()
+        strip.buttons["phase"].click()
         mlp.bench.link.drain()
         assert [strip.cells[phase].is_done for phase in PHASES] == [i < done for i in range(5)]
     assert (run_of(mlp).step, run_of(mlp).is_in_step) == (1, True)

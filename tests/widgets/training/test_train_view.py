@@ -1134,15 +1134,16 @@ def test_processes_that_start_are_told():
     assert "processes of the run are starting" in progress_text(starting, None)
 
 
-def test_several_processes_go_to_no_step(view):
+def test_several_processes_go_to_steps_and_on_by_phases(view):
     paused = snapshot("paused", processes=2)
     view.bar.show_engine_state("ready")
     view.show_training(paused)
-    assert not view.bar.back.isEnabled() and not view.bar.to_step.isEnabled()
-    assert view.strip.next.isHidden() and view.bar.step.isEnabled()
+    assert view.bar.back.isEnabled() and view.bar.to_step.isEnabled()
+    hidden = [unit for unit, button in view.strip.buttons.items() if button.isHidden()]
+    assert hidden == ["op", "module"] and view.bar.step.isEnabled()
     assert said(view, "train_result").startswith("2 processes are paused. Step runs one")
     view.show_training(replace(paused, processes=1))
-    assert view.bar.back.isEnabled() and not view.strip.next.isHidden()
+    assert view.bar.back.isEnabled() and not view.strip.buttons["op"].isHidden()
 
 
 def offered(view: TrainView) -> dict[str, bool]:

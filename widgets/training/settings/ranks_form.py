@@ -45,8 +45,9 @@ _PROCESSES = (
 _WORDS = (
     "The result is that of one process, to rounding. Dropout draws apart in each process, and"
     " BatchNorm takes the statistics of its own rows (torch's SyncBatchNorm, for CUDA, takes those"
-    " of all). There is no way back to a step, and watchpoints do not hold the run. Ranks, beside"
-    " the plots, shows what each process prints."
+    " of all). Watchpoints hold rank 0, and the others wait for it; with FSDP2, and where a number"
+    " is not finite, nothing holds the run. Ranks, beside the plots, shows what each process"
+    " prints."
 )
 
 

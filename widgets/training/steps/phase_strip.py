@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QWidget
 
 from engine.project.steps.order import PHASES, Phase, unusual_words
-from engine.protocol import RunSnapshot, StepNumbers, TrainingSnapshot
+from engine.protocol import RunSnapshot, StepNumbers, StepUnit, TrainingSnapshot
 from widgets import make, theme
 from widgets.text import format_number
 
@@ -24,27 +26,53 @@ _TIPS: dict[Phase, str] = {
 }
 
 
-class PhaseStrip(QFrame):
-    """Shown while a run of Train is paused. `phase_requested()`: run the next phase."""
+_UNITS: dict[StepUnit, tuple[str, str]] = {
+    "op": (
+        "op",
+        "Hold the run's own step after its next call of torch; in backward after the next node of"
+        " the graph, which Autograd shows. Tensors has the variables there.",
+    ),
+    "module": (
+        "module",
+        "Hold the run's own step where the next module has returned; in backward after the last"
+        " node in a row of a module.",
+    ),
+    "phase": (
+        "phase",
+        "Run the next phase of the step: zero_grad, forward, loss, backward or step. Between two"
+        " phases everything can be looked at: the gradients under Parameters, say.",
+    ),
+    "epoch": ("epoch", "Let the run go on, and pause after the validation of this epoch."),
+}
 
-    phase_requested = Signal()
+
+class PhaseStrip(QFrame):
+    """Shown while a run of Train is paused. `step_requested(unit)`: go on by this unit."""
+
+    step_requested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         make.named(self, "phase_strip", "The phases of a step")
-        self.next = make.button(
-            "phase_button", "Next phase", "mdi6.debug-step-into", self.phase_requested
-        )
-        self.next.setToolTip(
-            "Run the next phase of the step: zero_grad, forward, loss, backward or step. Between"
-            " two phases everything can be looked at: the gradients under Parameters, say."
-        )
+        self.buttons = {
+            unit: make.tool_button(
+                f"{unit}_button",
+                tip=tip,
+                slot=partial(self.step_requested.emit, unit),
+                text=text,
+                accessible=f"Next {text}",
+                framed=True,
+            )
+            for unit, (text, tip) in _UNITS.items()
+        }
         self.cells = {phase: _Cell(phase) for phase in PHASES}
-        self._row = make.row(self.next, gap=theme.GRID // 2)
+        self._row = make.row(gap=theme.GRID // 2)
         for cell in self.cells.values():
             self._row.addWidget(cell, 1)
         self._words = make.text("phase_words", "muted", wrap=True)
-        make.column(self._row, self._words, on=self, gap=theme.GRID // 2)
+        half = theme.GRID // 2
+        head = make.row(make.label("Next"), *self.buttons.values(), (self._words, 1), gap=half)
+        make.column(head, self._row, on=self, gap=half)
         self.hide()
 
     def show_run(self, run: RunSnapshot) -> None:
@@ -58,13 +86,15 @@ class PhaseStrip(QFrame):
         for place, phase in enumerate((*order, *(p for p in PHASES if p not in order))):
             cell = self.cells[phase]
             self._row.removeWidget(cell)
-            self._row.insertWidget(place + 1, cell, 1)
+            self._row.insertWidget(place, cell, 1)
             is_done = numbers is not None and phase in numbers.done
             text = "left out" if phase not in order else _number(phase, numbers) if is_done else ""
             cell.show_number(is_done, text)
-        self.next.setVisible(run.processes == 1)
-        self.next.setEnabled(run.total_steps == 0 or run.step < run.total_steps)
-        make.tell(self._words, _words(numbers, run.is_in_step))
+        has_next = run.total_steps == 0 or run.step < run.total_steps
+        for unit, button in self.buttons.items():
+            button.setVisible(unit in ("phase", "epoch") or run.processes == 1)
+            button.setEnabled(has_next)
+        self._words.setText(_words(numbers, run.is_in_step))
 
 
 class _Cell(QFrame):
@@ -121,6 +151,8 @@ def _words(numbers: StepNumbers | None, is_in_step: bool) -> str:
         return ""
     of = f"step {numbers.number:,}"
     where = f"Inside {of}" if is_in_step else f"After {of}"
+    if numbers.place:
+        where += f", {numbers.place}"
     if numbers.batches > 1:
         where += f", {numbers.batches_done} of {numbers.batches} batches"
     unusual = unusual_words(numbers.order)

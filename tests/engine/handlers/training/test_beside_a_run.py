@@ -21,7 +21,6 @@ from engine.protocol import (
     MemoryCurveSnapshot,
     RunCellCommand,
     StepMemorySnapshot,
-    StepPhaseCommand,
     StepTrainingCommand,
     TraceMemoryCommand,
     TrainCommand,
@@ -119,7 +118,7 @@ def test_not_while_the_run_goes_on_nor_in_the_middle_of_a_step(client: Client) -
         client.said.clear()
         client.send(question)
         assert client.error.error.message == "A run is going on: its weights move."
-    client.send(StepPhaseCommand(id=20))
+    client.send(StepTrainingCommand(id=20, by="phase"))
     for question in questions(CANVAS):
         client.said.clear()
         client.send(question)

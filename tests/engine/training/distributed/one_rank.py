@@ -71,7 +71,7 @@ def make_case(name: str) -> tuple[nn.Module, TrainingSetup, Objective]:
         )
         data = torch.utils.data.TensorDataset(ids, ids % 3)
         return model, setup, CodeObjective(model.loss, data, None, setup.batch_size)
-    project = files.load(TEMPLATES / f"{name.rstrip('*!')}.tlab")
+    project = files.load(TEMPLATES / f"{name.rstrip('*!@^')}.tlab")
     # Adam would make a full step of a gradient that is only rounding: of attention's key bias.
     setup = msgspec.structs.replace(project.training, optimizer="optim.SGD", optimizer_params=SGD)
     if "*" in name:  # options of the step
@@ -79,6 +79,9 @@ def make_case(name: str) -> tuple[nn.Module, TrainingSetup, Objective]:
         setup = msgspec.structs.replace(
             setup, optimizer="optim.AdamW", optimizer_params=params, accumulate=2, clip_norm=0.5
         )
+    if "@" in name:
+        params = {"lr": 0.1, "max_iter": 3}  # a line search makes much of a rounding
+        setup = msgspec.structs.replace(setup, optimizer="optim.LBFGS", optimizer_params=params)
     if "!" in name:
         setup = msgspec.structs.replace(setup, sharding="FSDP2", clip_value=0.02)
     module = LiveModel(project.model, setup.seed).module
@@ -89,6 +92,8 @@ def make_case(name: str) -> tuple[nn.Module, TrainingSetup, Objective]:
 
 def begin(name: str, ranks: Ranks | None) -> TrainingLoop:
     model, setup, objective = make_case(name)
+    if ranks is not None and "^" in name:
+        setup = msgspec.structs.replace(setup, compile=True)
     if ranks is not None:
         objective = RowsObjective(objective, ranks, model, setup.seed)
     return TrainingLoop(model, setup, objective, ranks=ranks)
@@ -103,6 +108,8 @@ def train(
     steps = loop.steps()
     while loop.step < (STEPS if saved is None else STEPS // 2):
         next(steps)
+    if loop.setup.compile:
+        assert "compiled: 1 graph" in [mark.text for mark in loop.marks.all]
     if ranks is not None and saved is not None:
         if ranks.rank == 0:
             ranks.save(loop.checkpoint("run"), saved)

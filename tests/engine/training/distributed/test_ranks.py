@@ -20,10 +20,13 @@ CASES = [
     "mlp*",
     "parts",
     "words",
+    "mlp@",
+    "mlp^",
     "mlp*!",
     "lenet!",
 ]
-"""Of a template, "*" stands for options of the step, "!" for FSDP2."""
+"""Of a template, "*" stands for options of the step, "@" for LBFGS, "^" for torch.compile in the
+ranks, "!" for FSDP2."""
 
 
 def free_port() -> int:
@@ -58,7 +61,8 @@ def test_two_ranks_are_one_process_with_the_same_batches(name: str, trained: Pat
     assert first.keys() == one.keys()
     for key, expected in one.items():
         torch.testing.assert_close(first[key], second[key], rtol=0, atol=0, equal_nan=True)
-        close = 1e-5 if key == "figures" else 1e-6  # of figures, the norm is of large sums
+        # Of figures, the norm is of large sums; LBFGS divides by small differences.
+        close = 1e-5 if key == "figures" or "@" in name else 1e-6
         torch.testing.assert_close(first[key], expected, rtol=close, atol=close, equal_nan=True)
 
 

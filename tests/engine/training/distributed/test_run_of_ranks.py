@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,65 +13,23 @@ import pytest
 import torch
 
 from engine.project import files
-from engine.project.document import Project
+from engine.project.document import HoldWhen, Project
 from engine.protocol import (
     AdjustTrainingCommand,
     ContinueTrainingCommand,
     ErrorSnapshot,
     RanksSnapshot,
     ReadRanksCommand,
-    Snapshot,
-    StepPhaseCommand,
     StepTrainingCommand,
     TrainCommand,
     TrainingSnapshot,
 )
-from engine.session import Session
 from engine.training.checkpoints import checkpoint_files
+from tests.engine.training.distributed.driven import Driven, is_paused_at
 from tests.engine.training.distributed.one_rank import TEMPLATES
 
 pytestmark = pytest.mark.timeout(600)
 LR = 0.02
-
-
-class Driven:
-    """A session that trains a project, and what it has told."""
-
-    def __init__(self, project: Project, folder: Path) -> None:
-        self.project, self.told = project, list[Snapshot]()
-        self.session = Session(self.told.append)
-        self.folder = folder
-        self._id = 0
-
-    def send(self, command) -> None:
-        self._id += 1
-        self.session.handle(msgspec.structs.replace(command, id=self._id))
-
-    def train(self) -> None:
-        self.send(
-            TrainCommand(
-                model=self.project.model,
-                training=self.project.training,
-                paused=True,
-                folder=str(self.folder),
-            )
-        )
-
-    def until(self, is_there: Callable[[TrainingSnapshot], bool]) -> TrainingSnapshot:
-        """Go on until the run tells something."""
-        while True:
-            self.session.advance()
-            for snapshot in self.told:
-                if isinstance(snapshot, TrainingSnapshot) and is_there(snapshot):
-                    self.told.clear()
-                    return snapshot
-            assert self.session.lab.is_training, self.told
-
-    def weights(self) -> dict[str, torch.Tensor]:
-        """Those of the live model."""
-        live = self.session.lab.models.live
-        assert live is not None
-        return {name: tensor.clone() for name, tensor in live.module.state_dict().items()}
 
 
 def project_of(processes: int) -> Project:
@@ -84,10 +42,6 @@ def project_of(processes: int) -> Project:
         optimizer_params={"lr": 0.1, "momentum": 0.9},
     )
     return msgspec.structs.replace(project, training=training)
-
-
-def is_paused_at(step: int) -> Callable[[TrainingSnapshot], bool]:
-    return lambda run: run.state == "paused" and run.step == run.checkpoint_step == step
 
 
 @pytest.fixture(scope="module")
@@ -132,20 +86,60 @@ def test_the_ranks_of_a_run_are_read(driven: dict[int, Driven]) -> None:
     assert Path(told.log).read_text().splitlines() == list(told.lines)
 
 
-def test_a_phase_by_hand_and_a_way_back_are_refused_in_words(driven: dict[int, Driven]) -> None:
+def test_what_they_cannot_do_is_refused_in_words_and_the_run_goes_on(
+    driven: dict[int, Driven],
+) -> None:
     run = driven[2]
     run.told.clear()
-    run.send(StepPhaseCommand())
-    run.send(TrainCommand(model=run.project.model, training=run.project.training, to_step=1))
+    run.send(StepTrainingCommand(by="op"))
+    other = msgspec.structs.replace(run.project.training, processes=3)
+    for training, step in ((other, 1), (run.project.training, 10**6)):
+        run.send(TrainCommand(model=run.project.model, training=training, to_step=step))
     refused = [each.error.message for each in run.told if isinstance(each, ErrorSnapshot)]
-    assert "whole steps" in refused[0] and "Only a run of one process" in refused[1]
+    assert "go on by phases" in refused[0]
+    assert "number of processes of a run cannot change" in refused[1]
+    assert "The run has the steps 0 to" in refused[2]
     assert run.session.lab.is_training  # it goes on as it was
+
+
+def test_the_phases_of_a_step_and_what_holds_it_are_those_of_one_process(
+    driven: dict[int, Driven],
+) -> None:
+    texts = {}
+    for processes, run in driven.items():
+        for done in ("zero_grad", "forward", "loss"):
+            run.send(StepTrainingCommand(by="phase"))
+            told = run.until(lambda told, done=done: _done(told)[-1:] == (done,))
+            assert told.is_in_step and told.step == 3
+        run.send(StepTrainingCommand())
+        run.until(is_paused_at(4))
+        setup = run.project.training
+        params = {**setup.optimizer_params, "lr": LR}
+        held = msgspec.structs.replace(
+            setup, optimizer_params=params, hold=HoldWhen(gradient_norm=1e-6)
+        )
+        run.send(AdjustTrainingCommand(training=held))
+        run.send(ContinueTrainingCommand())
+        told = run.until(lambda told: told.hold is not None)
+        assert (told.state, told.is_in_step, told.step) == ("paused", True, 4)
+        texts[processes] = told.hold.text
+        let_go = msgspec.structs.replace(held, hold=HoldWhen())
+        run.send(AdjustTrainingCommand(training=let_go))
+        run.send(StepTrainingCommand())
+        run.until(is_paused_at(5))
+    norms = [float(text.partition(" is ")[2].partition(",")[0]) for text in texts.values()]
+    assert norms[0] == pytest.approx(norms[1], rel=1e-3)
+    test_steps_by_hand_are_those_of_one_process(driven)
+
+
+def _done(told: TrainingSnapshot) -> tuple[str, ...]:
+    return () if told.step_numbers is None else told.step_numbers.done
 
 
 def test_a_run_goes_on_pauses_and_tells_of_a_rank_that_is_killed(driven: dict[int, Driven]) -> None:
     run = driven[2]
     run.send(ContinueTrainingCommand())
-    run.until(lambda told: told.state == "running" and told.step > 3)
+    run.until(lambda told: told.state == "running" and told.step > 5)
     run.session.lab.control.pause.set()
     paused = run.until(lambda told: told.state == "paused" and told.step == told.checkpoint_step)
     saved = checkpoint_files.load(paused.checkpoint)

@@ -12,7 +12,6 @@ from torch import nn
 
 from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
-from engine.training.distributed.ranks import check_setup
 from engine.training.execution.compiling import compile_problem
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.code_objective import CodeObjective
@@ -119,8 +118,6 @@ def test_a_step_that_does_not_call_the_model_says_that_nothing_was_compiled() ->
 def test_what_does_not_go_with_a_compiled_model_is_told() -> None:
     with pytest.raises(LabError, match="decides itself which activations"):
         TrainingLoop(mlp(), replace(SETUP, recomputed=("0",)))
-    with pytest.raises(LabError, match=r"torch\.compile is on"):
-        check_setup(SETUP)
 
 
 def test_inputs_of_ever_other_kinds_are_told() -> None:

@@ -60,7 +60,7 @@ def test_the_strip_is_there_while_a_run_is_paused(strip: PhaseStrip) -> None:
     strip.show_run(run("running"))
     assert strip.isHidden()
     strip.show_run(run())
-    assert not strip.isHidden() and strip.next.isEnabled()
+    assert not strip.isHidden() and strip.buttons["op"].isEnabled()
     assert set(numbers(strip).values()) == {""}
 
 
@@ -100,8 +100,8 @@ def test_an_unusual_order_is_in_its_order_and_its_effect_is_told(strip: PhaseStr
 
 def test_the_button_asks_for_the_next_phase(strip: PhaseStrip, qtbot) -> None:
     strip.show_run(run())
-    with qtbot.waitSignal(strip.phase_requested):
-        strip.next.click()
+    with qtbot.waitSignal(strip.step_requested, check_params_cb=lambda unit: unit == "phase"):
+        strip.buttons["phase"].click()
 
 
 def test_the_note_says_why_and_asks_for_the_part(note: HoldNote, qtbot) -> None:
