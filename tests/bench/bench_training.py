@@ -2,9 +2,12 @@
 
 `bare` picks its batches by row numbers; `loader` has torch's DataLoader; `lab` is the run of Train
 with its figures (loss, accuracy, gradient norm, time), states to go back to, checkpoints, the run's
-folder, and the snapshots as bytes 30 times a second. None validates. All call the same function
-for loss and accuracy of the same model on the same tensors, with one torch thread, in turns within
-one process. A block is one short stretch
+folder, and the snapshots as bytes 30 times a second. Its peers: `add_scalar` is `loader` that gives
+loss, accuracy and gradient norm of each step to TensorBoard's SummaryWriter; `lightning` is a
+Trainer with `loader`'s batches that logs loss and accuracy to TensorBoard, as often as it does by
+itself (every 50 steps). One that is not installed is told so. None validates. All call the same
+function for loss and accuracy of the same model on the same tensors, with one torch thread, in
+turns within one process. A block is one short stretch
 of each; times are CPU time. A ratio is the median over the blocks, with the bounds that hold the
 true median in 95 of 100 runs (`..._95`).
 
@@ -21,7 +24,9 @@ import json
 import statistics
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Generator, Iterator
+from importlib.util import find_spec
 from itertools import islice
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
@@ -130,31 +135,131 @@ def lab_steps(task: Task) -> Generator[None, None, None]:
     trained.close()
 
 
+def add_scalar_steps(task: Task) -> Generator[None, None, None]:
+    from torch.utils.tensorboard import SummaryWriter
+
+    model = task.model()
+    step = compile_step(STEP, model, {})
+    parameters = list(model.parameters())
+    optimizer = torch.optim.Adam(parameters)
+    with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
+        for number, batch in enumerate(loader_batches(task)):
+            optimizer.zero_grad()
+            outcome = step(batch)
+            outcome["loss"].backward()
+            norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+            optimizer.step()
+            writer.add_scalar("loss", outcome["loss"], number)
+            writer.add_scalar("accuracy", outcome["accuracy"], number)
+            writer.add_scalar("gradient norm", norm, number)
+            yield
+
+
+class LightningSteps:
+    """The steps of a Trainer, which runs on a thread of its own and waits between two stretches."""
+
+    def __init__(self, task: Task) -> None:
+        import lightning  # pyright: ignore[reportMissingImports]  # of the extra bench
+
+        steps = self
+        step_of = compile_step
+
+        class Module(lightning.LightningModule):
+            def __init__(self) -> None:
+                super().__init__()
+                self.net = task.model()
+                self.outcome = step_of(STEP, self.net, {})
+
+            def training_step(self, batch: Any) -> Tensor:
+                outcome = self.outcome(batch)
+                self.log_dict(outcome)
+                return outcome["loss"]
+
+            def configure_optimizers(self) -> torch.optim.Optimizer:
+                return torch.optim.Adam(self.parameters())
+
+            def on_train_batch_end(self, *_: Any) -> None:
+                steps.end_of_step()
+
+        self._folder = tempfile.TemporaryDirectory()
+        self._go, self._done = threading.Semaphore(0), threading.Semaphore(0)
+        self._left = 0
+        trainer = lightning.Trainer(
+            accelerator="cpu",
+            max_epochs=-1,
+            logger=lightning.pytorch.loggers.TensorBoardLogger(self._folder.name),
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        loader = DataLoader(TensorDataset(task.x, task.y), task.size, shuffle=True)
+        self._trainer = trainer
+        self._thread = threading.Thread(target=trainer.fit, args=(Module(), loader), daemon=True)
+        self._thread.start()
+        self._done.acquire()  # after its first step, which also sets all up
+
+    def end_of_step(self) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            self._done.release()
+            self._go.acquire()
+
+    def run(self, count: int) -> None:
+        self._left = count
+        self._go.release()
+        self._done.acquire()
+
+    def close(self) -> None:
+        self._trainer.should_stop = True
+        self._left = 1 << 60
+        self._go.release()
+        self._thread.join()
+        self._folder.cleanup()
+
+
+class Steps:
+    """The steps of a generator."""
+
+    def __init__(self, made: Generator[None, None, None]) -> None:
+        self._made = made
+
+    def run(self, count: int) -> None:
+        for _ in islice(self._made, count):
+            pass
+
+    def close(self) -> None:
+        self._made.close()
+
+
+PEERS = {"add_scalar": "tensorboard", "lightning": "lightning"}
+"""The package of each."""
+
+
 def measure(name: str, task: Task) -> dict[str, Any]:
-    ways: dict[str, Callable[[], Generator[None, None, None]]] = {
-        "bare": lambda: plain_steps(task, bare_batches(task)),
-        "lab": lambda: lab_steps(task),
-        "loader": lambda: plain_steps(task, loader_batches(task)),
+    ways: dict[str, Callable[[], Steps | LightningSteps]] = {
+        "bare": lambda: Steps(plain_steps(task, bare_batches(task))),
+        "lab": lambda: Steps(lab_steps(task)),
+        "loader": lambda: Steps(plain_steps(task, loader_batches(task))),
+        "add_scalar": lambda: Steps(add_scalar_steps(task)),
+        "lightning": lambda: LightningSteps(task),
     }
-    steps = {way: make() for way, make in ways.items()}
-    for _ in islice(steps["lab"], ALWAYS_MEASURED_STEPS):
-        pass
+    missing = {way: package for way, package in PEERS.items() if find_spec(package) is None}
+    steps = {way: make() for way, make in ways.items() if way not in missing}
+    steps["lab"].run(ALWAYS_MEASURED_STEPS)
     for each in steps.values():
         started = process_time()
         while process_time() - started < WARM_UP_S:
-            next(each)
+            each.run(8)
     started = process_time()
-    for _ in islice(steps["bare"], 16):
-        pass
+    steps["bare"].run(16)
     count = max(4, round(16 * STRETCH_S / (process_time() - started)))
-    step_us: dict[str, list[float]] = {way: [] for way in ways}
+    step_us: dict[str, list[float]] = {way: [] for way in steps}
     started, blocks = perf_counter(), 0
     while blocks < MIN_BLOCKS or perf_counter() - started < SECONDS:
         blocks += 1
-        for way in list(ways)[:: 1 if blocks % 2 else -1]:
+        for way in list(steps)[:: 1 if blocks % 2 else -1]:
             before = process_time()
-            for _ in islice(steps[way], count):
-                pass
+            steps[way].run(count)
             step_us[way].append((process_time() - before) / count * 1e6)
     for each in steps.values():
         each.close()
@@ -165,6 +270,12 @@ def measure(name: str, task: Task) -> dict[str, Any]:
         **{f"{way}_step_us": statistics.median(times) for way, times in step_us.items()},
         **ratio(step_us["lab"], step_us["bare"]).row("lab_over_bare"),
         **ratio(step_us["lab"], step_us["loader"]).row("lab_over_loader"),
+        **{
+            key: value
+            for way in PEERS.keys() & steps.keys()
+            for key, value in ratio(step_us["lab"], step_us[way]).row(f"lab_over_{way}").items()
+        },
+        **{way: f"left out: {package} is not installed" for way, package in missing.items()},
     }
 
 
