@@ -20,7 +20,7 @@ from ...training.checkpoints.run_states import RunStates
 from ...training.loop import TrainingLoop
 from ...training.objectives.objective import Objective
 from ...training.run import TrainingRun
-from ...training.way import Way
+from ...training.way_to_step import Way
 from .as_rank import begin_as_rank, begin_together
 from .repeating import is_other_loss
 

@@ -79,11 +79,11 @@ class AllocatorSegment(Struct, frozen=True, array_like=True):
 
 class MemoryCurveSnapshot(Snapshot, frozen=True, kw_only=True):
     """A step on a batch of `samples` samples. It has `total` operations, of which `ops` are shown;
-    `peak` is the number of the one with the most memory, which is among them. `series` has the bytes of each kind after each of these.
-    `blocks` are the largest storages, `left_out` more are not told. On CUDA, `allocated` is what
-    the allocator has handed out after each of these, `reserved` what it holds; `segments` are its
-    largest at the peak of another such step, of `segments_in_all`, with `unused` bytes that are
-    free."""
+    `peak` is the number of the one with the most memory, which is among them. `series` has the
+    bytes of each kind after each of these. `blocks` are the largest storages, `left_out` more are
+    not told. On CUDA, `allocated` is what the allocator has handed out after each of these,
+    `reserved` what it holds; `segments` are its largest at the peak of another such step, of
+    `segments_in_all`, with `unused` bytes that are free."""
 
     samples: int
     device: str
