@@ -191,7 +191,7 @@ class Weights(QObject):
                     f"The weights beside the project were not loaded. {snapshot.error.message}"
                 )
         elif isinstance(snapshot, FitSnapshot):
-            if snapshot.loaded and snapshot.is_canvas:
+            if snapshot.loaded and snapshot.saved_beside:
                 self._set(next(self._versions), self._saved)
         elif isinstance(snapshot, WeightsSnapshot):
             # Else the model was initialised again.

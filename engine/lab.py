@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .autograd.backward.state import BackwardState
     from .autograd.derivatives.state import DerivativeState
     from .autograd.trace.state import TraceState
+    from .console.output import Output
     from .console.state import ConsoleState
     from .models.state import ModelState
     from .subjects.canvas import Canvas
@@ -229,6 +230,28 @@ class Lab:
         from .artifacts.state import ArtifactState
 
         return ArtifactState()
+
+    def output(self, all_output: bool = False) -> Output:
+        """Where the user's code that runs next prints."""
+        from .console.output import Output
+        from .console.process_output import ProcessOutput
+
+        files = self.standard_files
+        return Output(
+            self.emit,
+            all_output=all_output,
+            process=None if files is None else ProcessOutput(*files),
+            shield=self.control.own_code,
+        )
+
+    @contextmanager
+    def users_code(self) -> Iterator[None]:
+        """In this context the user's code runs: what it prints is told, an interrupt stops it, and
+        `breakpoint()` does not wait."""
+        from .console.breakpoint_calls import breakpoints_told
+
+        with self.output().redirected(), breakpoints_told(), self.control.user_code():
+            yield
 
     def close(self) -> None:
         """End the backward pass, if there is one."""

@@ -161,7 +161,7 @@ class Session:
         """Data sets of the console are found in this context."""
 
         def find(expression: str) -> object:
-            from .handlers.subjects import console_value
+            from .handlers.subjects.find import console_value
 
             return console_value(self.lab, expression)
 

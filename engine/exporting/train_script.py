@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from torch import Tensor, nn
 from ..datasets.dataset import Dataset
 from ..project.document import Loading, ParamValue, TrainingSetup
 from ..training.components.class_weights import weighted
-from .code_export import proved
 from .loader_lines import IMPORT, LoaderLines
 from .script_lines import (
     RECOMPUTING_IMPORTS,
@@ -23,7 +21,7 @@ from .script_lines import (
     right_lines,
 )
 from .script_loop import LoopParts, autocast_of, loop_of, threads_line
-from .weights import Written, write, write_saved
+from .weights import write, write_saved
 
 _HEAD = '''\
 """Trains the model below: the same loop as in Tensor Lab, as a plain script.
@@ -172,20 +170,6 @@ def _validation(setup: TrainingSetup, is_counted: bool) -> list[str]:
 def _head(setup: TrainingSetup, path: Path) -> str:
     imports = RECOMPUTING_IMPORTS if setup.recomputed else ""
     return _HEAD.format(beside=beside(path).name, name=path.name, imports=imports)
-
-
-def save_script(
-    text: str, module: nn.Module, inputs: Sequence[Tensor], dataset: Dataset, path: Path
-) -> Written:
-    """Write the script, once its model is `proved`, and beside it a .pt file with the data and the
-    weights of the module, with which the script begins.
-
-    Raises LabError as `proved` does, and if a file cannot be written.
-    """
-    error = proved(text, module, inputs, path)
-    weights = {name: tensor.cpu() for name, tensor in module.state_dict().items()}
-    data = write_script(text, weights, data_of(dataset), path)
-    return Written(path, len(data), hashlib.sha256(data).hexdigest(), error, tuple(weights))
 
 
 def data_of(dataset: Dataset) -> dict[str, Tensor]:

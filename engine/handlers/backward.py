@@ -19,8 +19,6 @@ from ..compiled import uncompiled
 from ..errors import LabError
 from ..lab import Lab
 from ..module_kept import module_kept
-from ..project.document import Model
-from ..project.subject import CanvasSubject
 from ..protocol import (
     CompareGradientsCommand,
     ForwardGraphSnapshot,
@@ -42,7 +40,9 @@ from ..tensors.error_help import explain_error
 from ..tensors.summary import shown_values
 from ..training.optimization.first_update import first_update
 from .backward_edits import namespace_of, pass_control_maker
-from .subjects import find_subject, first_batch, objective_of, running
+from .subjects.find import subject_of
+from .subjects.subject import Subject as WorkSubject
+from .subjects.subject import first_batch
 
 
 def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot | None]:
@@ -62,12 +62,11 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
         subject = ConsoleSubject(namespace, lab.control, command.root, command.gradient)
         lab.backward.close()
         lab.backward.namespace = namespace
-    elif not isinstance(command.subject, CanvasSubject):
-        subject = _step_subject(lab, command, command.batch)
+    elif (forward := (found := subject_of(lab, command)).forward()) is None:
+        subject = _step_subject(found, command.batch)
         lab.backward.close()
         lab.backward.namespace = lab.console.namespace
     else:
-        forward = lab.models.require_forward()
         before = lab.backward.under_way
         if before is not None and not before.subject.root and before.graph_is_freed:
             forward.reset()
@@ -96,21 +95,18 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
 def read_forward_graph(lab: Lab, command: ReadForwardGraphCommand) -> Iterator[Snapshot]:
     """Answer with ForwardGraphSnapshots. Raises LabError if there is no such subject or data, and
     for a loss without a graph, and what the user's code raises."""
-    subject = _step_subject(lab, command)
+    subject = _step_subject(subject_of(lab, command))
     graph = read_graph(subject.roots, names=subject.names)
     for part in graph_snapshots(graph, (), subject.provenance, root=subject.root):
         yield ForwardGraphSnapshot(graph=part)
 
 
-def _step_subject(
-    lab: Lab, command: StartBackwardCommand | ReadForwardGraphCommand, batch_number: int = 0
-) -> StepSubject:
-    """The loss of one step of the command's subject on a batch, as a run would begin with it. The
-    module's buffers and mode, and the random generators, are as before."""
-    subject = find_subject(lab, command.subject, Model(), command.training)
-    objective = objective_of(lab, subject, command.objective, Model(), command.training)
+def _step_subject(subject: WorkSubject, batch_number: int = 0) -> StepSubject:
+    """The loss of one step of the subject on a batch, as a run would begin with it. The module's
+    buffers and mode, and the random generators, are as before."""
+    objective = subject.objective()
     recorder = Recorder(modules=module_names(subject.module))
-    with running(lab, command.training, objective.generators):
+    with subject.running(objective.generators):
         batch = first_batch(objective.batches(0, batch_number))
         random = random_states()
         with module_kept(subject.module), torch.enable_grad(), uncompiled(), recorder:

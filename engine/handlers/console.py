@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from ..console.breakpoint_calls import breakpoints_told
 from ..console.completion import complete
 from ..console.elsewhere.handing import take
-from ..console.output import Output
-from ..console.process_output import ProcessOutput
 from ..console.tensor_report import report_tensors
 from ..console.variables import ANSWER_S, list_variables
 from ..control import Control
@@ -56,13 +52,13 @@ def take_console(lab: Lab, command: TakeConsoleCommand) -> Iterator[Snapshot]:
         data = Path(command.path).read_bytes()
     except OSError as error:
         raise LabError(f"{command.path} cannot be read: {error.strerror}.") from error
-    take(lab.console.namespace, data, output_of(lab), lab.control)
+    take(lab.console.namespace, data, lab.output(), lab.control)
     yield from ()
 
 
 def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     namespace = lab.console.namespace
-    output = output_of(lab, command.all_output)
+    output = lab.output(command.all_output)
     cell = namespace.next_name(command.filename)
     title = cell.strip("<>") if cell.startswith("<") else Path(cell).name
     if command.model is not None and command.training is not None:
@@ -96,30 +92,11 @@ def run_held(lab: Lab, command: RunHeldCommand) -> Iterator[Snapshot]:
 
 def run_example(lab: Lab, command: RunExampleCommand) -> Iterator[Snapshot]:
     namespace = lab.console.begin_example(command.tab)
-    error, name = namespace.run(command.source, EXAMPLE, output_of(lab), lab.control)
+    error, name = namespace.run(command.source, EXAMPLE, lab.output(), lab.control)
     yield ExampleSnapshot(
         variables=list_variables(namespace, lab.control).variables,
         error=cell_error(error, name, lab.control),
     )
-
-
-def output_of(lab: Lab, all_output: bool = False) -> Output:
-    """Where the code that runs next prints."""
-    files = lab.standard_files
-    return Output(
-        lab.emit,
-        all_output=all_output,
-        process=None if files is None else ProcessOutput(*files),
-        shield=lab.control.own_code,
-    )
-
-
-@contextmanager
-def users_code(lab: Lab) -> Iterator[None]:
-    """In this context the user's code runs: what it prints is told, an interrupt stops it, and
-    `breakpoint()` does not wait."""
-    with output_of(lab).redirected(), breakpoints_told(), lab.control.user_code():
-        yield
 
 
 def cell_error(error: BaseException | None, cell: str, control: Control) -> ErrorReport | None:

@@ -41,7 +41,6 @@ from ..protocol import (
 from ..tensors.error_help import explain_error
 from ..tensors.summary import picture, summarise, value
 from ..tensors.texts import texts
-from .console import users_code
 
 T = TypeVar("T")
 
@@ -202,7 +201,7 @@ def _vector(lab: Lab, command: DerivativeCommand, at: At, out: Tensor) -> Tensor
 @contextmanager
 def _user_code(lab: Lab) -> Iterator[None]:
     """Run the user's function in this context: random numbers that it draws are put back."""
-    with torch.random.fork_rng(devices=[]), users_code(lab):
+    with torch.random.fork_rng(devices=[]), lab.users_code():
         yield
 
 

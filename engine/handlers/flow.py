@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-import inspect
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from time import perf_counter
 from typing import cast
 
@@ -23,9 +20,6 @@ from ..autograd.derivatives.gradient_flow import (
 from ..console.breakpoint_calls import breakpoints_told
 from ..errors import LabError
 from ..lab import Lab
-from ..models.check import require_runnable
-from ..models.live import LiveModel
-from ..project.subject import CanvasSubject
 from ..protocol import (
     FlowCommand,
     FlowHistogram,
@@ -39,9 +33,8 @@ from ..protocol import (
 )
 from ..randomness import RandomStream
 from ..signatures import required_parameters
-from ..subjects.subject import CanvasModel, CodeModel
-from .console import output_of
-from .subjects import find_subject, objective_of
+from .subjects.find import subject_of
+from .subjects.subject import Subject
 
 MAX_CELLS = 12_000
 """Largest number of layers times steps: a snapshot must not exceed its limit."""
@@ -54,17 +47,17 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
     A stop signal ends the run. Raises LabError for a model that cannot be trained, and for too many
     steps for its number of layers.
     """
-    if isinstance(command.subject, CanvasSubject):
-        require_runnable(command.model, command.training)
+    subject = subject_of(lab, command)
+    subject.check()
     runs = lab.derivatives.flow = {}
     for name in command.initialisations:
-        copied = _copy(lab, command)
-        device = next((p.device for p in copied.module.parameters()), None)
+        apart = _apart(subject)
+        device = next((p.device for p in apart.module.parameters()), None)
         if device is not None:
             with RandomStream(command.training.seed, device):
-                INITIALISATIONS[name](copied.module)
-        objective = objective_of(lab, copied, command.objective, command.model, command.training)
-        run = runs[name] = FlowRun(copied.module, command.training, command.steps, objective)
+                INITIALISATIONS[name](apart.module)
+        objective = apart.objective()
+        run = runs[name] = FlowRun(apart.module, command.training, command.steps, objective)
         rows = max(len(run.layers), len(run.activations), 1)
         if rows * run.steps > MAX_CELLS:
             raise LabError(
@@ -85,7 +78,7 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
 def _steps(lab: Lab, run: FlowRun) -> Iterator[None]:
     """The steps of a run, up to a stop signal."""
     is_over = False
-    with output_of(lab).redirected(), closing(run.run()) as steps:
+    with lab.output().redirected(), closing(run.run()) as steps:
         while True:
             try:
                 with breakpoints_told(), lab.control.user_code():
@@ -100,26 +93,16 @@ def _steps(lab: Lab, run: FlowRun) -> Iterator[None]:
             yield
 
 
-def _copy(lab: Lab, command: FlowCommand) -> CanvasModel | CodeModel:
-    """The canvas's model with weights from the seed; of a subject of code a copy with its present
-    weights. Raises LabError for a module that cannot be copied, or is not the one that its step
-    runs."""
-    subject = find_subject(lab, command.subject, command.model, command.training)
-    if isinstance(subject, CanvasModel):
-        return CanvasModel(LiveModel(command.model, command.training.seed))
-    own = subject.variables.get("step")
-    if not command.objective.step and inspect.isfunction(own) and len(required_parameters(own)) < 2:
+def _apart(subject: Subject) -> Subject:
+    """The subject with a module of its own. Raises LabError for a module that cannot be copied, or
+    is not the one that its step runs."""
+    own = subject.own_step
+    if own is not None and not subject.written.step and len(required_parameters(own)) < 2:
         raise LabError(
             "The function step(batch) of your code runs your own module, not a copy of it.",
             hint="Let it take the module: step(model, batch).",
         )
-    try:
-        return replace(subject, module=copy.deepcopy(subject.module))
-    except Exception as error:  # a module may hold anything
-        raise LabError(
-            f"The module cannot be copied: {type(error).__name__}: {error}",
-            hint="Choose its class as the subject, or keep tensors with a graph out of it.",
-        ) from error
+    return subject.apart()
 
 
 def read_flow(lab: Lab, command: ReadFlowCommand) -> Iterator[Snapshot]:

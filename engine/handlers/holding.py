@@ -30,7 +30,6 @@ from ..loops.hooks import Steps, is_out_of_reach, steps_shown
 from ..loops.loop_looks import LoopLooks, Tables
 from ..loops.own_loop import OwnLoop
 from ..loops.watching import Watching
-from ..project.subject import ConsoleSubject
 from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
 from ..recording.light.light_recorder import LightRecorder
 from ..recording.light.light_recording import LightRecording
@@ -280,10 +279,7 @@ def watching_of(lab: Lab) -> Watching | None:
     watching = lab.subjects.watching if "subjects" in vars(lab) else None
     if watching is None or not watching.paths:
         return None
-    if isinstance(watching.subject, ConsoleSubject):
-        module = lab.console.namespace.variables.get(watching.subject.expression.strip())
-        if isinstance(module, nn.Module):
-            watching.follow(watching.subject, module)
+    lab.subjects.follow_variable(lab.console.namespace.variables)
     watching.begin()
     return watching
 

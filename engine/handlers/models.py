@@ -14,9 +14,8 @@ from ..lab import Lab
 from ..models.check import check, require_runnable
 from ..models.code import block_places
 from ..models.forward import ForwardPass
-from ..models.live import LiveModel
 from ..project.edits import loss_call
-from ..project.subject import Objective
+from ..project.subject import CanvasSubject
 from ..protocol import (
     CheckModelCommand,
     ForwardSnapshot,
@@ -26,9 +25,9 @@ from ..protocol import (
     StartForwardCommand,
     WeightsSnapshot,
 )
-from ..subjects.subject import CanvasModel
 from ..training.components.losses import make_loss
-from .subjects import first_batch, objective_of, running
+from .subjects.find import find_subject
+from .subjects.subject import first_batch
 
 CHECK_S = 10.0
 """The longest check of a model: it follows each edit, and other commands wait for it."""
@@ -74,7 +73,7 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
     try:
         dataset = load_dataset(setup.data)
         if setup.data.loading.given:
-            x, y = _given_batch(lab, live, command)
+            x, y = _given_batch(lab, command)
         else:
             x, y = dataset.train_batch(command.batch, setup.batch_size, setup.seed)
     except IndexError as error:
@@ -86,12 +85,12 @@ def start_forward(lab: Lab, command: StartForwardCommand) -> Iterator[Snapshot]:
     yield forward.snapshot()
 
 
-def _given_batch(lab: Lab, live: LiveModel, command: StartForwardCommand) -> Any:
+def _given_batch(lab: Lab, command: StartForwardCommand) -> Any:
     """A batch of the DataLoader that has objects of the user's code."""
-    setup = command.training
-    objective = objective_of(lab, CanvasModel(live), Objective(), command.model, setup)
-    with running(lab, setup, objective.generators):
-        return first_batch(objective.batches(0, command.batch))
+    subject = find_subject(lab, CanvasSubject(), command.model, command.training)
+    data = subject.data()
+    with subject.running(data.generators):
+        return first_batch(data.batches(0, command.batch))
 
 
 def move_forward(lab: Lab, command: MoveForwardCommand) -> Iterator[ForwardSnapshot]:

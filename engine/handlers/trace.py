@@ -27,7 +27,7 @@ from ..protocol import (
 from ..recording.recorder import Recorder
 from ..recording.recording import Recording
 from ..recording.statement_counts import StatementCounts
-from .console import cell_error, output_of, users_code
+from .console import cell_error
 from .rules import HELD
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def find_root(lab: Lab, command: TraceRootCommand) -> Iterator[Snapshot]:
 
 
 def _of_code(lab: Lab, source: str, namespace: Namespace) -> Trace:
-    output = output_of(lab)
+    output = lab.output()
     recordings: list[Recording] = []
 
     def recorder(**options: Any) -> Recorder:
@@ -123,7 +123,7 @@ def _of_rule(lab: Lab, node_id: int) -> Trace:
     recorder = Recorder(counts=StatementCounts())
     report: ErrorReport | None = None
     try:
-        with users_code(lab), recorder:
+        with lab.users_code(), recorder:
             run_node(step.node.fn, incoming, edit=lambda _: incoming)
     except (Exception, KeyboardInterrupt) as error:  # the rule is the user's own code
         report = error_report(error)

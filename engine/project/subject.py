@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -66,6 +66,11 @@ def takes_setup_data(subject: Subject, objective: Objective) -> bool:
     return isinstance(subject, CanvasSubject) or objective.of_setup
 
 
+def expressions_used(subject: Subject, objective: Objective) -> tuple[str, ...]:
+    """Those of the user's data that the subject is trained on; the canvas has none."""
+    return () if isinstance(subject, CanvasSubject) else objective.expressions
+
+
 def title(subject: Subject) -> str:
     """The subject in a few words: "Canvas", `model`, `net.py: Net()`."""
     match subject:
@@ -79,6 +84,25 @@ def title(subject: Subject) -> str:
             return name if is_whole else f"{name}: {subject.expression}"
 
 
+def needs_cells(subject: Subject) -> bool:
+    """Whether only cells that have run make the subject."""
+    return isinstance(subject, ConsoleSubject)
+
+
+def whole_title(subject: Subject) -> str:
+    """As `title`, with the whole path of a file."""
+    if isinstance(subject, FileSubject):
+        return f"{subject.path}: {subject.expression}"
+    return title(subject)
+
+
+def is_same_subject(then: Subject, now: Subject) -> bool:
+    """Whether both are one subject. A file may have moved to another folder since."""
+    if then == now or not (isinstance(then, FileSubject) and isinstance(now, FileSubject)):
+        return then == now
+    return title(then) == title(now) and not Path(then.path).exists()
+
+
 def holds_model(path: str) -> bool:
     """Whether the file of a subject is a model itself, not Python."""
     return path.endswith(MODEL_SUFFIXES)
@@ -86,11 +110,9 @@ def holds_model(path: str) -> bool:
 
 def files_of(subject: Subject, objective: Objective) -> tuple[str, ...]:
     """The Python files that have to run before the subject can be worked on."""
-    if isinstance(subject, CanvasSubject):
-        return ()
     own = [subject.path] if isinstance(subject, FileSubject) else []
     own = [path for path in own if not holds_model(path)]
-    data = [split_reference(text) for text in objective.expressions]
+    data = [split_reference(text) for text in expressions_used(subject, objective)]
     return tuple(dict.fromkeys(own + [reference[0] for reference in data if reference]))
 
 

@@ -101,7 +101,7 @@ class FitSnapshot(Snapshot, frozen=True, kw_only=True):
     `matched` counts the tensors of the subject that the file has. Of `missing` (the file has none),
     `unexpected` (only the file has them) and `misshapen`, the first are told, and all counted in
     `counts`, in this order. `renaming` tells the prefix that is taken off or put before the file's
-    names for this, in words.
+    names for this, in words. `saved_beside`: the subject's weights are saved beside the project.
     """
 
     path: str
@@ -113,7 +113,7 @@ class FitSnapshot(Snapshot, frozen=True, kw_only=True):
     misshapen: tuple[KeyFit, ...] = ()
     counts: tuple[int, int, int] = (0, 0, 0)
     renaming: str = ""
-    is_canvas: bool = False
+    saved_beside: bool = False
 
 
 class SavedWeightsSnapshot(Snapshot, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ class RunFileCommand(Command, frozen=True, kw_only=True):
     """Run a Python file as a module -> its output, then a FileSnapshot. It runs again if it has
     already run. `copy` runs in its place: a copy whose content must have the SHA-256 `digest`."""
 
-    handler = "subjects:run_file"
+    handler = "structures.choosing:run_file"
     path: str
     copy: str = ""
     digest: str = ""
@@ -66,7 +66,7 @@ class ShowSubjectCommand(Command, frozen=True, kw_only=True):
     """The workspaces work on this subject: `lab.subject` in a cell is its module, made when it is
     first wanted."""
 
-    handler = "subjects:show_subject"
+    handler = "structures.choosing:show_subject"
     while_running = True
     subject: Subject
     training: TrainingSetup = TrainingSetup()
@@ -77,7 +77,7 @@ class ReadStructureCommand(Command, frozen=True, kw_only=True):
     `left` 0. With data in `objective` (the canvas has its own), one step is run to see the shapes
     that each module takes and gives."""
 
-    handler = "subjects:read_structure"
+    handler = "structures.reading:read_structure"
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
     model: Model = Model()
@@ -88,7 +88,7 @@ class PreviewInitCommand(Command, frozen=True, kw_only=True):
     """Try `torch.nn.init.FUNCTION(tensor, ARGUMENTS)` on copies of parameters or buffers -> an
     InitPreviewSnapshot. `arguments` are constants as Python writes them: `0.0, std=0.02`."""
 
-    handler = "subjects:preview_init"
+    handler = "structures.reading:preview_init"
     subject: ConsoleSubject | FileSubject
     names: tuple[str, ...]
     function: str
@@ -113,7 +113,7 @@ class WriteStepCommand(Command, frozen=True, kw_only=True):
     """Write the step of the usual task that fits the first batch of `objective.data`, or tell the
     one that the subject's own code defines -> StepSnapshot."""
 
-    handler = "subjects:write_usual_step"
+    handler = "structures.choosing:write_usual_step"
     newest_only = True
     subject: Subject
     objective: Objective

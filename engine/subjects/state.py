@@ -23,10 +23,10 @@ from ..loops.watching import Watching
 from ..project.subject import MODEL, ConsoleSubject, FileSubject, holds_model, title
 from ..randomness import RandomStream
 from ..signatures import takes_tensors
+from .found import Found, made_module
 from .function import FunctionModule
 from .model_file import load_model
 from .python_file import Around, PythonFile, run_file
-from .subject import CodeModel, made_module
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,22 @@ class SubjectState:
     loop_looks: Tables | None = None
     """The looks at the parameters of the newest loop of a cell or file."""
     shown: Callable[[], nn.Module] | None = None
-    """Gives the module of the subject that the workspaces work on; None for the canvas."""
-    before: CodeModel | None = None
-    """A copy of a subject, kept to be compared with what becomes of it."""
+    """Gives the module of the subject that the workspaces work on; None before one is chosen."""
+    before: tuple[str, nn.Module] | None = None
+    """A copy of a subject's module with its title, kept to be compared with what becomes of it."""
     _makes: bool = True
     _values: dict[str, tuple[Mapping[str, Any], object]] = field(default_factory=dict)
     _made: dict[tuple[ConsoleSubject | FileSubject, int], _Made] = field(default_factory=dict)
     _models: dict[Path, tuple[tuple[int, int], nn.Module]] = field(default_factory=dict)
     _functions: dict[ConsoleSubject | FileSubject, FunctionModule] = field(default_factory=dict)
+
+    def follow_variable(self, variables: Mapping[str, Any]) -> None:
+        """A variable of the console that is watched may hold another module by now."""
+        subject = self.watching.subject
+        if isinstance(subject, ConsoleSubject):
+            module = variables.get(subject.expression.strip())
+            if isinstance(module, nn.Module):
+                self.watching.follow(subject, module)
 
     def run_file(
         self,
@@ -85,7 +93,7 @@ class SubjectState:
 
     def of_console(
         self, subject: ConsoleSubject, seed: int, namespace: Namespace, control: Control
-    ) -> CodeModel:
+    ) -> Found:
         """The subject among the console's variables. Raises LabError if there is none."""
 
         def call() -> object:
@@ -93,9 +101,7 @@ class SubjectState:
 
         return self._model(subject, seed, namespace.variables, call)
 
-    def of_file(
-        self, subject: FileSubject, seed: int, output: Output, control: Control
-    ) -> CodeModel:
+    def of_file(self, subject: FileSubject, seed: int, output: Output, control: Control) -> Found:
         """The subject in a file that has run, or that holds a model. Raises LabError if there is
         none, and whatever its code raises."""
         path = Path(subject.path)
@@ -207,16 +213,16 @@ class SubjectState:
         seed: int,
         variables: Mapping[str, Any],
         call: Callable[[], object],
-    ) -> CodeModel:
+    ) -> Found:
         """`call` computes the expression; it is used only if the expression calls something."""
         expression = subject.expression.strip()
         calls, names = _read(expression)
         value = None if calls else resolve(expression, variables)
         if isinstance(value, nn.Module):
-            return CodeModel(title(subject), value, variables)
+            return Found(value, variables)
         if takes_tensors(value):
             assert callable(value)
-            return CodeModel(title(subject), self._around(subject, value), variables, made=True)
+            return Found(self._around(subject, value), variables, made=True)
         named = {name: variables.get(name) for name in names}
         made = self._made.get((subject, seed))
         if made is None or any(made.named[name] is not named[name] for name in names):
@@ -229,7 +235,7 @@ class SubjectState:
                 with RandomStream(seed, torch.device("cpu")):
                     value = call()
             made = self._made[subject, seed] = _Made(made_module(expression, value, seed), named)
-        return CodeModel(title(subject), made.module, variables, made=True)
+        return Found(made.module, variables, made=True)
 
     def _around(
         self, subject: ConsoleSubject | FileSubject, function: Callable[..., Any]

@@ -117,7 +117,7 @@ def test_the_canvas_has_then_learnt_its_weights(bench, link):
     link.get_ready()
     link.answer(FitSnapshot(path="/x/a.pt", title="model", loaded=True, matched=2))
     assert not bench.weights.modified
-    link.answer(FitSnapshot(path="/x/a.pt", title="C", loaded=False, matched=2, is_canvas=True))
+    link.answer(FitSnapshot(path="/x/a.pt", title="C", loaded=False, matched=2, saved_beside=True))
     assert not bench.weights.modified
-    link.answer(FitSnapshot(path="/x/a.pt", title="C", loaded=True, matched=2, is_canvas=True))
+    link.answer(FitSnapshot(path="/x/a.pt", title="C", loaded=True, matched=2, saved_beside=True))
     assert bench.weights.modified and bench.weights.learnt

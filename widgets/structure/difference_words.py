@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from engine.protocol import DifferenceSnapshot, OutputDifference, WeightDifference
+from widgets.structure.words import raised_words
 from widgets.text import format_number
 
 
@@ -31,8 +32,8 @@ def weights_words(told: DifferenceSnapshot) -> str:
 
 def outputs_words(told: DifferenceSnapshot) -> str:
     """Which output differs first, or that all are equal, or why there are none."""
-    if told.unrun:
-        return f"No outputs were compared. {told.unrun}"
+    if told.unrun is not None:
+        return f"No outputs were compared. {raised_words(told.unrun)}"
     if told.first < 0:
         calls = _count(told.output_count, "call")
         return f"For the same input, no output differs, of {calls}."
@@ -46,7 +47,8 @@ def outputs_words(told: DifferenceSnapshot) -> str:
 
 def is_equal(told: DifferenceSnapshot) -> bool:
     """Whether nothing differs, and outputs were compared."""
-    return not (told.module_count or told.weight_count or told.unrun) and told.first < 0
+    differs = told.module_count or told.weight_count or told.unrun is not None
+    return not differs and told.first < 0
 
 
 def output_name(row: OutputDifference) -> str:

@@ -12,7 +12,6 @@ from time import perf_counter
 from ...errors import LabError
 from ...exporting.verifying import Verifier
 from ...lab import Lab
-from ...project.subject import CanvasSubject
 from ...protocol import ExportCommand, ExportSnapshot, ExportStageSnapshot, Snapshot, WrittenFile
 from ...protocol.exporting.formats import CASTING, FORMATS, KEEPING, Format
 from .programs import write_and_run
@@ -24,8 +23,8 @@ ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
 
 def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
-    """Write the files and answer with an ExportSnapshot. A module of code takes over the weights of
-    `command.weights`; the canvas's live model is not changed.
+    """Write the files and answer with an ExportSnapshot. An object of the user's code takes
+    over the weights of `command.weights`; of what the program makes, another one has them.
 
     Raises LabError if the model cannot be built, `command.weights` does not fit it, the format
     cannot hold it, or the path cannot be written; KeyboardInterrupt if it is cancelled, and then
@@ -33,13 +32,13 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
     """
     begun = perf_counter()
     _check_options(command)
+    source = source_of(lab, command)
     path = Path(command.path).expanduser().absolute()
     with ExitStack() as stack:
         verifier, converter = (
             stack.enter_context(Verifier()) if wanted else None
             for wanted in (command.verify, command.format == "onnx")
         )
-        source = source_of(lab, command)
         work = Work(lab, command, source, path, verifier, converter)
         write = write_and_read if FORMATS[command.format].group == "Weights" else write_and_run
         result = work.result
@@ -79,13 +78,8 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def refusal_of(format: Format, is_canvas: bool) -> LabError | None:
-    """Why the format cannot be had here at all: for this kind of subject, or without packages."""
-    if format == "py" and not is_canvas:
-        return LabError(
-            "Only a model of blocks is written as Python: yours is Python already.",
-            hint="Export its weights, or a package (.zip) with your file in it.",
-        )
+def refusal_of(format: Format) -> LabError | None:
+    """Why no subject can have the format here."""
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
     if format == "onnx" and missing:
         return LabError(
@@ -96,7 +90,7 @@ def refusal_of(format: Format, is_canvas: bool) -> LabError | None:
 
 
 def _check_options(command: ExportCommand) -> None:
-    refused = refusal_of(command.format, isinstance(command.subject, CanvasSubject))
+    refused = refusal_of(command.format)
     if refused is not None:
         raise refused
     if command.dtype and command.format in KEEPING:

@@ -9,8 +9,7 @@ from ...exporting.state import place_of
 from ...lab import Lab
 from ...protocol import ExportPlanSnapshot, PlanExportCommand, Snapshot
 from ...protocol.exporting.formats import FORMATS
-from ...subjects.subject import CanvasModel
-from ..subjects import find_subject
+from ..subjects.find import subject_of
 from .export import refusal_of
 
 _ON_DATA = ("checkpoint", "script")
@@ -19,7 +18,7 @@ _ON_DATA = ("checkpoint", "script")
 
 def plan(lab: Lab, command: PlanExportCommand) -> Iterator[Snapshot]:
     """Raises LabError if there is no such subject, and what making it raises."""
-    subject = find_subject(lab, command.subject, command.model, command.training)
+    subject = subject_of(lab, command)
     state = subject.module.state_dict()
     tensors = {place_of(tensor): tensor for tensor in state.values()}
     floats: Counter[int] = Counter()
@@ -30,13 +29,12 @@ def plan(lab: Lab, command: PlanExportCommand) -> Iterator[Snapshot]:
             floats[tensor.element_size()] += size
         else:
             others += size
-    is_canvas = isinstance(subject, CanvasModel)
     refusals = {}
     for key, row in FORMATS.items():
-        refused = refusal_of(key, is_canvas)
+        refused = subject.refusal(key) or refusal_of(key)
         if refused is not None:
             refusals[key] = f"{refused} {refused.hint}"
-        elif not (is_canvas or command.objective.has_data) and (row.batch or key in _ON_DATA):
+        elif not subject.has_data and (row.batch or key in _ON_DATA):
             refusals[key] = "There is no data to take a batch from. Name it under Train."
     run = lab.run
     yield ExportPlanSnapshot(

@@ -11,7 +11,6 @@ from typing import BinaryIO
 import torch
 from torch import nn
 
-from ...datasets.load import load_dataset
 from ...errors import LabError
 from ...exporting import package
 from ...exporting.code_export import save_code
@@ -26,26 +25,18 @@ from ...exporting.examples import (
 from ...exporting.programs import Program, exported, scripted, traced
 from ...exporting.refusals import ONNX, ONNX_BY_EXPORT, refusal
 from ...exporting.state import own_state
-from ...exporting.train_script import beside, save_script, script_of, write_script
+from ...exporting.train_script import beside, write_script
 from ...exporting.verifying import Refused, Verifier
 from ...exporting.weights import writing
-from ...lab import Lab
-from ...models.check import check
-from ...models.live import LiveModel
-from ...project.edits import loss_call
-from ...project.subject import CanvasSubject
 from ...protocol import ExportCommand
 from ...protocol.exporting.formats import Format
 from ...random_states import random_states, states_kept
-from ...subjects.subject import CanvasModel, CodeModel
-from ...training.objectives.code_objective import CodeObjective
 from ...verifier.jobs import Converted, ConvertJob, Located, LocateJob, ProgramJob, ProgramRun
 from ...verifier.values import Case, difference
 from ...verifier.values import write as write_values
-from ..subjects import find_subject, objective_of
-from ..training.run_script import Drawn, code_script, first_weights, loader_of_cells
+from ..subjects.subject import Drawn, Subject, first_weights
 from .results import Result, Work
-from .sources import Source, code_of, example, example_inputs
+from .sources import Source
 
 FREED_AT_ONCE_BYTES = 64 * 2**20
 """A program with more bytes of parameters is freed as soon as it is written."""
@@ -57,10 +48,10 @@ def write_and_run(work: Work) -> Iterator[str]:
     lab, command, result = work.lab, work.command, work.result
     result.stages = 3 if work.verifier else 2
     if command.format == "script" and command.fresh:
-        work.source = _fresh(lab, command)
+        work.source = Source(work.source.subject.fresh())
     yield "Running the model on a batch"
     with states_kept():  # the run that comes next draws the same
-        call = example(lab, command, work.source)
+        call = work.source.subject.example()
     with lab.control.user_code():
         still = still_copy(work.source.module)  # a run may go on meanwhile
         cases = _cases(still, call)
@@ -82,16 +73,6 @@ def write_and_run(work: Work) -> Iterator[str]:
         cases = [case for case in cases if case.batch_size == call.size]
     with lab.control.user_code():
         _compare(work, work.verifier, still, cases)
-
-
-def _fresh(lab: Lab, command: ExportCommand) -> Source:
-    """The subject with the weights that it begins with."""
-    if isinstance(command.subject, CanvasSubject):
-        return Source(CanvasModel(LiveModel(command.model, command.training.seed)))
-    with lab.subjects.made_anew(command.subject):
-        found = find_subject(lab, command.subject, command.model, command.training)
-    find_subject(lab, command.subject, command.model, command.training)  # it is the one from before
-    return Source(found)
 
 
 def _cases(still: nn.Module, call: Example) -> list[Case]:
@@ -129,10 +110,10 @@ def _write(work: Work, still: nn.Module, call: Example) -> str:
     command, source, path = work.command, work.source, work.path
     work.result.files = [path]
     if command.format in ("py", "script"):
-        work.result.files = _write_python(work.lab, command, source, path)
+        work.result.files = _write_python(command.format, source.subject, call, path)
         return ""
     if command.format == "zip":
-        code, fixed = code_of(work.lab, command, source, still, call)
+        code, fixed = source.subject.package_code(still, call)
         with writing(path) as file:
             package.write_archive(
                 file, source.subject.title, code, own_state(still), call, command.dtype
@@ -153,32 +134,16 @@ def _program(format: Format, still: nn.Module, call: Example) -> Program:
     return traced(still, call) if format == "torchscript-trace" else exported(still, call)
 
 
-def _write_python(lab: Lab, command: ExportCommand, source: Source, path: Path) -> list[Path]:
-    subject, training = source.subject, command.training
-    if isinstance(subject, CodeModel):
-        return _write_code_script(lab, command, subject, path)
-    live = subject.live
-    code = check(command.model, training).code
-    if command.format == "py":
-        save_code(code, live.module, example_inputs(live), path)
+def _write_python(format: Format, subject: Subject, call: Example, path: Path) -> list[Path]:
+    if format == "py":
+        save_code(subject.python, subject.module, call.args, path)
         return [path]
-    loss, params = loss_call(command.model, training)
-    dataset = load_dataset(training.data)
-    loader = loader_of_cells(lab, subject, command.model, training)
-    text = script_of(code, training, loss, params, dataset, path, live.module, loader)
-    save_script(text, live.module, example_inputs(live), dataset, path)
-    return [path, beside(path)]
-
-
-def _write_code_script(
-    lab: Lab, command: ExportCommand, subject: CodeModel, path: Path
-) -> list[Path]:
     with states_kept():
         before = random_states()
-        objective = objective_of(lab, subject, command.objective, command.model, command.training)
+        objective = subject.objective()
         drawn = Drawn(before, random_states())
-    assert isinstance(objective, CodeObjective)
-    text, data = code_script(lab, subject, command, objective, drawn, path)
+    text, data = subject.script(objective, drawn, path)
+    subject.prove(text, path)
     write_script(text, first_weights(subject.module), data, path)
     return [path, beside(path)]
 

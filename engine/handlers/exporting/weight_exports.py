@@ -20,7 +20,6 @@ from ...training.loop import TrainingLoop
 from ...training.run import TrainingRun
 from ...verifier.jobs import WeightsJob, WeightsRead
 from ...verifier.values import entry
-from ..subjects import objective_of
 from .results import Result, Work
 from .sources import Source
 
@@ -99,10 +98,9 @@ def _checkpoint(lab: Lab, command: ExportCommand, source: Source) -> Checkpoint:
         if saved.subject == command.subject:
             return saved
     model = copy.deepcopy(source.module)
-    objective = objective_of(
-        lab, source.subject, command.objective, command.model, command.training
+    loop = TrainingLoop(
+        model, command.training, source.subject.objective(), subject=command.subject
     )
-    loop = TrainingLoop(model, command.training, objective, subject=command.subject)
     try:
         return loop.checkpoint(NEW_RUN)
     finally:

@@ -15,7 +15,6 @@ from ...exporting.weights import check_fits, load_weights, save_weights
 from ...exporting.weights_fit import find_fit, load_fit, tensors_of, under_names
 from ...lab import Lab
 from ...models.live import LiveModel
-from ...project.subject import CanvasSubject
 from ...protocol import (
     FitSnapshot,
     KeyFit,
@@ -27,7 +26,7 @@ from ...protocol import (
     WeightsSnapshot,
 )
 from ..artifacts.files import reading
-from ..subjects import find_subject
+from ..subjects.find import subject_of
 
 MAX_TOLD_KEYS = 100
 """The most names of each kind that are sent of a file that does not fit."""
@@ -44,7 +43,7 @@ def load_into_subject(lab: Lab, command: LoadWeightsCommand) -> Iterator[Snapsho
         state = load_weights(path)  # looks for the state_dict in a checkpoint
     else:
         state = state_of(artifact, command.group)
-    subject = find_subject(lab, command.subject, command.model, command.training)
+    subject = subject_of(lab, command)
     fit = find_fit(state, subject.module)
     may_load = command.agreed or (fit.is_whole and not fit.is_renamed)
     if may_load:
@@ -68,7 +67,7 @@ def load_into_subject(lab: Lab, command: LoadWeightsCommand) -> Iterator[Snapsho
         ),
         counts=(len(fit.missing), len(fit.unexpected), len(fit.misshapen)),
         renaming=fit.renaming,
-        is_canvas=isinstance(command.subject, CanvasSubject),
+        saved_beside=subject.saved_beside,
     )
 
 

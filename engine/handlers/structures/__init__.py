@@ -1,4 +1,4 @@
-"""Answers about two modules, or one before and after.
+"""Answers about subjects: what leads to one, the structure of one, and how two differ.
 
-Not here: the structure of one module (`handlers.subjects`).
+Not here: what a subject is (`handlers/subjects`).
 """

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-import functools
 from collections.abc import Iterator
 
-from ...errors import LabError, sendable
+from torch import nn
+
+from ...errors import LabError
 from ...lab import Lab
-from ...project.document import Model
 from ...protocol import (
     CompareSubjectsCommand,
     DifferenceSnapshot,
+    ErrorReport,
     KeepBeforeCommand,
     KeptSnapshot,
     OutputDifference,
@@ -23,8 +23,9 @@ from ...subjects.comparing import (
     output_differences,
     weight_differences,
 )
-from ...subjects.subject import CodeModel
-from ..subjects import code_model, first_batch, objective_of, running
+from ..subjects.find import find_subject, subject_of
+from ..subjects.subject import Subject, copied
+from .reading import unrun_report
 
 MAX_TOLD = 400
 """The most differences of each kind, and the most outputs, that are sent; the rest are counted."""
@@ -32,40 +33,26 @@ MAX_TOLD = 400
 
 def keep_before(lab: Lab, command: KeepBeforeCommand) -> Iterator[Snapshot]:
     """Raises LabError if there is no such subject, and if it cannot be copied."""
-    subject = code_model(lab, command.subject, command.training)
-    try:
-        kept = copy.deepcopy(subject.module)
-    except Exception as error:  # the user's own attributes may refuse
-        raise LabError(
-            f"{type(subject.module).__name__} cannot be copied: {error}",
-            hint="copy.deepcopy must be able to copy it.",
-        ) from error
-    lab.subjects.before = CodeModel(f"{subject.title}, before", kept, {})
+    subject = subject_of(lab, command)
+    lab.subjects.before = f"{subject.title}, before", copied(subject.module)
     yield KeptSnapshot(title=subject.title)
 
 
 def compare_subjects(lab: Lab, command: CompareSubjectsCommand) -> Iterator[Snapshot]:
     """Raises LabError if there is no such subject, or no copy is kept. An error of the forward is
     told in the answer."""
-    after = code_model(lab, command.subject, command.training)
-    if command.other is None:
-        before = lab.subjects.before
-        if before is None:
-            raise LabError("No copy is kept.", hint="Keep one first, then change the subject.")
-    else:
-        before = code_model(lab, command.other, command.training)
+    after = subject_of(lab, command)
+    title, before = _before(lab, command)
     outputs: list[OutputDifference] = []
-    unrun = ""
+    unrun: ErrorReport | None = None
     try:
-        outputs = _outputs(lab, command, before, after)
-    except LabError as error:
-        unrun = f"{error} {error.hint}".strip()
+        outputs = _outputs(before, after)
     except Exception as error:  # the user's code may raise anything
-        unrun = f"{type(error).__name__}: {error}"
-    modules = module_differences(before.module, after.module)
-    weights, equal_weights = weight_differences(before.module, after.module)
+        unrun = unrun_report(error)
+    modules = module_differences(before, after.module)
+    weights, equal_weights = weight_differences(before, after.module)
     yield DifferenceSnapshot(
-        before=before.title,
+        before=title,
         after=after.title,
         modules=tuple(modules[:MAX_TOLD]),
         module_count=len(modules),
@@ -75,24 +62,27 @@ def compare_subjects(lab: Lab, command: CompareSubjectsCommand) -> Iterator[Snap
         outputs=tuple(outputs[:MAX_TOLD]),
         output_count=len(outputs),
         first=next((n for n, row in enumerate(outputs) if row.difference != 0.0), -1),
-        unrun=sendable(unrun),
+        unrun=unrun,
     )
 
 
-def _outputs(
-    lab: Lab, command: CompareSubjectsCommand, before: CodeModel, after: CodeModel
-) -> list[OutputDifference]:
-    if not command.objective.has_data:
+def _before(lab: Lab, command: CompareSubjectsCommand) -> tuple[str, nn.Module]:
+    if command.other is not None:
+        other = find_subject(lab, command.other, training=command.training)
+        return other.title, other.module
+    if lab.subjects.before is None:
+        raise LabError("No copy is kept.", hint="Keep one first, then change the subject.")
+    return lab.subjects.before
+
+
+def _outputs(before: nn.Module, after: Subject) -> list[OutputDifference]:
+    if not after.has_data:
         raise LabError("There is no input to compare outputs for.", hint="Name data under Train.")
-    training = command.training
-    objective = objective_of(lab, after, command.objective, Model(), training)
-    with running(lab, training, objective.generators):
-        batch = first_batch(objective.batches(0, 0))
-        run = functools.partial(objective.outcome, batch)
+    with after.on_first_batch() as (_, run):
         arguments = arguments_in(after.module, run)
         if arguments is None:
             raise LabError(
                 f"The step does not call {after.title} itself, only parts of it.",
                 hint="Outputs are compared for the arguments of its own forward.",
             )
-        return output_differences(before.module, after.module, arguments)
+        return output_differences(before, after.module, arguments)

@@ -13,9 +13,9 @@ from ...errors import sendable
 from ...lab import Lab
 from ...loops.updates import Update
 from ...protocol import ReadParametersCommand, Snapshot, StructureSnapshot, WeightRow
-from ...subjects.structure import module_rows, optimizers_among, totals, weight_rows
-from ...subjects.subject import CodeModel
-from ..subjects import find_subject, structure_in_parts
+from ...subjects.structure import module_rows, totals, weight_rows
+from ..subjects.find import subject_of
+from .reading import structure_in_parts
 
 
 def read_parameters(lab: Lab, command: ReadParametersCommand) -> Iterator[Snapshot]:
@@ -23,17 +23,16 @@ def read_parameters(lab: Lab, command: ReadParametersCommand) -> Iterator[Snapsh
     for a subject that is not made yet."""
     subjects = lab.subjects
     with subjects.making_nothing() if lab.inside is not None else nullcontext():
-        subject = find_subject(lab, command.subject, command.model, command.training)
+        subject = subject_of(lab, command)
     updates = subjects.updates
     known = updates.of(subject.module)
     updates.ask(subject.module)
-    variables = subject.variables if isinstance(subject, CodeModel) else {}
-    optimizers = _named(updates.optimizers, optimizers_among(variables))
+    optimizers = _named(updates.optimizers, subject.optimizers())
     rows = _with_updates(subject.module, optimizers, known, in_midst=lab.inside is not None)
     whole = StructureSnapshot(
         title=subject.title,
         totals=totals(subject.module),
-        made=isinstance(subject, CodeModel) and subject.made,
+        made=subject.made,
         optimizers=tuple(map(sendable, optimizers)),
     )
     yield from structure_in_parts(whole, module_rows(subject.module), rows)

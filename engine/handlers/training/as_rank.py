@@ -22,7 +22,7 @@ from ...training.distributed.ranks import Ranks, RanksEnded
 from ...training.distributed.rows import RowsObjective
 from ...training.loop import TrainingLoop
 from ...training.objectives.objective import Objective
-from ..subjects import find_subject, objective_of
+from ..subjects.find import subject_of
 
 FLUSHED_STEPS = 100
 
@@ -65,9 +65,8 @@ def follow(lab: Lab, command: TrainCommand) -> None:
     code raises, LabError, and Diverged."""
     ranks, setup = lab.ranks, command.training
     assert ranks is not None
-    subject = find_subject(lab, command.subject, command.model, setup)
-    whole = objective_of(lab, subject, command.objective, command.model, setup)
-    objective = begin_as_rank(ranks, subject.module, whole, command)
+    subject = subject_of(lab, command)
+    objective = begin_as_rank(ranks, subject.module, subject.objective(), command)
     resume = begin_together(ranks, None)
     if resume is not None and command.to_step is not None:
         setup = resume.setup  # until it gets there

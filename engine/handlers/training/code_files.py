@@ -6,8 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...lab import Lab
-from ...project.document import Project
-from ...project.subject import CanvasSubject, files_of, split_reference, takes_setup_data
+from ...project.document import Project, TrainingSetup
+from ...project.subject import (
+    Objective,
+    Subject,
+    expressions_used,
+    files_of,
+    split_reference,
+    takes_setup_data,
+)
 from ...protocol import RunFileCommand, SweepCommand, TrainCommand
 from ...runs.code import Ran
 
@@ -24,16 +31,16 @@ def files_needed(wanted: Wanted) -> list[str]:
 
 def expressions_of(wanted: Wanted) -> list[str]:
     """The expressions of the user's code that data and batches are had by."""
-    is_canvas = isinstance(wanted.subject, CanvasSubject)
-    of_code = () if is_canvas else wanted.objective.expressions
+    of_code = expressions_used(wanted.subject, wanted.objective)
     given = wanted.training.data.loading.given.values()
-    return [*data_of_console(wanted), *of_code, *given]
+    of_console = data_of_console(wanted.subject, wanted.objective, wanted.training)
+    return [*of_console, *of_code, *given]
 
 
-def data_of_console(wanted: Wanted) -> list[str]:
+def data_of_console(subject: Subject, objective: Objective, setup: TrainingSetup) -> list[str]:
     """The expression of the set-up's data, if that is of the console and used."""
-    data = wanted.training.data
-    is_used = data.kind == "console" and takes_setup_data(wanted.subject, wanted.objective)
+    data = setup.data
+    is_used = data.kind == "console" and takes_setup_data(subject, objective)
     return [data.path] if is_used and data.path else []
 
 

@@ -15,12 +15,11 @@ from ...errors import LabError
 from ...lab import Lab
 from ...loops.hooks import quiet
 from ...protocol import ElementSnapshot, ReadElementCommand
-from ...subjects.structure import optimizers_among
-from ...subjects.subject import CanvasModel, CodeModel
 from ...tensors.summary import shown_values
 from ...training.optimization.next_update import next_update
 from ...training.run import TrainingRun
-from ..subjects import find_subject
+from ..subjects.find import subject_of
+from ..subjects.subject import Subject
 
 _IN_STEP = "Its optimizer is in the middle of a step: the next update is known after it."
 
@@ -28,7 +27,7 @@ _IN_STEP = "Its optimizer is in the middle of a step: the next update is known a
 def read_element(lab: Lab, command: ReadElementCommand) -> Iterator[ElementSnapshot]:
     """Raises LabError if there is no such subject, parameter or element."""
     with lab.subjects.making_nothing() if lab.inside is not None else nullcontext():
-        subject = find_subject(lab, command.subject, command.model, command.training)
+        subject = subject_of(lab, command)
     parameter = _parameter(subject.module, command.name)
     run = lab.run if isinstance(lab.run, TrainingRun) else None
     if run is not None and run.loop.model is not subject.module:
@@ -69,12 +68,11 @@ def _parameter(module: nn.Module, name: str) -> nn.Parameter:
 
 
 def _optimizer(
-    lab: Lab, subject: CanvasModel | CodeModel, run: TrainingRun | None, parameter: nn.Parameter
+    lab: Lab, subject: Subject, run: TrainingRun | None, parameter: nn.Parameter
 ) -> Optimizer | None:
     """The run's, or one that has stepped or is a variable, that has the parameter."""
-    variables = subject.variables if isinstance(subject, CodeModel) else {}
     known = [] if run is None else [run.loop.optimizer]
-    known += [*lab.subjects.updates.optimizers, *optimizers_among(variables).values()]
+    known += [*lab.subjects.updates.optimizers, *subject.optimizers().values()]
     for optimizer in known:
         if any(p is parameter for group in optimizer.param_groups for p in group["params"]):
             return optimizer

@@ -9,14 +9,13 @@ import torch
 from torch import Tensor
 
 from ...lab import Lab
-from ...models.check import require_runnable
-from ...project.subject import CanvasSubject
 from ...protocol import MeasureStepCommand, Snapshot, StepBytes, StepMemorySnapshot
 from ...training.checks.untouched import untouched
 from ...training.execution.recomputing import Recomputing
 from ...training.memory.step_memory import StepMemory, measured, predicted
 from ...training.objectives.batches import samples_in
-from ..subjects import find_subject, first_batch, objective_of, running
+from ..subjects.find import subject_of
+from ..subjects.subject import first_batch
 from .at_rest import require_rest
 
 
@@ -24,10 +23,9 @@ def measure_step(lab: Lab, command: MeasureStepCommand) -> Iterator[Snapshot]:
     """Raises LabError while a run goes on, and if the model or its data cannot be trained."""
     require_rest(lab)
     setup = command.training
-    if isinstance(command.subject, CanvasSubject):
-        require_runnable(command.model, setup)
-    subject = find_subject(lab, command.subject, command.model, setup)
-    objective = objective_of(lab, subject, command.objective, command.model, setup)
+    subject = subject_of(lab, command)
+    subject.check()
+    objective = subject.objective()
     recomputing = Recomputing(subject.module, setup.recomputed)
     autocast = nullcontext()
     if setup.precision != "float32":
@@ -39,7 +37,7 @@ def measure_step(lab: Lab, command: MeasureStepCommand) -> Iterator[Snapshot]:
 
     learning = (p for p in subject.module.parameters() if p.requires_grad)
     gradients = sum(p.nbytes for p in learning)
-    with running(lab, setup, objective.generators):
+    with subject.running(objective.generators):
         batch = first_batch(objective.batches(0, 0))
         with untouched(subject.module):
             without = measured(lambda: step_in(nullcontext()))

@@ -13,15 +13,9 @@ from torch import nn
 from ...console.elsewhere.handing import handed, names_of
 from ...errors import LabError
 from ...lab import Lab
-from ...models.check import require_runnable
 from ...project.atomic import private_folder
 from ...project.document import ADJUSTABLE, TrainingSetup
-from ...project.subject import (
-    CanvasSubject,
-    ConsoleSubject,
-    FileSubject,
-    split_reference,
-)
+from ...project.subject import split_reference
 from ...protocol import (
     AdjustTrainingCommand,
     Command,
@@ -45,8 +39,9 @@ from ...training.distributed.launch import BEGINS_RUN, Handover, Launched
 from ...training.distributed.rank_files import RANKS, last_lines, log_of
 from ...training.distributed.ranks import check_setup
 from ...training.distributed.wrapped import check_sharding
-from ..subjects import find_subject, forget_weights
-from .code_files import data_of_console, expressions_of, run_again
+from ..subjects.find import subject_of
+from ..subjects.subject import Subject
+from .code_files import data_of_console, run_again
 from .repeating_ranks import on_the_way
 
 LINES_OF_LOST = 5
@@ -134,13 +129,14 @@ class RanksRun:
 def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     """As `train`, by several processes of this machine. While it is paused, and afterwards, the
     live model has the weights of the last checkpoint. Raises LabError for what they cannot do."""
-    inner = _check(lab, command)
+    subject = subject_of(lab, command)
+    inner = _check(lab, subject, command)
     if command.fresh:
-        forget_weights(lab, command.subject, command.model, command.training)
-    module = find_subject(lab, command.subject, command.model, command.training).module
+        subject.forget_weights()
+    module = subject.module
     if command.training.sharding == "FSDP2":
         check_sharding(command.training, module)
-    given = Handover([*run_again(lab, command)], module.state_dict(), console_for(lab, command))
+    given = Handover([*run_again(lab, command)], module.state_dict(), console_for(subject))
     folder = Path(inner.folder)
     try:
         private_folder(folder)
@@ -161,11 +157,10 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
     _take_weights(module, run.last)
 
 
-def _check(lab: Lab, command: TrainCommand) -> TrainCommand:
+def _check(lab: Lab, subject: Subject, command: TrainCommand) -> TrainCommand:
     """What the ranks are told. Raises LabError for what they cannot do."""
     check_setup(command.training)
-    if isinstance(command.subject, CanvasSubject):
-        require_runnable(command.model, command.training)
+    subject.check()
     if command.find_divergence:
         raise LabError(
             "Only a run of one process is held where it diverged.",
@@ -181,18 +176,14 @@ def _check(lab: Lab, command: TrainCommand) -> TrainCommand:
     return lab.run.on_the_way(command)
 
 
-def console_for(lab: Lab, command: TrainCommand) -> bytes:
+def console_for(subject: Subject) -> bytes:
     """The values of the console that another process needs to train the subject; empty without
     any. Raises LabError that tells why it cannot have one of them."""
-    of_file = isinstance(command.subject, FileSubject)
-    found = data_of_console(command) if of_file else expressions_of(command)
+    own, source = subject.console_names()
+    found = [*data_of_console(subject.reference, subject.written, subject.training), *own]
     expressions = [text for text in found if split_reference(text) is None]
-    source = ""
-    if isinstance(command.subject, ConsoleSubject):
-        expressions.append(command.subject.expression)
-        source = command.objective.step or "step"
     names = names_of(expressions, source)
-    return handed(lab.console.namespace, names) if expressions else b""
+    return handed(subject.lab.console.namespace, names) if expressions else b""
 
 
 def _folder(command: TrainCommand) -> Path:

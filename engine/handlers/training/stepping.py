@@ -27,7 +27,6 @@ from ...training.objectives.batches import tensors_in
 from ...training.run import TrainingRun
 from ...training.steps.training_step import TrainingStep
 from ...training.watchpoints.seen_calls import Call, frame_of_call, seen_calls
-from ..console import output_of
 from ..holding import Holder
 
 _MODEL = "model"
@@ -92,7 +91,7 @@ class StepHolder(Holder):
         # The run has modes of its own: those of the cells stay as they are.
         namespace = console.of_module(console.module)
         namespace.recordings = Recordings()
-        super().__init__(lab, namespace, "a step of Train", output_of(lab))
+        super().__init__(lab, namespace, "a step of Train", lab.output())
         self._run = run
         self._in_users_code = True
         self._recorder: Recorder | None = None

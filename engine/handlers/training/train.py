@@ -12,9 +12,8 @@ from ...console.breakpoint_calls import breakpoints_told
 from ...errors import LabError
 from ...lab import Lab
 from ...loops.hooks import steps_shown
-from ...models.check import require_runnable
 from ...project.document import Project
-from ...project.subject import CanvasSubject
+from ...project.subject import is_same_subject
 from ...protocol import (
     AdjustTrainingCommand,
     CheckpointSnapshot,
@@ -30,29 +29,28 @@ from ...runs import folders
 from ...runs.code import KeptCode, changed
 from ...runs.record import RunProblem, load
 from ...runs.writer import RunWriter
-from ...subjects.subject import CodeModel
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
-from ...training.checkpoints.checkpoint_match import check_match, is_same_subject
+from ...training.checkpoints.checkpoint_match import check_match
 from ...training.distributed.torchrun import Place, join, own_place
 from ...training.loop import TrainingLoop
 from ...training.run import TrainingRun
 from ...training.steps.training_step import check_setup
-from ..console import output_of
-from ..subjects import find_subject, forget_weights, objective_of
+from ..subjects.find import subject_of
+from ..subjects.subject import Drawn
 from .as_rank import begin_as_rank, begin_together, follow
 from .code_files import files_that_ran
 from .ranks import train_on_ranks
 from .repeating import again, is_other_loss, last_run, where_it_diverged
 from .repeating_ranks import again_as_rank
-from .run_script import Drawn, add_script
+from .run_script import add_script
 from .stepping import StepsByHand
 
 
 def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
     """Answer with a CheckpointSnapshot. Raises LabError if the model is not complete, or none of a
     given run's checkpoints can be gone on from."""
-    model = find_subject(lab, command.subject, command.model, command.training).module
+    model = subject_of(lab, command).module
     if command.folder:
         paths = folders.checkpoints_of(Path(command.folder))
         if not paths:
@@ -130,22 +128,20 @@ def _by_torchrun(lab: Lab, command: TrainCommand, place: Place) -> Iterator[Snap
     if isinstance(lab.run, TrainingRun) and lab.run.failure is None:
         ranks.end()  # else this process ends, and the others with it
         if ranks.is_sharded:  # the model has parts only: another one gets the whole weights
-            forget_weights(lab, command.subject, command.model, command.training)
-            module = find_subject(lab, command.subject, command.model, command.training).module
+            subject = subject_of(lab, command)
+            subject.forget_weights()
             saved = checkpoint_files.load(lab.run.files.checkpoint_path)
-            module.load_state_dict(saved.model)
+            subject.module.load_state_dict(saved.model)
 
 
 def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
-    code = ""
-    if isinstance(command.subject, CanvasSubject):
-        code = require_runnable(command.model, command.training).code
+    subject = subject_of(lab, command)
+    subject.check()
     resume = checkpoint_files.load(command.checkpoint) if command.checkpoint else None
     if command.fresh and not _repeats(command):
-        forget_weights(lab, command.subject, command.model, command.training)
-    subject = find_subject(lab, command.subject, command.model, command.training)
+        subject.forget_weights()
     before = random_states()
-    objective = objective_of(lab, subject, command.objective, command.model, command.training)
+    objective = subject.objective()
     drawn = Drawn(before, random_states())
     if command.find_divergence:
         run = where_it_diverged(last_run(lab, subject.module, command))
@@ -161,7 +157,7 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
             objective = begin_as_rank(ranks, subject.module, objective, command)
             begin_together(ranks, resume)
         if resume is None:  # the module has the weights of the first step
-            add_script(lab, writer, subject, command, whole, code, drawn)
+            add_script(writer, subject, whole, drawn)
         loop = TrainingLoop(
             subject.module, command.training, objective, watch, command.subject, ranks
         )
@@ -179,16 +175,16 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         assert lab.run is not None
         lab.emit(FindingSnapshot(finding=finding, run=lab.run.id))
 
-    is_code = isinstance(subject, CodeModel)
-    advises = is_code and lab.ranks is None and not _repeats(command)
+    runs_code = objective.runs_code
+    advises = runs_code and lab.ranks is None and not _repeats(command)
     first = FirstSteps(subject.module, tell) if advises else None
-    with output_of(lab).redirected() if is_code else nullcontext():
-        state = yield from driven(lab, run, is_code, first)
+    with lab.output().redirected() if runs_code else nullcontext():
+        state = yield from driven(lab, run, first)
         if run.failure is not None and run.loop.setup.hold.not_finite and run.can_find_divergence:
             run.snapshot("failed")  # its folder tells its end; the window hears of the next run
             run.files.writer.close()
             run = lab.run = where_it_diverged(run)
-            state = yield from driven(lab, run, is_code, None)
+            state = yield from driven(lab, run)
     if first is not None:
         first.end()
     yield run.snapshot(state)
@@ -199,15 +195,15 @@ def _repeats(command: TrainCommand) -> bool:
 
 
 def driven(
-    lab: Lab, run: TrainingRun, is_code: bool, first: FirstSteps | None
+    lab: Lab, run: TrainingRun, first: FirstSteps | None = None
 ) -> Generator[Snapshot | None, None, TrainingState]:
     """Run to the end, or until it is stopped; returns which of them."""
-    updates = lab.subjects.updates
+    updates, runs_code = lab.subjects.updates, run.loop.objective.runs_code
     by_hand = StepsByHand(lab, run)
-    held = breakpoints_told if is_code else nullcontext
+    held = breakpoints_told if runs_code else nullcontext
     if lab.attend is not None:
         run.loop.inside = by_hand
-        held = by_hand.breakpoints if is_code else held
+        held = by_hand.breakpoints if runs_code else held
     with closing(run), closing(run.steps()) as steps:
         yield run.snapshot("running")
         is_one = run.loop.ranks is None  # else the others wait inside the step for its end
@@ -217,7 +213,7 @@ def driven(
                     nullcontext() if first is None else first.looked_over(),
                     steps_shown(updates) if updates.is_asked else nullcontext(),
                     held(),
-                    lab.control.user_code() if is_code else nullcontext(),
+                    lab.control.user_code() if runs_code else nullcontext(),
                 ):
                     due = next(steps, None)
             except KeyboardInterrupt:  # the user's step took too long to wait for its end

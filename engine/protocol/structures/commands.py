@@ -9,6 +9,7 @@ from ...project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objec
 from ..autograd_snapshots import GraphSnapshot
 from ..commands import Command
 from ..snapshots import Snapshot
+from ..values import ErrorReport
 
 
 class ReadParametersCommand(Command, frozen=True, kw_only=True):
@@ -61,7 +62,7 @@ class WatchCommand(Command, frozen=True, kw_only=True):
     """Watch exactly these modules of a subject of code, by their paths -> WatchedSnapshot. Each
     optimizer step of Train, and of a loop in a cell or file, then has their WATCHED_FIGURES."""
 
-    handler = "subjects:watch"
+    handler = "structures.reading:watch"
     subject: ConsoleSubject | FileSubject
     paths: tuple[str, ...]
     training: TrainingSetup = TrainingSetup()
@@ -133,7 +134,7 @@ class DifferenceSnapshot(Snapshot, frozen=True, kw_only=True):
     """What differs between two modules. `weights` are those that differ, besides `equal_weights`
     that do not; `outputs` are those of all calls, in the order in which calls end. Of many, the
     first are told, and all counted. `first` is the number of the first output that differs, from 0;
-    -1 if none does. `unrun` says why there are no outputs."""
+    -1 if none does. `unrun` is what was raised if there are no outputs."""
 
     before: str
     after: str
@@ -145,4 +146,4 @@ class DifferenceSnapshot(Snapshot, frozen=True, kw_only=True):
     outputs: tuple[OutputDifference, ...] = ()
     output_count: int = 0
     first: int = -1
-    unrun: str = ""
+    unrun: ErrorReport | None = None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from torch import nn
 
 from ...errors import LabError
 from ...project.document import TrainingSetup
-from ...project.subject import FileSubject, Subject, title
+from ...project.subject import Subject, is_same_subject, title, whole_title
 from .checkpoint_fields import Checkpoint
 
 _OF_DATA = {"data": "data set", "batch_size": "batch size", "seed": "seed"}
@@ -43,8 +41,7 @@ def check_match(
     checkpoint with this set-up."""
     if not is_same_subject(saved.subject, subject):
         then, now = title(saved.subject), title(subject)
-        if then == now and isinstance(saved.subject, FileSubject):
-            then = f"{saved.subject.path}: {saved.subject.expression}"
+        then = whole_title(saved.subject) if then == now else then
         raise LabError(
             f"The checkpoint is of another subject: {then}, now {now}.",
             hint=f"Choose {then} as the subject to go on from it, or train again. If it is the same"
@@ -73,10 +70,3 @@ def check_match(
                 f" has shape {now.get(name, 'none')}.",
                 hint="Train again.",
             )
-
-
-def is_same_subject(then: Subject, now: Subject) -> bool:
-    """Whether both are one subject. A file may have moved to another folder since."""
-    if then == now or not (isinstance(then, FileSubject) and isinstance(now, FileSubject)):
-        return then == now
-    return title(then) == title(now) and not Path(then.path).exists()

@@ -43,7 +43,7 @@ class RowsObjective:
     def __init__(self, whole: Objective, ranks: Ranks, model: nn.Module, seed: int) -> None:
         self._whole, self._ranks, self._model, self._seed = whole, ranks, model, seed
         self.metrics, self.generators = whole.metrics, whole.generators
-        self.validation_samples = whole.validation_samples
+        self.validation_samples, self.runs_code = whole.validation_samples, whole.runs_code
         self._divided: CodeData | None = None
         data = whole.loaded if isinstance(whole, CodeObjective) else None
         if isinstance(data, CodeData) and data.divide(ranks.rank, ranks.size):

@@ -54,7 +54,7 @@ class CodeObjective:
         given: Given = NOTHING_GIVEN,
         source: str = "",
     ) -> None:
-        self.metrics = EpochMetrics(reached)
+        self.metrics, self.runs_code = EpochMetrics(reached), True
         self._step, self._logging, self.source = step, logging, source
         self.loaded = (
             data

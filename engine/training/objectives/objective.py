@@ -71,10 +71,12 @@ class Objective(Protocol):
     """`validation_samples` is 0 without validation data. `guess` is of the part by which a run is
     judged: the validation data, or the training data where there is none.
     `generators` are those of the data's own, from which batches draw besides the global ones.
-    `metrics` count over a whole epoch."""
+    `metrics` count over a whole epoch. `runs_code`: batches or loss are had by code of the user's,
+    which may print, raise and take long."""
 
     metrics: EpochMetrics
     validation_samples: int
+    runs_code: bool
     generators: tuple[torch.Generator, ...]
 
     @property
@@ -127,7 +129,7 @@ class CatalogueObjective(CatalogueData):
         given: Given = NOTHING_GIVEN,
     ) -> None:
         super().__init__(setup, given)
-        self.metrics = EpochMetrics()
+        self.metrics, self.runs_code = EpochMetrics(), bool(given)
         kind, params = (loss, loss_params or {}) if loss else (setup.loss, setup.loss_params)
         self.loss_fn = make_loss(kind, params, self.dataset)
         check_numbers(kind, self.dataset.y_train)

@@ -13,9 +13,10 @@ import torch
 from app import templates
 from engine.datasets.load import load_dataset
 from engine.errors import LabError
+from engine.exporting.code_export import proved
 from engine.exporting.script_lines import execution_lines
-from engine.exporting.train_script import save_script, script_of
-from engine.handlers.exporting.sources import example_inputs
+from engine.exporting.train_script import data_of, script_of, write_script
+from engine.handlers.subjects.canvas import example_inputs
 from engine.models.check import check
 from engine.models.live import LiveModel
 from engine.project.document import (
@@ -53,8 +54,8 @@ def written(project: Project, path: Path) -> LiveModel:
     loss, params = loss_call(project.model, project.training)
     code = check(project.model, project.training).code
     text = script_of(code, project.training, loss, params, dataset, path, live.module)
-    done = save_script(text, live.module, example_inputs(live), dataset, path)
-    assert (done.path, done.max_error, done.keys) == (path, 0.0, tuple(live.module.state_dict()))
+    assert proved(text, live.module, example_inputs(live), path) == 0.0
+    write_script(text, live.module.state_dict(), data_of(dataset), path)
     return live
 
 

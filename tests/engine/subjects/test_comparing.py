@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from engine.errors import LabError
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, Objective
@@ -175,9 +175,9 @@ def test_equal_outputs_with_dropout_and_batch_norm_and_what_differs_first(lab, a
     same = compared(ask, command)
     assert all(torch.equal(before[k], v) for k, v in ask_net(lab).state_dict().items())
     assert same.before == "net, before" and same.after == "net"
-    assert same.first == -1 and same.output_count == 6 and same.unrun == ""
+    assert same.first == -1 and same.output_count == 6 and same.unrun is None
     lab.subjects.watching.begin()
-    copy.deepcopy(lab.subjects.before.module)(torch.ones(3, 4))
+    copy.deepcopy(lab.subjects.before[1])(torch.ones(3, 4))
     assert lab.subjects.watching.take() == {}  # the copy is not watched
     ask(RunCellCommand(source="with torch.no_grad(): net[1].bias[2] += 0.5"))
     told = compared(ask, command)
@@ -205,25 +205,26 @@ def test_two_subjects_and_a_forward_that_does_not_fit(ask):
     assert told.before == "other" and told.first == -1 and told.weight_count == 0
     wide = ConsoleSubject("wide")
     told = compared(ask, CompareSubjectsCommand(subject=NET, other=wide, objective=DATA))
-    assert "RuntimeError" in told.unrun and told.outputs == ()
+    assert told.unrun.type == "RuntimeError" and told.outputs == ()
     assert told.modules[0] == ModuleDifference("", "Linear", "Sequential")
     told = compared(ask, CompareSubjectsCommand(subject=NET, other=other))
-    assert told.unrun.endswith("Name data under Train.")
+    assert told.unrun.hint == "Name data under Train."
 
 
 def test_a_step_that_calls_only_parts_is_told(ask):
     source = "def step(batch):\n    return net[0](batch[0]).sum()"
     ask(RunCellCommand(source=CELL + source))
     told = compared(ask, CompareSubjectsCommand(subject=NET, other=NET, objective=DATA))
-    assert "does not call net itself" in told.unrun
+    assert "does not call net itself" in told.unrun.message
 
 
 def test_a_kept_copy_holds_nothing_of_the_console(lab, ask):
     ask(RunCellCommand(source=CELL))
     ask(KeepBeforeCommand(subject=NET))
-    assert not lab.subjects.before.variables
+    title, before = lab.subjects.before
+    assert title == "net, before"
     own = {p.data_ptr() for p in ask_net(lab).parameters()}
-    assert own.isdisjoint(p.data_ptr() for p in lab.subjects.before.module.parameters())
+    assert own.isdisjoint(p.data_ptr() for p in before.parameters())
 
 
 def test_without_a_copy_it_says_what_to_do_and_what_cannot_be_copied_is_told(ask):

@@ -12,7 +12,7 @@ from safetensors.torch import load_model
 from torch import Tensor, nn
 
 from engine.errors import LabError
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
 from engine.project.document import Model
 from engine.protocol import (

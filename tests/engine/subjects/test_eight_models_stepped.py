@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import LabError
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
 from engine.project.document import Model
 from engine.project.subject import ConsoleSubject, FileSubject, Objective

@@ -8,7 +8,7 @@ from torch import nn
 
 from app.templates import load_template
 from engine.errors import LabError
-from engine.handlers.subjects import find_subject, forget_weights
+from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import (
@@ -107,10 +107,10 @@ def test_fresh_weights_are_those_after_the_seed(lab, ask, module):
     subject, training = ConsoleSubject("Net"), TrainingSetup(seed=3)
     with torch.no_grad():
         module(subject, seed=3).layer.weight.zero_()
-    forget_weights(lab, subject, Model(), training)
+    find_subject(lab, subject, training=training).forget_weights()
     assert torch.equal(module(subject, seed=3).layer.weight, weights_after(3))
     with pytest.raises(LabError, match="made by your code"):
-        forget_weights(lab, ConsoleSubject("model"), Model(), training)
+        find_subject(lab, ConsoleSubject("model"), training=training).forget_weights()
 
 
 @pytest.mark.parametrize(

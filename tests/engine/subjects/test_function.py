@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.errors import LabError
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import (

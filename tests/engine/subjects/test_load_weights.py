@@ -8,7 +8,7 @@ from torch import nn
 
 from app.templates import load_template
 from engine.errors import LabError
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import CanvasSubject, ConsoleSubject
 from engine.protocol import FitSnapshot, KeyFit, LoadWeightsCommand, RunCellCommand
@@ -72,7 +72,7 @@ def test_the_canvas_takes_weights_too(lab, ask, tmp_path):
     source = {key: torch.full_like(value, 0.5) for key, value in module.state_dict().items()}
     torch.save(source, tmp_path / "w.pt")
     answer = fit(ask, tmp_path / "w.pt", **canvas)
-    assert answer.loaded and answer.is_canvas and answer.title == "Canvas"
+    assert answer.loaded and answer.saved_beside and answer.title == "Canvas"
     assert all(torch.equal(value, source[key]) for key, value in module.state_dict().items())
 
 

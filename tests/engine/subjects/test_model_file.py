@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from engine.errors import LabError
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject
 from engine.project.document import Model, TrainingSetup
 from engine.project.other_files import model_in
 from engine.project.subject import MODEL, FileSubject, Objective, files_of, title

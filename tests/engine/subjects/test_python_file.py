@@ -18,10 +18,9 @@ from engine.subjects.python_file import PythonFile, objects_in
 
 @pytest.fixture
 def run(lab: Lab):
-    from engine.handlers.console import output_of
 
     def run_file(path: Path) -> PythonFile:
-        return lab.subjects.run_file(path, output_of(lab), lab.control)
+        return lab.subjects.run_file(path, lab.output(), lab.control)
 
     return run_file
 

@@ -350,7 +350,7 @@ def test_the_users_code_runs_twice_to_count_and_to_time_and_prints_once(
 
 def test_a_large_structure_comes_in_parts(ask, monkeypatch):
     limit = 4000
-    monkeypatch.setattr("engine.handlers.subjects.MAX_SNAPSHOT_BYTES", limit)
+    monkeypatch.setattr("engine.handlers.structures.reading.MAX_SNAPSHOT_BYTES", limit)
     ask(RunCellCommand(source="net = nn.ModuleList(nn.Linear(1, 1) for _ in range(50))"))
     answers = ask(ReadStructureCommand(subject=ConsoleSubject("net")))
     _, modules, weights = joined(answers)

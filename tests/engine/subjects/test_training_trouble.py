@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import FileSubject, Objective

@@ -13,7 +13,7 @@ import torch
 
 from app.templates import load_template
 from engine.errors import LabError
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
 from engine.project.document import Project, replace
 from engine.project.subject import ConsoleSubject, Objective

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from app.templates import load_template
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject
 from engine.handlers.training.sweeps import processes
 from engine.project.document import DataSetup, Loading, Project, replace
 from engine.project.subject import ConsoleSubject, Objective

@@ -11,6 +11,7 @@ from engine.project.document import replace
 from engine.project.subject import ConsoleSubject, FileSubject
 from engine.protocol import (
     DifferenceSnapshot,
+    ErrorReport,
     ModuleDifference,
     OutputDifference,
     WeightDifference,
@@ -111,8 +112,9 @@ def test_equal_ones_are_told_to_be_equal(view):
         "For the same input, no output differs, of 1 call.",
     ]
     assert is_equal(SAME) and view.words.property("role") == "success"
-    assert not is_equal(replace(SAME, unrun="no")) and not is_equal(TOLD)
-    unrun = replace(SAME, outputs=(), output_count=0, unrun="Name data under Train.")
+    raised = ErrorReport("LabError", "Name data under Train.")
+    assert not is_equal(replace(SAME, unrun=raised)) and not is_equal(TOLD)
+    unrun = replace(SAME, outputs=(), output_count=0, unrun=raised)
     assert outputs_words(unrun) == "No outputs were compared. Name data under Train."
     view.show_difference(TOLD)
     assert view.words.property("role") == ""

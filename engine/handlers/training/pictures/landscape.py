@@ -8,11 +8,9 @@ from time import perf_counter
 
 from ....errors import LabError
 from ....lab import Lab
-from ....models.check import require_runnable
-from ....project.subject import CanvasSubject
 from ....protocol import MAX_POINTS_ALONG, LandscapeCommand, LandscapeSnapshot
 from ....training.landscape.surface import Surface, multiples
-from ...subjects import find_subject, objective_of, running
+from ...subjects.find import subject_of
 from ..at_rest import require_rest
 
 EVERY_S = 0.1
@@ -23,12 +21,11 @@ def read_landscape(lab: Lab, command: LandscapeCommand) -> Iterator[LandscapeSna
     its data cannot be trained."""
     require_rest(lab)
     _check(command)
-    if isinstance(command.subject, CanvasSubject):
-        require_runnable(command.model, command.training)
-    subject = find_subject(lab, command.subject, command.model, command.training)
-    objective = objective_of(lab, subject, command.objective, command.model, command.training)
+    subject = subject_of(lab, command)
+    subject.check()
+    objective = subject.objective()
     along = multiples(command.points, command.span)
-    with running(lab, command.training, objective.generators):
+    with subject.running(objective.generators):
         surface = Surface(
             subject.module, objective, along, command.is_plane, command.batches, command.seed
         )

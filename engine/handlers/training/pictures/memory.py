@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 
 from ....errors import sendable
 from ....lab import Lab
-from ....models.check import require_runnable
-from ....project.subject import CanvasSubject
 from ....protocol import (
     AllocatorBlock,
     AllocatorSegment,
@@ -21,7 +19,7 @@ from ....protocol import (
 from ....training.memory.allocator import Piece
 from ....training.memory.one_step import OneStep
 from ....training.memory.tracking import Block, Tracker
-from ...subjects import find_subject, objective_of, running
+from ...subjects.find import subject_of
 from ..at_rest import require_rest
 
 MAX_NAME_CHARS = 80
@@ -34,11 +32,10 @@ def trace_memory(lab: Lab, command: TraceMemoryCommand) -> Iterator[MemoryCurveS
     """Raises LabError while a run goes on, and if the model or its data cannot be trained."""
     require_rest(lab)
     setup = command.training
-    if isinstance(command.subject, CanvasSubject):
-        require_runnable(command.model, setup)
-    subject = find_subject(lab, command.subject, command.model, setup)
-    objective = objective_of(lab, subject, command.objective, command.model, setup)
-    with running(lab, setup, objective.generators):
+    subject = subject_of(lab, command)
+    subject.check()
+    objective = subject.objective()
+    with subject.running(objective.generators):
         step = OneStep(subject.module, objective, setup)
     yield fitting(lambda limit: _sent(step, limit))
 

@@ -28,7 +28,7 @@ from ....training.objectives.objective import CatalogueObjective, Objective
 from ....training.predictions.plane import SIDE, bounds_of, predict_plane
 from ....training.predictions.predictions import Predictions, predictions_of
 from ....training.run import TrainingRun
-from ...subjects import find_subject, objective_of, running
+from ...subjects.find import subject_of
 
 BATCH = 512
 IMAGE_SIDE = 48
@@ -50,16 +50,12 @@ class _Data:
 def read_predictions(lab: Lab, command: ReadPredictionsCommand) -> Iterator[PredictionsSnapshot]:
     """Raises LabError for data that has no pairs of tensors, or predictions that do not fit the
     targets, and what the user's code raises."""
-    subject = find_subject(lab, command.subject, command.model, command.training)
+    subject = subject_of(lab, command)
     run = lab.run if isinstance(lab.run, TrainingRun) else None
     if run is not None and run.loop.model is not subject.module:
         run = None
-    if run is not None:
-        objective = run.loop.objective
-    else:
-        written, setup = command.objective, command.training
-        objective = objective_of(lab, subject, written, command.model, setup, is_look=True)
-    with running(lab, command.training, objective.generators):
+    objective = subject.objective(is_look=True) if run is None else run.loop.objective
+    with subject.running(objective.generators):
         data = _data(objective, command.part)
         found = predictions_of(subject.module, data.batches, data.loss)
         plane = _plane(subject.module, found, data.dataset)

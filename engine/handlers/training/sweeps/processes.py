@@ -17,7 +17,6 @@ from ....errors import LabError
 from ....lab import Lab
 from ....process import EngineLost, SpawnedEngine
 from ....project.document import TrainingSetup
-from ....project.subject import CanvasSubject
 from ....protocol import (
     AnySignal,
     Command,
@@ -37,6 +36,7 @@ from ....runs import folders
 from ....runs.record import RunProblem, load, save
 from ....sweeps.study import Study
 from ....temporary import make_folder
+from ...subjects.find import subject_of
 from ..code_files import run_again
 from ..ranks import RanksRun, console_for
 from .trial import figure_of
@@ -53,17 +53,15 @@ def sweep_in_processes(
     """As `sweep`. The snapshots of the trial that began first are sent as they come; those of every
     other trial are sent when it ends. Raises LabError if the processes cannot have what the user's
     code made."""
-    console = console_for(lab, command)
+    console = console_for(subject_of(lab, command))
     with make_folder() as kept:
         before: list[Command] = [*run_again(lab, command)]
         if console:
             path = Path(kept) / "console.bin"
             path.write_bytes(console)
             before.append(TakeConsoleCommand(path=str(path)))
-        weights = ""
-        if not isinstance(command.subject, CanvasSubject):
-            weights = str(Path(kept) / "weights.pt")
-            torch.save(first, weights)
+        weights = str(Path(kept) / "weights.pt")
+        torch.save(first, weights)
         trials = _Trials(command, study, sweep_id, weights, before)
         lab.run = trials.run
         try:

@@ -14,9 +14,7 @@ from torch import Tensor, nn
 
 from ....errors import LabError
 from ....lab import Lab
-from ....models.check import require_runnable
 from ....project.document import HoldWhen, ParamValue, Project
-from ....project.subject import CanvasSubject
 from ....project.sweeps.sweep import in_words
 from ....project.sweeps.trials import with_values
 from ....protocol import (
@@ -30,11 +28,9 @@ from ....protocol import (
 from ....runs.code import KeptCode
 from ....runs.record import Trial
 from ....runs.writer import RunWriter
-from ....subjects.subject import CodeModel
 from ....training.loop import TrainingLoop
 from ....training.run import TrainingRun
-from ...console import output_of
-from ...subjects import find_subject, forget_weights, objective_of
+from ...subjects.find import subject_of
 from ..code_files import files_that_ran
 from ..train import driven
 
@@ -87,19 +83,16 @@ def begun(
 ) -> TrainingRun:
     """The run of a trial, before its first step. Raises LabError and EditError."""
     project = with_values(project, values)
-    setup = project.training
-    if isinstance(project.subject, CanvasSubject):
-        require_runnable(project.model, setup)
+    subject = subject_of(lab, project)
+    subject.check()
     try:
-        forget_weights(lab, project.subject, project.model, setup)
+        subject.forget_weights()
     except LabError:  # an object that the user's code made: each trial begins where the sweep did
-        module_of(lab, project).load_state_dict(first)
-    subject = find_subject(lab, project.subject, project.model, setup)
-    objective = objective_of(lab, subject, project.objective, project.model, setup)
-    loop = TrainingLoop(subject.module, setup, objective, None, project.subject)
+        subject.module.load_state_dict(first)
+    objective = subject.objective()
+    loop = TrainingLoop(subject.module, project.training, objective, None, project.subject)
     writer = RunWriter.new(folder.parent, project, folder)
-    if isinstance(subject, CodeModel):
-        writer.keep_code(KeptCode(files_that_ran(lab, project)))
+    writer.keep_code(KeptCode(files_that_ran(lab, project)))
     return TrainingRun(loop, writer=writer)
 
 
@@ -108,9 +101,8 @@ def trained(
 ) -> Generator[Snapshot | None, None, Ended]:
     """Train to the end, unless `is_over(epoch, figure)` ends the trial before. The last snapshot is
     the caller's."""
-    is_code = not isinstance(run.loop.subject, CanvasSubject)
-    steps, seen = driven(lab, run, is_code, None), 0
-    with output_of(lab).redirected() if is_code else nullcontext():
+    steps, seen = driven(lab, run), 0
+    with lab.output().redirected() if run.loop.objective.runs_code else nullcontext():
         while True:
             try:
                 snapshot = next(steps)
@@ -138,7 +130,7 @@ def figure_of(row: EpochRow, name: str) -> float | None:
 
 
 def module_of(lab: Lab, project: Project) -> nn.Module:
-    return find_subject(lab, project.subject, project.model, project.training).module
+    return subject_of(lab, project).module
 
 
 def weights_of(module: nn.Module) -> Weights:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from engine.datasets.load import load_dataset
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject, subject_of
 from engine.handlers.training.code_files import files_needed
 from engine.handlers.training.ranks import console_for
 from engine.lab import Lab
@@ -209,7 +209,7 @@ def test_names_of_the_code_are_not_looked_up_and_come_back(lab: Lab, ask: Ask, n
     (told,) = ask(WriteStepCommand(subject=code, objective=both, training=SETUP))
     assert "F.cross_entropy" in told.source
     command = TrainCommand(model=Model(), training=SETUP, subject=code, objective=both)
-    assert files_needed(command) == [net] and console_for(lab, command) == b""
+    assert files_needed(command) == [net] and console_for(subject_of(lab, command)) == b""
 
 
 def test_other_processes_get_the_console_data_that_a_file_trains_on(
@@ -220,8 +220,9 @@ def test_other_processes_get_the_console_data_that_a_file_trains_on(
     command = TrainCommand(
         model=Model(), training=setup, subject=FileSubject(net, "Net()"), objective=OF_SETUP
     )
-    assert console_for(lab, command)
-    assert console_for(lab, replace(command, objective=Objective("data"))) == b""
+    assert console_for(subject_of(lab, command))
+    of_file = replace(command, objective=Objective("data"))
+    assert console_for(subject_of(lab, of_file)) == b""
 
 
 def test_a_run_says_why_it_has_no_script(ask: Ask, net: str) -> None:

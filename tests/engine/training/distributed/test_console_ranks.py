@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from app import templates
-from engine.handlers.subjects import find_subject
+from engine.handlers.subjects.find import find_subject
 from engine.handlers.training.code_files import files_needed
 from engine.handlers.training.ranks import console_for
 from engine.project.document import DataSetup, Loading, TrainingSetup, replace

@@ -1,18 +1,16 @@
-"""Subjects: one interface for the model on the canvas and for modules of the user's code."""
+"""Modules of the user's code: those that an expression names or makes."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
 from ..errors import LabError
-from ..models.live import LiveModel
 from ..randomness import RandomStream
 from ..signatures import required_parameters
 
@@ -22,34 +20,10 @@ _MODULES = (
 )
 
 
-class Subject(Protocol):
-    """A module that a workspace works on. `title` is what the window calls it."""
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def module(self) -> nn.Module: ...
-
-
-@dataclass(frozen=True)
-class CanvasModel:
-    """The model of blocks, as its live module."""
-
-    live: LiveModel
-    title: str = "Canvas"
-
-    @property
-    def module(self) -> nn.Module:
-        return self.live.module
-
-
-@dataclass(frozen=True)
-class CodeModel:
+class Found(NamedTuple):
     """A module of the user's code. `variables` are the names that stand around it; `made`: it was
     made for the subject, by a call or around a function."""
 
-    title: str
     module: nn.Module
     variables: Mapping[str, Any]
     made: bool = False

@@ -1,0 +1,57 @@
+"""Finds the subject of a command. Here alone its kind decides."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ...lab import Lab
+from ...project.document import Model, TrainingSetup
+from ...project.subject import CanvasSubject, ConsoleSubject, FileSubject
+from ...project.subject import Objective as Written
+from ...project.subject import Subject as Reference
+from .canvas import CanvasModel
+from .code import ConsoleModel, FileModel
+from .subject import Subject, value_of
+
+_NO_BLOCKS, _USUAL, _NOTHING = Model(), TrainingSetup(), Written()
+
+
+class Asked(Protocol):
+    """A command, or a project. It may have a `model` and an `objective`, too."""
+
+    @property
+    def subject(self) -> Reference: ...
+
+    @property
+    def training(self) -> TrainingSetup: ...
+
+
+def subject_of(lab: Lab, asked: Asked) -> Subject:
+    """Raises as `find_subject` does."""
+    model = getattr(asked, "model", _NO_BLOCKS)
+    written = getattr(asked, "objective", _NOTHING)
+    return find_subject(lab, asked.subject, model, asked.training, written)
+
+
+def find_subject(
+    lab: Lab,
+    reference: Reference,
+    model: Model = _NO_BLOCKS,
+    training: TrainingSetup = _USUAL,
+    written: Written = _NOTHING,
+) -> Subject:
+    """The subject that a reference means, `model` on the canvas. Raises LabError if the user's code
+    has none, and what that code raises."""
+    match reference:
+        case CanvasSubject():
+            return CanvasModel(lab, reference, training, written, model)
+        case ConsoleSubject():
+            return ConsoleModel(lab, reference, training, written)
+        case FileSubject():
+            return FileModel(lab, reference, training, written)
+
+
+def console_value(lab: Lab, expression: str) -> object:
+    """The value of an expression of the console, or of a file that it names. Raises as
+    `SubjectState.value` does."""
+    return value_of(lab, expression, lab.console.namespace.variables)
