@@ -163,6 +163,7 @@ def _train(options: argparse.Namespace) -> None:
         target = _target_of(options)
     elif options.run_folder is not None and is_resumed:
         of_code = options.data, options.validation, options.dataset, options.settings
+        of_code += (options.run_cells,)
         target = target_of_run(options.run_folder, *of_code)
     else:
         raise CommandFailure(
@@ -178,7 +179,14 @@ def _target_of(options: argparse.Namespace) -> Target:
     from app.commands.target import target_of
 
     settings = getattr(options, "settings", None)
-    return target_of(options.subject, options.data, options.validation, settings, options.dataset)
+    return target_of(
+        options.subject,
+        options.data,
+        options.validation,
+        settings,
+        options.dataset,
+        options.run_cells,
+    )
 
 
 def _sweep(options: argparse.Namespace) -> None:

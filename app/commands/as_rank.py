@@ -10,7 +10,7 @@ import os
 from app.commands.conversation import Conversation, EngineEnded, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.projects import TrainOptions
-from app.commands.target import Target, run_files, show_output
+from app.commands.target import Target, run_code, show_output
 from engine.protocol import ErrorSnapshot, TrainCommand
 
 
@@ -42,7 +42,7 @@ def follow(target: Target, options: TrainOptions) -> None:
     try:
         with Conversation("training") as engine:
             engine.ready()
-            run_files(engine, target)
+            run_code(engine, target)
             for snapshot in engine.ask(command):
                 show_output(snapshot)
                 if isinstance(snapshot, ErrorSnapshot):

@@ -10,7 +10,7 @@ from app.commands.conversation import Conversation, EngineEnded, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.paths import format_of, require_folder_of, require_utf8
 from app.commands.report import number, write_report
-from app.commands.target import Target, run_files, show_output
+from app.commands.target import Target, run_code, show_output
 from engine.project import files
 from engine.protocol import (
     ErrorSnapshot,
@@ -62,7 +62,7 @@ def export(target: Target, options: ExportOptions, json_out: str | None) -> None
     )
     try:
         with Conversation("exporting") as engine:
-            run_files(engine, target)
+            run_code(engine, target)
             report = exported(engine, command, weights or path)
     except EngineEnded as end:
         raise CommandFailure(f"{path}: {end}") from None

@@ -9,7 +9,7 @@ import msgspec
 from app.commands.conversation import Conversation, EngineEnded, failure
 from app.commands.failures import CommandFailure
 from app.commands.report import write_report
-from app.commands.target import Target, run_files, show_output
+from app.commands.target import Target, run_code, show_output
 from engine.protocol import (
     ErrorSnapshot,
     ModuleRow,
@@ -50,7 +50,7 @@ def _read(target: Target) -> tuple[StructureSnapshot, list[ModuleRow], list[Weig
     last = None
     try:
         with Conversation("reading the structure") as engine:
-            run_files(engine, target)
+            run_code(engine, target)
             for snapshot in engine.ask(command):
                 show_output(snapshot)
                 if isinstance(snapshot, ErrorSnapshot):

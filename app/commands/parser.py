@@ -261,6 +261,11 @@ def _add_subject(parser: argparse.ArgumentParser, optional: str = "", file: bool
         help=f"{also}project file (.tlab), an nn.Module of code (net.py:Net(10)), or a file of a"
         f" whole model (.pt2, .pt){optional}",
     )  # fmt: skip
+    parser.add_argument(
+        "--run-cells", action="store_true",
+        help="for a project: first run the cells of its console, each of which is shown; they make"
+        " a subject, or data, that is a variable",
+    )  # fmt: skip
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from app.commands.paths import format_of, require_folder_of, require_utf8
 from app.commands.progress import Progress
 from app.commands.report import number, write_report
 from app.commands.run_beginnings import BeginFrom, Beginning, begin
-from app.commands.target import Target, run_files, runs_beside, show_output
+from app.commands.target import Target, run_code, runs_beside, show_output
 from engine.project.document import HoldWhen, TrainingSetup
 from engine.protocol import (
     EpochRow,
@@ -91,7 +91,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
     try:
         with Conversation("training") as engine:
             _require_device(setup.device, [d.name for d in engine.ready().devices], options, path)
-            run_files(engine, target)
+            run_code(engine, target)
             beginning = begin(engine, target, setup, options.begin_from, options.run)
             if options.script is not None:
                 script = _export_command(target, setup, "script", options.script)

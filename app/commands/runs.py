@@ -16,7 +16,7 @@ from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.report import write_report
 from app.commands.target import Target
 from engine.project import files
-from engine.project.subject import takes_setup_data
+from engine.project.subject import needs_cells, takes_setup_data, title
 from engine.protocol import RunRow
 from engine.runs.code import copies_wanted
 from engine.runs.folders import is_run
@@ -46,8 +46,8 @@ def target_of_run(folder: Path, *of_code: object) -> Target:
     `of_code` is given: a run has its own."""
     if any(of_code):
         message = (
-            "--data, --validation, --dataset and --settings go with a SUBJECT; --run DIR --resume"
-            " has its own."
+            "--data, --validation, --dataset, --settings and --run-cells go with a SUBJECT;"
+            " --run DIR --resume has its own."
         )
         raise CommandFailure(message, BAD_ARGUMENTS)
     try:
@@ -62,6 +62,12 @@ def target_of_run(folder: Path, *of_code: object) -> Target:
     for copy in copies:
         print(f"{copy.path} is gone: its copy runs, {copy.copy}.", file=sys.stderr)
     project = record.project
+    if needs_cells(project.subject):
+        raise CommandFailure(
+            f"--run {folder}: its subject is {title(project.subject)}, which cells of a project"
+            f" made. Name the project: PROJECT.tlab --run-cells --run {folder} --resume.",
+            BAD_ARGUMENTS,
+        )
     return Target(str(folder), folder, project, project.subject, project.objective, copies)
 
 

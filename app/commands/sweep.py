@@ -18,7 +18,7 @@ from app.commands.paths import require_utf8
 from app.commands.projects import require_data
 from app.commands.report import write_report
 from app.commands.runs import run_report
-from app.commands.target import Target, run_files, runs_beside, show_output
+from app.commands.target import Target, run_code, runs_beside, show_output
 from engine.project.sweeps.sweep import Sweep, SweepProblem, parse_choice
 from engine.project.sweeps.trials import check_sweep
 from engine.protocol import ErrorSnapshot, RunRow, SweepCommand, TrainingSnapshot, TrialProgress
@@ -113,7 +113,7 @@ def _trained(target: Target, command: SweepCommand) -> list[RunRow]:
     try:
         with Conversation("training") as engine:
             engine.ready()
-            run_files(engine, target)
+            run_code(engine, target)
             for snapshot in engine.ask(command):
                 show_output(snapshot)
                 if isinstance(snapshot, ErrorSnapshot):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from textwrap import indent
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -15,28 +16,39 @@ from app.commands.conversation import Conversation, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from engine.project import files
 from engine.project.catalogue import datasets
-from engine.project.document import DataSetup, Project
+from engine.project.document import Cell, DataSetup, Project
 from engine.project.other_files import is_readable
 from engine.project.subject import (
     MODEL,
     CanvasSubject,
-    ConsoleSubject,
     FileSubject,
     Objective,
     Subject,
     files_of,
     holds_model,
+    needs_cells,
     split_reference,
     takes_setup_data,
     title,
 )
-from engine.protocol import ErrorSnapshot, FileCopy, OutputSnapshot, RunFileCommand, Snapshot
+from engine.protocol import (
+    CellSnapshot,
+    EnterFolderCommand,
+    ErrorSnapshot,
+    FileCopy,
+    OutputSnapshot,
+    RunCellCommand,
+    RunFileCommand,
+    ShowSubjectCommand,
+    Snapshot,
+)
 
 
 class Target(NamedTuple):
     """`text` is what was written. `project` is the one in the file, or a new one for a file of
     code; `subject` is what the project has chosen. `objective` says what code is trained for.
-    `copies` run in place of files of code that are gone."""
+    `copies` run in place of files of code that are gone. `cells` are those of the project that are
+    to run."""
 
     text: str
     path: Path
@@ -44,6 +56,7 @@ class Target(NamedTuple):
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
     copies: tuple[FileCopy, ...] = ()
+    cells: tuple[Cell, ...] = ()
 
     @property
     def is_code(self) -> bool:
@@ -61,11 +74,13 @@ def target_of(
     validation: str | None = None,
     settings: Path | None = None,
     dataset: str | None = None,
+    run_cells: bool = False,
 ) -> Target:
     """The target that an argument names; code is trained as the project file `settings` says, by
     data of the code, or by the `dataset` KIND[:PATH]; without either, by the data set of the
-    settings. Raises CommandFailure for a file that is not there, and for data or settings that
-    cannot go with it."""
+    settings. The cells of a project are to run with `run_cells`. Raises CommandFailure for a file
+    that is not there, for data or settings that cannot go with it, and for a project whose subject
+    only its cells make, without them."""
     reference = split_reference(text)
     if reference is None and holds_model(text):
         reference = text, MODEL
@@ -88,14 +103,12 @@ def target_of(
                 BAD_ARGUMENTS,
             )
         project = load_project(path)
-        if isinstance(project.subject, ConsoleSubject):
-            raise CommandFailure(
-                f"{text}: its subject is {title(project.subject)}, of the console's cells, which"
-                " only the window runs. Choose Canvas there and save, or name a module of a file:"
-                " FILE.py:NAME.",
-                BAD_ARGUMENTS,
-            )
-        return Target(text, path, project, project.subject, project.objective)
+        cells = project.cells if run_cells else ()
+        if needs_cells(project.subject) and not cells:
+            raise CommandFailure(f"{text}: {_cells_wanted(project)}", BAD_ARGUMENTS)
+        return Target(text, path, project, project.subject, project.objective, cells=cells)
+    if run_cells:
+        raise CommandFailure("--run-cells is for a project: a file has no cells.", BAD_ARGUMENTS)
     file, expression = reference
     path = Path(file)
     if not path.is_file():
@@ -170,8 +183,42 @@ def runs_beside(target: Target) -> str:
     return files.runs_folder(target.path)
 
 
-def run_files(engine: Conversation, target: Target) -> None:
-    """Run the Python files of the target. Raises CommandFailure."""
+def _cells_wanted(project: Project) -> str:
+    what = f"its subject is {title(project.subject)}, of the console, and"
+    count = len(project.cells)
+    if not count:
+        return (
+            f"{what} it holds no cells that make it. Run them in the window and save, or name a"
+            " module of a file: FILE.py:NAME."
+        )
+    ways = "one cell makes" if count == 1 else f"{count:,} cells make"
+    return f"{what} {ways} it. Nothing of them runs until you say so: add --run-cells."
+
+
+def run_code(engine: Conversation, target: Target) -> None:
+    """Run the Python files and the cells of the target. Raises CommandFailure."""
+    _run_files(engine, target)
+    if not target.cells:
+        return
+    project = target.project
+    told = ShowSubjectCommand(subject=target.subject, training=project.training)
+    for command in (EnterFolderCommand(folder=str(target.path.absolute().parent)), told):
+        list(engine.ask(command))
+    for number, cell in enumerate(target.cells, 1):
+        print(f"Cell {number} of {len(target.cells)}:", file=sys.stderr)
+        print(indent(cell.source, "    "), flush=True, file=sys.stderr)
+        command = RunCellCommand(source=cell.source, model=project.model, training=project.training)
+        for snapshot in engine.ask(command):
+            show_output(snapshot)
+            if isinstance(snapshot, CellSnapshot) and snapshot.error is not None:
+                error = snapshot.error
+                told = error.traceback.rstrip() or f"{error.type}: {error.message}"
+                raise CommandFailure(f"{target.text}: cell {number} raised.\n{told}")
+            if isinstance(snapshot, ErrorSnapshot):
+                raise failure(target.text, snapshot)
+
+
+def _run_files(engine: Conversation, target: Target) -> None:
     copies = {each.path: each for each in target.copies}
     for path in files_of(target.subject, target.objective):
         command = RunFileCommand(path=path)

@@ -264,7 +264,10 @@ def test_a_project_that_has_chosen_code_is_trained_as_that_code(net, tmp_path, c
 @pytest.mark.parametrize(
     ("subject", "words"),
     [
-        (ConsoleSubject("net.encoder"), "its subject is net.encoder, of the console's cells"),
+        (
+            ConsoleSubject("net.encoder"),
+            "its subject is net.encoder, of the console, and it holds no cells",
+        ),
         (FileSubject("net.py", "Net"), "Choose them under Train in the window"),
     ],
 )
