@@ -20,16 +20,20 @@ from .losses import Losses
 from .modes import Modes
 from .notes import Names, Notes
 from .trained import Trained
-from .units import LOOKED_AT, Units
+from .units import Units
 from .unstepped import Unstepped
 from .waiting import Waiting
 from .zeroing import Zeroing
 
 FIRST = 32
-"""The first steps: all of them are checked. Checks of later steps (`units.LOOKED_AT`) are at
+"""The first steps: all of them are checked. Checks of later steps (`Units.wants`) are at
 multiples of EVERY."""
 EVERY = 64
 """After the first steps, one step in this many is checked."""
+
+
+LOOKED_OVER = 8
+"""Calls of modules in what may be an evaluation."""
 
 
 class Adviser(Steps):
@@ -55,11 +59,13 @@ class Adviser(Steps):
         self._waiting = Waiting(self._notes)
         self._looks = True  # at this step and its losses
         self._is_early = True  # all steps are looked at
+        self._forwards = 0  # calls of modules since the last backward
+        self._usual = 2  # so many of them, and some more, there are in the first steps
         self._done: list[weakref.ref[Optimizer]] = []  # enough of their steps were seen
         self._is_broken = False
         wanted: dict[Callable, list[Tell]] = {}
-        for check in (self._losses, self._modes):
-            for func, look in check.told.items():
+        for tells in (self._losses.told, self._modes.told, self._keeping.outputs):
+            for func, look in tells.items():
                 wanted.setdefault(func, []).append(look)
         self._of_losses = {func: self._unbroken(*looks) for func, looks in wanted.items()}
         self._of_units = {f: self._unbroken(look) for f, look in self._units.told.items()}
@@ -72,19 +78,36 @@ class Adviser(Steps):
         """The optimizer steps that it was shown."""
         return self._notes.steps
 
+    @property
+    def is_short(self) -> bool:
+        """Whether it has seen too little of some units yet."""
+        return self._units.wants(self.steps)
+
     # -- what the hooks call ---------------------------------------------------------------------
 
     def looks(self) -> bool:
-        """Whether it wants to see all that runs now."""
-        return self._looks or self._notes.steps in LOOKED_AT
+        """Whether it wants to see all that the call of a module runs, which begins now."""
+        self._forwards += 1
+        if self._looks:
+            return True
+        if self._usual < self._forwards <= self._usual + LOOKED_OVER and self._modes.matters:
+            self._look_on(True)  # so many without a backward are an evaluation
+            return True
+        return self._units.wants(self._notes.steps)
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
-        if self._looks or self._notes.is_waiting:
+        if self._is_early and self._notes.steps:
+            self._usual = max(self._usual, 2 * self._forwards)
+        self._forwards = 0
+        is_watched = self._looks or self._notes.is_waiting
+        if is_watched or self._zeroing.is_active:
             with self._sheltered():
+                self._zeroing.saw_loss(root)
+                if not is_watched:
+                    return
                 self._notes.is_waiting = False
                 self._losses.saw_loss(root)
                 self._modes.saw_loss()
-                self._zeroing.saw_loss(root)
                 self._unstepped.saw_loss(root)
                 self._trained.saw_loss(root)
                 self._keeping.saw_loss(root)
@@ -94,18 +117,23 @@ class Adviser(Steps):
         is_turn = steps % EVERY == 0
         if not self._is_early and self._looks != is_turn:
             self._look_on(is_turn)
-        if steps in LOOKED_AT:
+        if self._units.wants(steps):
             self.told.update(self._of_units)
+        is_done = False
         for done in self._done:
             if done() is optimizer:
-                return
+                is_done = True
+                break
+        if is_done and not self._zeroing.is_active:
+            return
         with self._sheltered():
             self._zeroing.before_step(optimizer, has_closure)
-            self._unstepped.before_step()
-            if self._trained.before_step(optimizer, has_closure):
-                self._done.append(weakref.ref(optimizer))
+            if not is_done:
+                self._unstepped.before_step(optimizer)
+                if self._trained.before_step(optimizer, has_closure):
+                    self._done.append(weakref.ref(optimizer))
             self._is_early = (
-                steps <= FIRST or self._zeroing.is_active or self._trained.walks_left > 0
+                steps <= FIRST or self._zeroing.is_early or self._trained.walks_left > 0
             )
             self._looks = self._looks or self._is_early
 
@@ -120,7 +148,7 @@ class Adviser(Steps):
                 self.told.pop(func, None)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        if self._looks or has_closure:
+        if self._looks or has_closure or self._zeroing.is_active:
             with self._sheltered():
                 self._zeroing.after_step(optimizer, has_closure)
                 self._trained.after_step(optimizer, has_closure)

@@ -13,7 +13,8 @@ from ..recording.light.light_recorder import LightRecorder
 from .adviser import Adviser
 
 STEPS = 65
-"""The number of optimizer steps that are checked: the last of them can show dead units."""
+"""The number of optimizer steps that are checked: the last of them can show dead units. More steps
+are checked where those have too few samples to tell."""
 
 
 class FirstSteps:
@@ -25,7 +26,7 @@ class FirstSteps:
 
     @contextmanager
     def looked_over(self) -> Iterator[None]:
-        if self._adviser.steps >= STEPS:
+        if self._adviser.steps >= STEPS and not self._adviser.is_short:
             self.end()
             yield
             return

@@ -1,4 +1,4 @@
-"""Losses that are kept with their graph."""
+"""Losses, and outputs of a model, that are kept with their graph."""
 
 from __future__ import annotations
 
@@ -15,23 +15,27 @@ from torch import Tensor
 
 from ..recording.modes import Running, Tell
 from ..recording.recording import Place
-from .notes import Names, Notes, counted, is_plain
+from .notes import LOSSES, Names, Notes, argument, counted, is_plain
 
 LOOKED_EVERY = 16
-"""After this many losses the check looks which of them are still kept."""
+"""After this many losses the check looks which of them, and of the outputs, are still kept."""
 MIN_KEPT = 3
 
 
 _Holder = list | deque | dict
+_Seen = deque[tuple[weakref.ref[Tensor], int]]
+"""Tensors, each with the number of steps before it."""
 
 
 class Keeping:
-    """Remembers by weak references on which losses backward was called, and looks which of them
-    live on in a list or dict, and which were added to a running total."""
+    """Remembers by weak references on which losses backward was called, and what loss functions
+    got, and looks which of them live on in a list or dict, and which losses were added to a running
+    total. `outputs` are the loss functions."""
 
     def __init__(self, notes: Notes, names: Names) -> None:
         self._notes = notes
-        self._losses: deque[tuple[weakref.ref[Tensor], int]] = deque(maxlen=LOOKED_EVERY)
+        self._losses: _Seen = deque(maxlen=LOOKED_EVERY)
+        self._outputs: _Seen = deque(maxlen=LOOKED_EVERY)
         self._count = 0
         self._file = ""
         self._added: dict[Place | None, int] = {}
@@ -39,6 +43,7 @@ class Keeping:
         self.told: Mapping[Callable, Tell] = dict.fromkeys(
             (Tensor.add, Tensor.add_, torch.add), self._add
         )
+        self.outputs: Mapping[Callable, Tell] = dict.fromkeys(LOSSES, self._judged)
 
     def saw_loss(self, loss: Tensor) -> None:
         if self._count % LOOKED_EVERY == LOOKED_EVERY - 1:
@@ -47,18 +52,55 @@ class Keeping:
         self._file = (self._notes.place() or ("",))[0]
         self._losses.append((weakref.ref(loss), self._notes.steps))
 
+    def _judged(
+        self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
+    ) -> None:
+        """A loss function gets what a model gave."""
+        output = argument(args, kwargs, 0, "input")
+        if is_plain(output) and output.grad_fn is not None and self._notes.steps:
+            self._outputs.append((weakref.ref(output), self._notes.steps))
+
     def look(self) -> None:
-        """Tell of a list or dict that holds losses of several steps."""
-        alive = [
-            (loss, step) for loss, step in ((r(), n) for r, n in self._losses) if loss is not None
-        ]
-        alive = [(loss, step) for loss, step in alive if loss.grad_fn is not None]
-        steps = {step for _, step in alive}
-        if len(alive) < MIN_KEPT or (self._notes.steps and len(steps) < MIN_KEPT):
-            return
-        held = _holder([loss for loss, _ in alive], [alive, *alive])
+        """Tell of a list or dict that holds losses, or outputs, of several steps."""
+        held = self._kept(self._losses)
         if held is not None:
             self._tell_kept(*held)
+        held = self._kept(self._outputs)
+        if held is not None:
+            self._tell_outputs(*held)
+
+    def _kept(self, seen: _Seen) -> tuple[_Holder, int] | None:
+        """What holds some of them, with their graphs, of different steps."""
+        alive = [(t, step) for t, step in ((r(), n) for r, n in seen) if t is not None]
+        alive = [(t, step) for t, step in alive if t.grad_fn is not None]
+        steps = {step for _, step in alive}
+        if len(alive) < MIN_KEPT or (self._notes.steps and len(steps) < MIN_KEPT):
+            return None
+        return _holder([t for t, _ in alive], [alive, *alive])
+
+    def _tell_outputs(self, holder: _Holder, held: int) -> None:
+        name, place = self._notes.name_of(holder, ""), None
+        found = self._line(name or _attribute(holder))
+        if found is not None:
+            place, name = found
+        kind = type(holder).__name__
+        line = self._notes.source(place)
+        one = re.search(r"(?:\.append\(|\] = )([A-Za-z_]\w*)\)?\s*$", line)
+        fix = f"{name or 'outputs'}.append(output.detach())"
+        if one is not None:
+            fix = f"{line[: one.start(1)]}{one[1]}.detach(){line[one.end(1) :]}".strip()
+        self._notes.find(
+            "kept_graph",
+            f"`{name or f'A {kind}'}` holds outputs of a model with their graphs: each keeps the"
+            " nodes of its whole forward pass alive, and memory grows with every step.",
+            (
+                f"{held} of the last {len(self._outputs)} outputs that a loss function got are in"
+                f" the {kind} of {counted(len(holder), 'element')}, with their grad_fn",
+            ),
+            fix,
+            place,
+            name,
+        )
 
     def _tell_kept(self, holder: _Holder, held: int) -> None:
         name, place = self._notes.name_of(holder, ""), None

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..autograd.formulas.given import signed
 from ..autograd.graph.made_by import MAX_WALK, made_by
 from ..recording.modes import Running, Tell
 from ..recording.recording import Place
@@ -49,6 +50,21 @@ _REDUCING = frozenset(
 )
 """Nodes of operations that lead from a difference to a loss."""
 _LOGARITHMS = frozenset({"LogSoftmaxBackward0", "LogBackward0", "LogSigmoidBackward0"})
+
+
+_SQUASHING = {
+    "SigmoidBackward0": (
+        "sigmoid",
+        "lies between 0 and 1",
+        "gradients become small, and the loss cannot come near 0",
+    ),
+    "ReluBackward0": (
+        "ReLU",
+        "is never below 0",
+        "no class can get a negative score, and those at 0 get no gradient",
+    ),
+}
+"""Nodes after which scores have less room than cross_entropy gives them."""
 
 
 class Losses:
@@ -143,7 +159,16 @@ class Losses:
         self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
     ) -> None:
         made = _made_by(argument(args, kwargs, 0, "input"))
-        if made == "SoftmaxBackward0":
+        if made in _SQUASHING:
+            name, limits, effect = _SQUASHING[made]
+            self._notes.find(
+                "softmax",
+                f"`F.cross_entropy` gets the result of a {name}, which {limits}: {effect}.",
+                (f"the input was made by {made}", *self._least_between(made, args, kwargs)),
+                f"loss = F.cross_entropy(scores, target)  # the scores, before {name}",
+                self._notes.place(),
+            )
+        elif made == "SoftmaxBackward0":
             self._notes.find(
                 "softmax",
                 "`F.cross_entropy` gets the result of a softmax, and applies log_softmax itself:"
@@ -169,6 +194,12 @@ class Losses:
         least = math.log(1 + (count - 1) * math.exp(-1))
         return f"with probabilities of {count} classes the loss is at least {least:.3g}"
 
+    def _least_between(self, made: str, args: tuple, kwargs: dict[str, Any]) -> tuple[str, ...]:
+        """The smallest loss that scores between 0 and 1 allow, as with probabilities."""
+        if made != "SigmoidBackward0":
+            return ()
+        return (self._least(args, kwargs).replace("probabilities", "scores between 0 and 1"),)
+
     def _bce_with_logits(
         self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
     ) -> None:
@@ -189,6 +220,8 @@ class Losses:
         self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
     ) -> None:
         given = argument(args, kwargs, 0, "input")
+        if is_plain(given) and given.requires_grad:
+            self._along(given)
         if self._read >= VALUES_READ or not is_plain(given) or not given.requires_grad:
             return
         if _made_by(given) in _LOGARITHMS:
@@ -205,6 +238,25 @@ class Losses:
                 "loss = F.nll_loss(F.log_softmax(scores, dim=1), target)",
                 self._notes.place(),
             )
+
+    def _along(self, given: Tensor) -> None:
+        """Tells of a log_softmax over another dimension than that of the classes."""
+        node = given.grad_fn
+        if node is None or node.name() != "LogSoftmaxBackward0":
+            return
+        classes = 1 if given.ndim > 1 else 0
+        dim = signed(node._saved_dim) % given.ndim  # pyright: ignore[reportAttributeAccessIssue]
+        if dim == classes:
+            return
+        over = "the samples of the batch" if dim == 0 else f"dimension {dim}"
+        self._notes.find(
+            "softmax",
+            f"`F.nll_loss` gets a log_softmax over dim={dim}, that is over {over}; the classes are"
+            f" dimension {classes}, so those of one sample do not add up to 1.",
+            (f"the input has shape {tuple(given.shape)}, and was made by log_softmax(dim={dim})",),
+            f"log_probabilities = F.log_softmax(scores, dim={classes})",
+            self._notes.place(),
+        )
 
 
 def tell_broadcast(

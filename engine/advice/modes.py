@@ -14,21 +14,11 @@ from torch import Tensor, nn
 from ..recording.modes import Running, Tell
 from ..recording.recording import Place
 from ..tensors.failures.reading import ArgumentTexts
-from .notes import Notes, argument, counted, is_plain
+from .notes import LOSSES, Notes, argument, counted, is_plain
 
 TOLD_AFTER = 3
 """Steps in eval mode, or evaluations with a graph, one after the other."""
 
-_LOSSES = (
-    F.cross_entropy,
-    F.nll_loss,
-    F.mse_loss,
-    F.l1_loss,
-    F.smooth_l1_loss,
-    F.huber_loss,
-    F.binary_cross_entropy,
-    F.binary_cross_entropy_with_logits,
-)
 _DROPOUTS = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout)
 
 
@@ -40,6 +30,23 @@ class _Seen:
     is_training: bool
     steps: int
     in_eval: int = 0
+
+
+class _Mark:
+    """Lives in a node of a graph, and goes with it."""
+
+    __slots__ = ("__weakref__",)
+
+
+@dataclass(eq=False)
+class _Forward:
+    """The newest forward pass of a module in train mode with a graph. `mark` is in a node of the
+    graph; `judged`: a loss function, or a comparison, has got what came of it."""
+
+    module: weakref.ref[nn.Module]
+    layer: str
+    mark: weakref.ref[_Mark]
+    judged: bool = False
 
 
 class Modes:
@@ -61,6 +68,9 @@ class Modes:
         """The module that ran last under no_grad, and its layer that was in train mode."""
         self._evaluated: weakref.ref[nn.Module] | None = None
         """The module that ran last, in eval mode and with a graph."""
+        self._forward: _Forward | None = None
+        self._judged: dict[Place | None, list[weakref.ref[_Mark]]] = {}
+        """By the line that judged it, the forward passes in train mode since the last backward."""
         self._unused: dict[Place | None, int] = {}
         self._read: set[Place | None] = set()
         """The lines with a dropout that were read."""
@@ -69,14 +79,21 @@ class Modes:
             **dict.fromkeys(_DROPOUTS, self._dropout),
         }
         self.told: Mapping[Callable, Tell] = {
-            **dict.fromkeys(_LOSSES, self._loss),
+            **dict.fromkeys(LOSSES, self._loss),
             **dict.fromkeys((Tensor.__eq__, Tensor.eq, torch.eq), self._compared),
             torch.autograd.grad: lambda *told: self.saw_loss(),
         }
 
+    @property
+    def matters(self) -> bool:
+        """Whether a module was seen that does not run in train mode as in eval mode."""
+        return bool(self._seen)
+
     def saw_loss(self) -> None:
         """Backward runs: the graphs built so far were not built for nothing."""
         self._unused.clear()
+        self._judged.clear()
+        self._forward = None
 
     # -- layers ----------------------------------------------------------------------------------
 
@@ -140,7 +157,10 @@ class Modes:
         if outermost.training:
             seen.in_eval, seen.is_training = 0, True
             self._evaluated = None
+            if is_training and is_plain(result) and result.grad_fn is not None:
+                self._begin_forward(outermost, layer, result)
             return
+        self._forward = None
         if is_plain(result) and result.requires_grad:
             self._evaluated = weakref.ref(outermost)
         if not seen.is_training and self._notes.steps > seen.steps:
@@ -149,11 +169,37 @@ class Modes:
                 self._tell_eval(outermost, layer)
         seen.is_training, seen.steps = False, self._notes.steps
 
+    def _begin_forward(self, module: nn.Module, layer: str, result: Tensor) -> None:
+        """A layer of a forward pass with a graph has run; another one of the same pass may have
+        run before."""
+        forward = self._forward
+        if forward is not None and not forward.judged and forward.module() is module:
+            return
+        mark = _Mark()
+        result.grad_fn.metadata[_Mark] = mark  # pyright: ignore
+        self._forward = _Forward(weakref.ref(module), layer, weakref.ref(mark))
+
     # -- what is computed from them --------------------------------------------------------------
+
+    def _judge(self) -> None:
+        """What came of the newest forward pass with a graph is compared with targets. If the graphs
+        of several such passes have died, and backward ran on none, these were an evaluation."""
+        forward = self._forward
+        if forward is None or forward.judged or not torch.is_grad_enabled():
+            return
+        forward.judged = True
+        marks = self._judged.setdefault(self._notes.place(), [])
+        marks.append(forward.mark)
+        module = forward.module()
+        unused = sum(mark() is None for mark in marks)
+        if unused == TOLD_AFTER and module is not None:
+            self._notes.is_waiting = True
+            self._tell_train(forward.module, forward.layer, unused)
 
     def _loss(
         self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
     ) -> None:
+        self._judge()
         if self._drawn is not None and not torch.is_grad_enabled():
             self._tell_train(*self._drawn)
         elif self._evaluated is not None and is_plain(result) and result.requires_grad:
@@ -167,14 +213,19 @@ class Modes:
     def _compared(
         self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
     ) -> None:
-        if self._drawn is None or torch.is_grad_enabled() or len(args) < 2 or not is_plain(args[0]):
+        if len(args) < 2 or not is_plain(args[0]) or not is_plain(args[1]):
             return
-        if is_plain(args[1]) and not args[0].is_floating_point():
+        if args[0].is_floating_point():
+            return
+        self._judge()
+        if self._drawn is not None and not torch.is_grad_enabled():
             self._tell_train(*self._drawn)
 
     # -- telling ---------------------------------------------------------------------------------
 
-    def _tell_train(self, reference: weakref.ref[nn.Module], layer: str) -> None:
+    def _tell_train(
+        self, reference: weakref.ref[nn.Module], layer: str, with_graph: int = 0
+    ) -> None:
         module = reference()
         if module is None or not self._notes.steps or not self._is_held(module.parameters()):
             return
@@ -184,15 +235,25 @@ class Modes:
             if layer == "Dropout"
             else "uses the statistics of the batch, and changes its running ones"
         )
+        line = 0 if place is None else place[1]
+        how = f"its {layer} ran in train mode under no_grad, and line {line} compares the result"
+        fix = f"{name}.eval()  # before the evaluation, and {name}.train() after it"
+        more = ""
+        if with_graph:
+            how = (
+                f"the graphs of {with_graph} forward passes in train mode were dropped without a"
+                f" backward; line {line} compares their results"
+            )
+            more = " Its graphs are built for nothing, too."
+            fix = f"{name}.eval()  # before the evaluation, in which: with torch.no_grad():"
         self._notes.find(
             "mode",
-            f"`{name}` is evaluated in train mode: {layer} {does}.",
+            f"`{name}` is evaluated in train mode: {layer} {does}.{more}",
             (
-                f"its {layer} ran in train mode under no_grad, and line"
-                f" {0 if place is None else place[1]} compares the result with targets",
+                f"{how} with targets",
                 f"{counted(self._notes.steps, 'optimizer step')} had been taken",
             ),
-            f"{name}.eval()  # before the evaluation, and {name}.train() after it",
+            fix,
             place,
             name,
         )

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -21,6 +22,17 @@ from ..recording.user_files import UsersFrames, is_user_file
 from ..subjects.written import written
 from ..tensors.failures.reading import ArgumentTexts
 
+LOSSES = (
+    F.cross_entropy,
+    F.nll_loss,
+    F.mse_loss,
+    F.l1_loss,
+    F.smooth_l1_loss,
+    F.huber_loss,
+    F.binary_cross_entropy,
+    F.binary_cross_entropy_with_logits,
+)
+"""Functions that compare what a model gave with a target."""
 MAX_NAMED = 3
 """The most names of one list that are written out; the rest are counted."""
 

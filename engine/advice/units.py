@@ -15,8 +15,10 @@ from ..recording.modes import Running, Tell
 from ..recording.recording import Place
 from .notes import Names, Notes, counted, is_plain
 
-LOOKED_AT = frozenset({*range(16, 33, 2), *range(64, 2049, 64)})
+_LOOKED_AT = frozenset({*range(16, 33, 2), *range(64, 2049, 64)})
 """The optimizer steps after which outputs are looked at."""
+_FOR_FEW = range(33, 193)
+"""Those after which outputs of a few samples are looked at as well, until there are MIN_VALUES."""
 TOLD_AFTER = 3
 """Looks in which the units gave nothing but 0."""
 TOLD_FROM = 64
@@ -37,10 +39,16 @@ class _Layer:
     alive: Tensor
     looked: set[int] = field(default_factory=set)
     values: int = 0
+    is_decided: bool = False
+
+    @property
+    def is_short(self) -> bool:
+        """Whether what was seen of it so far decides nothing."""
+        return self.values < MIN_VALUES and not self.is_decided
 
     def begin(self) -> None:
         """Look anew: units that were alive may die."""
-        self.alive, self.values = torch.zeros_like(self.alive), 0
+        self.alive, self.values, self.is_decided = torch.zeros_like(self.alive), 0, True
         self.looked.clear()
 
 
@@ -54,10 +62,17 @@ class Units:
         self._by_place: dict[Place | None, _Layer | None] = {}
         self.told: Mapping[Callable, Tell] = dict.fromkeys(_RELUS, self._relu)
 
+    def wants(self, steps: int) -> bool:
+        """Whether it looks at outputs after so many steps."""
+        if steps in _LOOKED_AT or steps not in _FOR_FEW:
+            return steps in _LOOKED_AT
+        places = (layer for layer in self._by_place.values() if layer is not None)
+        return any(layer.is_short for layer in (*self._by_module.values(), *places))
+
     def _relu(
         self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
     ) -> None:
-        if self._notes.steps not in LOOKED_AT or not is_plain(result) or result.ndim < 2:
+        if not self.wants(self._notes.steps) or not is_plain(result) or result.ndim < 2:
             return
         if not result.requires_grad or result.device.type == "meta" or not result.numel():
             return

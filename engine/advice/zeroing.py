@@ -11,28 +11,37 @@ from torch.optim import Optimizer
 from .notes import Names, Notes, all_zero
 
 MAX_WATCHED_STEPS = 16
-"""An optimizer is no longer watched once its gradients were cleared before this many steps."""
+"""An optimizer whose gradients were cleared before this many steps is watched only now and then."""
 TOLD_AFTER = 2
 """Steps with gradients that were not cleared."""
 MAX_SENTINELS = 3
+AGAIN_AFTER = 48
+"""Steps of the code, of any optimizer, before an optimizer is watched again."""
+LEFT_AFTER, LEFT_AGAIN_AFTER = 64, 8
+"""If it takes no step of its own in so many, it is not watched any longer."""
 
 
 @dataclass
 class _Watched:
     """An optimizer. `sentinels` are a few of its parameters that had a gradient at its last step;
-    `is_clear`: since then, all of them had none when a backward began."""
+    `is_clear`: since then, all of them had none when a backward began. `seen_at`: the step of the
+    code at which its own last step was seen."""
 
     steps: int = 0
+    seen_at: int = 0
     is_clear: bool = True
     backwards: int = 0
     sentinels: list[weakref.ref[Tensor]] = field(default_factory=list)
+    is_again: bool = False
+    is_told: bool = False
     before: list[float] = field(default_factory=list)
     after: list[float] = field(default_factory=list)
 
 
 class Zeroing:
     """Looks at a few `.grad` when backward begins. (How they were cleared does not matter, nor how
-    many backward calls there are for one step.)"""
+    many backward calls there are for one step.) After the first steps of an optimizer it looks at a
+    few of its steps again, whenever it is told of one."""
 
     def __init__(self, notes: Notes, names: Names) -> None:
         self._notes, self._names = notes, names
@@ -41,8 +50,13 @@ class Zeroing:
 
     @property
     def is_active(self) -> bool:
-        """Whether an optimizer is still watched."""
+        """Whether an optimizer is watched."""
         return bool(self._active)
+
+    @property
+    def is_early(self) -> bool:
+        """Whether one is watched in its first steps."""
+        return any(not watched.is_again for watched in self._active)
 
     def saw_loss(self, loss: Tensor) -> None:
         for watched in self._active:
@@ -53,28 +67,44 @@ class Zeroing:
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         watched = self._watched.get(optimizer)
         if watched is None:
-            watched = self._watched[optimizer] = _Watched()
+            watched = self._watched[optimizer] = _Watched(seen_at=self._notes.steps)
             if not has_closure:  # a closure clears them inside the step
                 self._active.append(watched)
+        self._active = [w for w in self._active if not self._is_left(w)]
         if watched not in self._active:
             return
+        watched.seen_at = self._notes.steps
         if watched.steps and watched.backwards and not watched.is_clear and watched.before:
             held = watched.sentinels[0]()
             if held is not None and held.grad is not None:
                 watched.after.append(float(held.grad.norm()))
                 if len(watched.after) >= TOLD_AFTER:
                     self._tell(optimizer, watched, held)
+                    return
         watched.steps += 1
         if watched.steps > MAX_WATCHED_STEPS:
             self._active.remove(watched)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         watched = self._watched.get(optimizer)
-        if watched is None or watched not in self._active:
+        if watched is None or has_closure:
             return
+        if watched not in self._active:
+            if watched.is_told or self._notes.steps - watched.seen_at < AGAIN_AFTER:
+                return
+            watched.steps, watched.is_again = MAX_WATCHED_STEPS + 1 - TOLD_AFTER, True
+            watched.seen_at = self._notes.steps
+            watched.before.clear()
+            watched.after.clear()
+            self._active.append(watched)
         watched.sentinels = [weakref.ref(p) for p in _with_gradients(optimizer)]
         watched.is_clear = not watched.sentinels
         watched.backwards = 0
+
+    def _is_left(self, watched: _Watched) -> bool:
+        """Whether it takes no steps while it is watched."""
+        limit = LEFT_AGAIN_AFTER if watched.is_again else LEFT_AFTER
+        return self._notes.steps - watched.seen_at > limit
 
     def _look(self, watched: _Watched) -> None:
         """Note whether the gradients that the last step has used are still there."""
@@ -89,6 +119,7 @@ class Zeroing:
 
     def _tell(self, optimizer: Optimizer, watched: _Watched, held: Tensor) -> None:
         self._active.remove(watched)
+        watched.is_told = True
         name, (parameter,) = self._names.optimizer(optimizer), self._names.parameters([held])
         growth = zip(watched.before[-TOLD_AFTER:], watched.after[-TOLD_AFTER:], strict=False)
         self._notes.find(

@@ -116,6 +116,40 @@ def test_a_function_that_the_loss_applies_itself(desk: Desk, call: str, words: s
     assert words in found.text
 
 
+def test_a_sigmoid_before_cross_entropy(desk: Desk) -> None:
+    found = desk.only(f"{BEGIN}F.cross_entropy(classes(x).sigmoid(), labels).backward()")
+    assert (found.kind, found.line) == ("softmax", 6)
+    assert found.evidence == (
+        "the input was made by SigmoidBackward0",
+        f"with scores between 0 and 1 of 4 classes the loss is at least {least_loss(4):.3g}",
+    )
+    assert found.fix == "loss = F.cross_entropy(scores, target)  # the scores, before sigmoid"
+
+
+def test_a_relu_before_cross_entropy(desk: Desk) -> None:
+    call = "nn.CrossEntropyLoss()(nn.Sequential(classes, nn.ReLU())(x), labels)"
+    found = desk.only(f"{BEGIN}{call}.backward()")
+    assert found.kind == "softmax" and "is never below 0" in found.text
+    assert found.evidence == ("the input was made by ReluBackward0",)
+
+
+@pytest.mark.parametrize(("dim", "told"), [("0", "dim=0"), ("-2", "dim=0")])
+def test_a_log_softmax_over_the_samples(desk: Desk, dim: str, told: str) -> None:
+    found = desk.only(f"{BEGIN}F.nll_loss(classes(x).log_softmax({dim}), labels).backward()")
+    assert (found.kind, found.line) == ("softmax", 6)
+    assert f"over {told}, that is over the samples of the batch" in found.text
+    assert found.evidence == (f"the input has shape (16, 4), and was made by log_softmax({told})",)
+    assert found.fix == "log_probabilities = F.log_softmax(scores, dim=1)"
+
+
+def test_a_log_softmax_over_the_last_dimension_of_a_sequence(desk: Desk) -> None:
+    scores = "F.log_softmax(classes(x).view(4, 4, 4), {})"
+    cell = BEGIN + "F.nll_loss(" + scores + ", labels.view(4, 4)).backward()"
+    found = desk.only(cell.format(-1))
+    assert "over dim=2, that is over dimension 2; the classes are dimension 1" in found.text
+    assert desk.run(cell.format(1)) == []
+
+
 def test_scores_given_to_nll_loss(desk: Desk) -> None:
     found = desk.only(BEGIN + "scores = classes(x)\nF.nll_loss(scores, labels).backward()")
     assert found.kind == "softmax"
@@ -130,6 +164,9 @@ def test_scores_given_to_nll_loss(desk: Desk) -> None:
         "F.cross_entropy(classes(x), labels)",
         "nn.CrossEntropyLoss(label_smoothing=0.1)(classes(x), labels)",
         "F.nll_loss(classes(x).log_softmax(1), labels)",
+        "F.nll_loss(classes(x).log_softmax(-1), labels)",
+        "F.nll_loss(classes(x[0]).log_softmax(0), labels[0])",
+        "F.cross_entropy(nn.Linear(4, 4)(classes(x).relu()), labels)",
         "F.nll_loss(classes(x).softmax(1).log(), labels)",
         "F.binary_cross_entropy(net(x).sigmoid()[:, 0], y.sigmoid())",
         "nn.BCEWithLogitsLoss()(net(x)[:, 0], y.sigmoid())",

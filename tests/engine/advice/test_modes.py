@@ -202,3 +202,55 @@ def test_a_dropout_that_eval_mode_does_not_reach(desk: Desk, call: str, fix: str
 )
 def test_a_dropout_that_is_told_its_mode_is_left_alone(desk: Desk, call: str) -> None:
     assert desk.run(CALLS.format(call=call)) == []
+
+
+EVALUATED = """
+net = nn.Sequential(nn.Linear(4, 8), nn.{layer}, nn.ReLU(), nn.Linear(8, 3))
+x, y = torch.randn(64, 4), torch.randint(3, (64,))
+batches = [(x[i:i + 8], y[i:i + 8]) for i in range(0, 64, 8)]
+optimizer = torch.optim.Adam(net.parameters(), 0.01)
+for epoch in range({epochs}):
+    for a, b in batches * {turns}:
+        optimizer.zero_grad()
+        F.cross_entropy(net(a), b).backward()
+        optimizer.step()
+    {before}
+    right = total = 0
+    for a, b in batches:
+        out = net(a)
+        {judge}
+"""
+LOST = "total += F.cross_entropy(out, b).item()"
+COUNTED = "right += (out.argmax(1) == b).sum().item()"
+
+
+@pytest.mark.parametrize("layer", ["BatchNorm1d(8)", "Dropout(0.5)"])
+@pytest.mark.parametrize("judge", [LOST, COUNTED])
+@pytest.mark.parametrize("turns", [1, 9])
+def test_an_evaluation_in_train_mode_with_a_graph(
+    desk: Desk, layer: str, judge: str, turns: int
+) -> None:
+    """In the first steps, and when most steps are not looked at any more."""
+    cell = EVALUATED.format(layer=layer, judge=judge, turns=turns, epochs=2, before="pass")
+    found = desk.only(cell)
+    assert (found.kind, found.line) == ("mode", 15)
+    assert found.text.startswith("`net` is evaluated in train mode: ")
+    assert found.text.endswith("Its graphs are built for nothing, too.")
+    assert found.evidence[0] == (
+        "the graphs of 3 forward passes in train mode were dropped without a backward; line 15"
+        " compares their results with targets"
+    )
+    assert found.fix == "net.eval()  # before the evaluation, in which: with torch.no_grad():"
+    right = cell.replace("pass", "net.eval()", 1).replace(
+        "    for a, b in batches * ", "    net.train()\n    for a, b in batches * "
+    )
+    right = right.replace("        out = net(a)", "        with torch.no_grad(): out = net(a)")
+    assert desk.run(right) == []
+
+
+def test_losses_in_train_mode_that_are_added_up_before_one_backward(desk: Desk) -> None:
+    cell = EVALUATED.format(
+        layer="Dropout(0.5)", judge="total = total + F.cross_entropy(out, b)", turns=1, epochs=2,
+        before="optimizer.zero_grad()",
+    )  # fmt: skip
+    assert desk.run(cell + "    total.backward()\n    optimizer.step()\n") == []

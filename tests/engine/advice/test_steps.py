@@ -190,7 +190,6 @@ def test_a_step_that_is_never_called(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "loop",
     [
-        NO_STEP.replace("optimizer.zero_grad()", "net.zero_grad()"),  # gradients are looked at
         NO_STEP.replace("    optimizer.zero_grad()\n", "") + "optimizer.zero_grad()\n",  # a sum
         NO_STEP + "    with torch.no_grad():\n        for p in net.parameters():\n"
         "            p -= 0.01 * p.grad\n",  # a step of the user's own
@@ -199,6 +198,81 @@ def test_a_step_that_is_never_called(desk: Desk) -> None:
 )
 def test_gradients_without_a_step(desk: Desk, loop: str) -> None:
     assert desk.run(BEGIN + loop) == []
+
+
+def test_a_step_that_is_nowhere(desk: Desk) -> None:
+    """The optimizer is made, and neither clears nor steps."""
+    for loop, evidence in (
+        (NO_STEP.replace("optimizer.zero_grad()", "net.zero_grad()"), "were cleared"),
+        (NO_STEP.replace("    optimizer.zero_grad()\n", ""), "added to the gradients"),
+    ):
+        found = desk.only(BEGIN + loop)
+        assert found.kind == "not_trained" and evidence in found.evidence[0]
+        assert found.text == (
+            "backward() computes gradients, and no step uses them: `optimizer.step()` does not run:"
+            " the weights do not change."
+        )
+        # Of an optimizer that another cell has made, gradients may be looked at.
+        desk.run(BEGIN)
+        assert desk.run(loop) == []
+
+
+def test_one_of_two_optimizers_does_not_step(desk: Desk) -> None:
+    begin = BEGIN + "other = nn.Linear(1, 1)\nof_other = torch.optim.SGD(other.parameters(), 0.1)\n"
+    loop = LOOP.replace("net(x)", "other(net(x))").replace(
+        "    optimizer.zero_grad()", "    optimizer.zero_grad(); of_other.zero_grad()"
+    )
+    found = desk.only(begin + loop.replace("range(6)", "range(20)"))
+    assert found.text.endswith("`of_other.step()` does not run: the weights do not change.")
+    assert found.evidence[0].endswith("and no step ran; other optimizers took 20 steps")
+    assert (
+        desk.run(begin + loop.replace("optimizer.step()", "optimizer.step(); of_other.step()"))
+        == []
+    )
+
+
+def test_an_optimizer_that_is_an_attribute_does_not_step(desk: Desk) -> None:
+    begin = BEGIN + "class Held: pass\nheld = Held(); held.opt = optimizer\n"
+    found = desk.only(begin + NO_STEP.replace("optimizer.", "held.opt."))
+    assert found.fix == "held.opt.step()  # after loss.backward()"
+
+
+@pytest.mark.parametrize("last", [40, 100])
+def test_zero_grad_that_stops_being_called(desk: Desk, last: int) -> None:
+    loop = LOOP.replace("range(6)", "range(140)")
+    stops = loop.replace("optimizer.zero_grad()", f"if step < {last}: optimizer.zero_grad()")
+    found = desk.only(BEGIN + stops)
+    assert found.kind == "zero_grad" and len(found.evidence) == 2
+    assert desk.run(BEGIN + loop) == []
+
+
+def test_zero_grad_of_two_optimizers_in_turn_is_looked_at_later_too(desk: Desk) -> None:
+    begin = BEGIN + "two = nn.Linear(3, 1)\nof_two = torch.optim.SGD(two.parameters(), 0.01)\n"
+    loop = """
+for step in range(160):
+    optimizer.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    optimizer.step()
+    if step < {0}: of_two.zero_grad()
+    F.mse_loss(two(x), y).backward()
+    of_two.step()
+"""
+    assert desk.run(begin + loop.format(200)) == []
+    found = desk.only(begin + loop.format(30))
+    assert found.kind == "zero_grad" and "`of_two.step()`" in found.text
+
+
+def test_outputs_kept_in_a_list(desk: Desk) -> None:
+    loop = LOOP.replace("loss = F.mse_loss(net(x), y)", "out = net(x); loss = F.mse_loss(out, y)")
+    found = desk.only(BEGIN + "outs = []\n" + loop + "    outs.append(out)\n")
+    assert (found.kind, found.line) == ("kept_graph", 13)
+    assert found.text.startswith("`outs` holds outputs of a model with their graphs")
+    assert found.fix == "outs.append(out.detach())"
+    assert desk.run(BEGIN + "outs = []\n" + loop + f"    {found.fix}\n") == []
+    inside = (
+        "    outs = [net(x) for part in range(4)]\n    loss = sum(F.mse_loss(o, y) for o in outs)"
+    )
+    assert desk.run(BEGIN + LOOP.replace("    loss = F.mse_loss(net(x), y)", inside)) == []
 
 
 def test_losses_kept_in_a_list(desk: Desk) -> None:

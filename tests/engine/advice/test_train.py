@@ -97,6 +97,19 @@ def test_units_that_are_dead(desk: Desk) -> None:
     assert [each.kind for each in found] == ["dead_units"]
 
 
+@pytest.mark.parametrize("batch", [1, 3, 8])
+def test_units_that_are_dead_are_told_for_small_batches(desk: Desk, batch: int) -> None:
+    dead = "with torch.no_grad():\n    net[0].bias.fill_(-50)\n"
+    begin = BEGIN.replace("nn.Tanh()", "nn.ReLU()")
+    step = STRETCHED.replace("y)", "y.unsqueeze(-1))")
+    setup = replace(SETUP, batch_size=batch, epochs=-(-200 * batch // 64))
+    objective = Objective(data="data", step=step)
+    for more, kinds in ((dead, ["dead_units"]), ("", [])):
+        desk.run(begin + more)
+        found = trained(desk.session.lab, ConsoleSubject("net"), objective, setup)
+        assert [each.kind for each in found] == kinds
+
+
 def test_looking_over_changes_no_bit(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     step = STRETCHED.replace("y)", "y.unsqueeze(-1))")
     weights = []
