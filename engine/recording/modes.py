@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .kernel_asserts import Check
 from .tensor_arguments import given_tensors
 from .writes import Given
 
@@ -82,13 +83,16 @@ class FunctionMode(TorchFunctionMode):
 
 class LightMode(TorchFunctionMode):
     """Shows a light recorder the functions of torch that Python calls, the properties only where
-    they give a tensor."""
+    they give a tensor. Those of `checks` are checked before they run."""
 
-    def __init__(self, recorder: Light, told: Told, modules: Running) -> None:
+    def __init__(
+        self, recorder: Light, told: Told, modules: Running, checks: Mapping[Callable, Check]
+    ) -> None:
         super().__init__()
         self._recorder = recorder
         self._told = told
         self._modules = modules
+        self._checks = checks
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -96,6 +100,8 @@ class LightMode(TorchFunctionMode):
             if func is Tensor.item and func in self._told:
                 self._told[func](func, args, kwargs, None, self._modules)
             return func(*args, **kwargs)
+        if self._checks and func in self._checks:
+            self._checks[func](args, kwargs)
         recorder = self._recorder
         if type(func) is MethodWrapperType and func.__name__ == "__get__":
             first = _next_sequence()

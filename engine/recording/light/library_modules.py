@@ -4,7 +4,7 @@ outside where that is known: it costs less than to look on."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from torch.nn import Parameter
 from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 
+from ..kernel_asserts import Check
 from ..modes import replaced
 from ..open_calls import next_sequence
 from ..recording import Place
@@ -74,6 +75,8 @@ class ModuleCalls(Protocol):
     repeats: Repeats
     running: list[nn.Module | None]
     """The modules that run, the outermost first: always the same list."""
+    checks: Mapping[Callable, Check]
+    """What is checked of functions before they run."""
 
     def place(self) -> Place | None:
         """The user's line that runs."""
@@ -97,6 +100,7 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
     While a module runs that calls one function, or that repeats, `mode` is off."""
     get_ident = threading.get_ident
     thread, repeats, running = get_ident(), recorder.repeats, recorder.running
+    checks = recorder.checks
 
     def make(original: Callable) -> Callable:
         @wraps(original)
@@ -119,9 +123,11 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
             if known is not None and not kwargs and is_off and _is_plain(self, args):
                 func, names = known
                 try:
+                    own = self._parameters
+                    if checks and func in checks:
+                        checks[func]((*args, *[own[name] for name in names]), {})
                     first = next_sequence()
                     result = original(self, *args)
-                    own = self._parameters
                     args = (*args, *[own[name] for name in names]) if names else args
                     recorder.ran_one(self, func, args, first, result)
                     return result

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from ..argument_values import TINY_ELEMENTS, tiny_values
 from ..call_names import op_name
 from ..gradient_cuts import GradientCuts
+from ..kernel_asserts import checks
 from ..modes import LightMode, Told, custom_functions
 from ..module_paths import ModulePaths, NameOf
 from ..open_calls import next_sequence
@@ -80,11 +81,12 @@ class LightRecorder:
         self.running = self._paths.running
         self._steps = 0
         self.repeats = Repeats(self.recording.repeats, self._cuts, watch, looks)
+        self.checks = checks()
         self._entered = ExitStack()
 
     def __enter__(self) -> LightRecorder:
         with ExitStack() as stack:
-            mode = LightMode(self, self._told, self.running)
+            mode = LightMode(self, self._told, self.running, self.checks)
             stack.enter_context(mode)
             stack.enter_context(module_calls(self, mode))
             stack.enter_context(custom_functions(self, unless=lambda: self.repeats.is_running))
