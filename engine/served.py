@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 from .attached.peer import Peer
-from .connecting.greeting import About, Hello, Refusal, Role, Welcome, encode
+from .connecting.greeting import About, Hello, Refusal, Role, Welcome
 from .connecting.listener import Listener
 from .protocol import (
     AnySignal,
@@ -39,6 +39,7 @@ class OpenMailbox(Mailbox):
     def __init__(self) -> None:
         super().__init__()
         self._session: Session | None = None
+        self._is_promised = False  # that a window may come, which has not come yet
         self._peer: Peer | None = None
         self._told: Peer | None = None
         """The window, once it has been told what there is: steps must come to it in order."""
@@ -62,19 +63,25 @@ class OpenMailbox(Mailbox):
             return True
         return super()._settle(word)
 
-    def join(self, connection: Connection, role: Role) -> None:
-        """A window has come; on a thread of the listener's."""
+    def promise(self) -> bool:
+        """Whether a window may come now; if so, no other one may until it has come and gone, or
+        `break_promise`. On threads of the listener's, as `join`."""
         with self._joining:
-            if self._peer is not None:
-                connection.close()  # it came with another, and was second
-                return
-            self._peer = Peer(connection, role, self._came, self._gone)
+            is_free = self._peer is None and not self._is_promised
+            self._is_promised |= is_free
+        return is_free
+
+    def break_promise(self) -> None:
+        self._is_promised = False
+
+    def join(self, connection: Connection, role: Role) -> None:
+        """The window has come."""
+        with self._joining:
+            peer = self._peer = Peer(connection, role, self._came, self._gone)
+            self._is_promised = False
         self.received.put(self.JOINED)
         self.came()
-        self._peer.start()
-
-    def is_taken(self) -> bool:
-        return self._peer is not None
+        peer.start()
 
     def hang_up(self) -> None:
         """Leave the window that is there."""
@@ -137,7 +144,7 @@ def serve_windows(name: str, host: str = "", port: int = 0) -> None:
         name=name, pid=os.getpid(), version=version(), started_s=time.time(), is_engine=True
     )
 
-    def admit(hello: Hello) -> bytes | Refusal:
+    def admit(hello: Hello) -> Welcome | Refusal:
         if hello.version != about.version:
             return Refusal(
                 f"This engine is of Tensor Lab {about.version}, your window of {hello.version}: use"
@@ -145,12 +152,14 @@ def serve_windows(name: str, host: str = "", port: int = 0) -> None:
             )
         if hello.instead:
             mailbox.hang_up()
-        if mailbox.is_taken():
+        if not mailbox.promise():
             words = "Another window is attached to this engine. Close it there, or take its place."
             return Refusal(words, is_taken=True)
-        return encode(Welcome(about, "steer", serves=True))
+        return Welcome(about, "steer", serves=True)
 
-    listener = Listener(about, admit, mailbox.join, host, port)
+    listener = Listener(
+        about, admit, mailbox.join, host, port, missed=lambda role: mailbox.break_promise()
+    )
     signal.signal(signal.SIGTERM, lambda *_: mailbox.leave())
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal, or ssh, has gone

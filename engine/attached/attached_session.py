@@ -52,7 +52,7 @@ from .figures import LoggedFigures
 from .holder import AttachedHolder
 from .modules import SeenModules
 from .peer import Peer
-from .windows import Windows
+from .windows import Seat, Windows
 
 PASSING_S = 0.1
 """How long the user's thread is waited for, before another answers what only reads."""
@@ -80,9 +80,11 @@ class AttachedSession:
         gate: Gate,
         ended: Callable[[AttachedSession], None],
         early: set[str],
+        seat: Seat,
     ) -> None:
         self._main, self._watched, self._thread, self._ended = main, watched, thread, ended
         self._gate, self.due_s = gate, 0.0
+        self._seat = seat
         self._spent_s = 0.0
         self._turn = threading.RLock()
         self._windows = Windows()
@@ -118,12 +120,12 @@ class AttachedSession:
 
     # -- windows ---------------------------------------------------------------------------------
 
-    def add(self, connection: Connection, wants: Role) -> bool:
-        """Another window: it is told what the others know. False if the last one has just left."""
+    def add(self, connection: Connection, role: Role) -> bool:
+        """Another window: it is told what the others know. False if the last one has just left.
+        `role` is what the seat has given it."""
         with self._turn:
             if self._is_over:
                 return False
-            role = "watch" if self.has_steering() else wants
             peer = Peer(connection, role, self._take, self._remove)
             peer.tell(ready())
             if self._held is not None:
@@ -160,6 +162,7 @@ class AttachedSession:
         with self._turn:
             self._windows.remove(peer)
             self._is_over = not self._windows.peers
+        self._seat.leave(peer.role)
         if not self.has_steering():
             self._lab.control.let_go()
             self._gate.is_shut = False

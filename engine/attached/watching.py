@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from ..connecting.greeting import Hello, Refusal, Role, Welcome, encode
+from ..connecting.greeting import Hello, Refusal, Role, Welcome
 from ..connecting.listener import Listener
 from ..loops.backward_calls import backward_calls
 from ..loops.hooks import Gate, Steps, steps_shown
@@ -35,6 +35,7 @@ from .discovery import found_for
 from .figures import Newest
 from .notebooks import follow_cells
 from .opening import has_display, open_window
+from .windows import Seat
 
 
 class Watching(Steps):
@@ -66,6 +67,7 @@ class Watching(Steps):
         """Whether the step that runs now is shown to the session."""
         self._gate = Gate(is_shut=True)
         """The session's: it shuts it while there is nothing to do in a step."""
+        self._seat = Seat()
         self._attaching = threading.Lock()
         self._attached = threading.Event()
         self._hooks = ExitStack()
@@ -75,7 +77,9 @@ class Watching(Steps):
         self._hooks.enter_context(steps_shown(self, gate=self._gate, unless=self._is_unseen))
         self._hooks.callback(register_optimizer_step_post_hook(self._end_step).remove)
         try:
-            self.listener = Listener(self.about, self._admit, self._came, host, port)
+            self.listener = Listener(
+                self.about, self._admit, self._came, host, port, missed=self._seat.leave
+            )
         except BaseException:
             self._hooks.close()
             raise
@@ -232,22 +236,19 @@ class Watching(Steps):
 
     # -- windows: threads of the listener's and of each window's ---------------------------------
 
-    def _admit(self, hello: Hello) -> bytes | Refusal:
+    def _admit(self, hello: Hello) -> Welcome | Refusal:
         if hello.version != self.about.version:
             return Refusal(
                 f"This process has Tensor Lab {self.about.version}, your window {hello.version}:"
                 " use the same one."
             )
-        session = self.session
-        is_steered = session is not None and session.has_steering()
-        role = "watch" if is_steered else hello.wants
         models = [name for name, thing in self._living().items() if isinstance(thing, nn.Module)]
-        return encode(Welcome(self.about, role, tuple(models)))
+        return Welcome(self.about, self._seat.take(hello.wants), tuple(models))
 
-    def _came(self, connection: Connection, wants: Role) -> None:
+    def _came(self, connection: Connection, role: Role) -> None:
         with self._attaching:
             session = self.session
-            if session is None or not session.add(connection, wants):
+            if session is None or not session.add(connection, role):
                 main = vars(sys.modules["__main__"])
                 session = AttachedSession(
                     self.about.name,
@@ -257,10 +258,11 @@ class Watching(Steps):
                     self._gate,
                     self._ended,
                     self._early,
+                    self._seat,
                 )
                 session.reach(self.steps)
                 session.be_idle(self._is_idle)
-                session.add(connection, wants)
+                session.add(connection, role)
                 self.session = session
                 self.is_awake = True
                 self._gate.is_shut = False

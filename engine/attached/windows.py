@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import itertools
+import threading
 
 import msgspec
 
+from ..connecting.greeting import Role
 from ..errors import LabError, error_report
 from ..protocol import Command, DoneSnapshot, ErrorSnapshot, Snapshot
 from .peer import Peer
+
+
+class Seat:
+    """One window steers a process at a time. A window has its role before it is told of it, and
+    until it leaves: one that comes in the same moment has another."""
+
+    def __init__(self) -> None:
+        self._taking = threading.Lock()
+        self._is_taken = False
+
+    def take(self, wants: Role) -> Role:
+        """The role of a window that comes."""
+        if wants == "watch":
+            return wants
+        with self._taking:
+            role: Role = "watch" if self._is_taken else "steer"
+            self._is_taken = True
+        return role
+
+    def leave(self, role: Role) -> None:
+        """A window of this role has gone, or has never come."""
+        if role == "steer":
+            self._is_taken = False
 
 
 class Windows:

@@ -18,7 +18,17 @@ from multiprocessing.connection import (
 )
 from multiprocessing.context import AuthenticationError
 
-from .greeting import MAX_BYTES, About, Hello, Refusal, Role, Unwelcome, decode_hello, encode
+from .greeting import (
+    MAX_BYTES,
+    About,
+    Hello,
+    Refusal,
+    Role,
+    Unwelcome,
+    Welcome,
+    decode_hello,
+    encode,
+)
 from .places import describe, forget, has_sockets
 
 GREETING_S = 5.0
@@ -27,13 +37,14 @@ MAX_GREETING = 16
 """Callers that greet at once; more are hung up on."""
 
 Came = Callable[[Connection, Role], object]
-Admit = Callable[[Hello], bytes | Refusal]
-"""Answers a greeting: the bytes of a Welcome, or a Refusal."""
+Admit = Callable[[Hello], Welcome | Refusal]
+"""Answers a greeting. The role of a Welcome is the caller's from then on."""
 
 
 class Listener:
     """Accepts windows until `close`. `admit(hello)` answers each greeting; `came(connection, role
-    asked for)` gets the connection then, on a thread of the listener's.
+    in the answer)` gets the connection then, on a thread of the listener's. `missed(role)`: the
+    caller has gone before it could be told.
 
     On this machine the socket lies in a folder that only the user may enter. With `host`, and where
     there are no such sockets, it is TCP, for `port` (0: any), on the loopback interface only and
@@ -42,9 +53,15 @@ class Listener:
     """
 
     def __init__(
-        self, about: About, admit: Admit, came: Came, host: str = "", port: int = 0
+        self,
+        about: About,
+        admit: Admit,
+        came: Came,
+        host: str = "",
+        port: int = 0,
+        missed: Callable[[Role], object] = lambda role: None,
     ) -> None:
-        self._admit, self._came = admit, came
+        self._admit, self._came, self._missed = admit, came, missed
         host = host or ("" if has_sockets() else "127.0.0.1")
         self.key = secrets.token_hex(16) if host else ""
         self._place = None
@@ -118,9 +135,13 @@ class Listener:
         if isinstance(answer, Refusal):
             connection.send_bytes(encode(answer))
             return None
-        set_time_limit_of(connection, 0)
-        connection.send_bytes(answer)
-        return hello.wants
+        try:
+            set_time_limit_of(connection, 0)
+            connection.send_bytes(encode(answer))
+        except OSError:
+            self._missed(answer.role)
+            raise
+        return answer.role
 
 
 def _is_loopback(host: str) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from app import cli
 from app.commands.attaching import attach as attach_module
-from engine.connecting.greeting import About, Refusal, Welcome, encode
+from engine.connecting.greeting import About, Refusal, Welcome
 from engine.connecting.listener import Listener
 from engine.version import version
 
@@ -34,7 +34,7 @@ def listen() -> Iterator:
         listeners.append(
             Listener(
                 about,
-                lambda hello: Refusal(refuses) if refuses else encode(Welcome(about, hello.wants)),
+                lambda hello: Refusal(refuses) if refuses else Welcome(about, hello.wants),
                 lambda connection, role: connections.append(connection),
                 host,
             )

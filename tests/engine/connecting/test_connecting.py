@@ -48,10 +48,10 @@ class Host:
         self.arrived = threading.Semaphore(0)
         self.listener = Listener(self.about, self.admit, self.take, host)
 
-    def admit(self, hello: Hello) -> bytes | Refusal:
+    def admit(self, hello: Hello) -> Welcome | Refusal:
         if hello.version != "1":
             return Refusal("Use version 1.")
-        return encode(Welcome(self.about, hello.wants))
+        return Welcome(self.about, hello.wants)
 
     def take(self, connection: Connection, role: Role) -> None:
         self.came.append((connection, role))

@@ -98,7 +98,7 @@ def peer(sockets: Path) -> Iterator[tuple[AttachedEngine, Connection]]:
     came: queue.SimpleQueue[Connection] = queue.SimpleQueue()
     there = Listener(
         about,
-        lambda hello: encode(Welcome(about, hello.wants)),
+        lambda hello: Welcome(about, hello.wants),
         lambda connection, role: came.put(connection),
     )
     attached = AttachedEngine(dial(str(os.getpid()), version(), wants="watch"))

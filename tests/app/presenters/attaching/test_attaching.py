@@ -16,7 +16,7 @@ from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.engine import EnginePresenter
 from app.processes.exit_reasons import explain_departure
 from engine.connecting.dialing import dial
-from engine.connecting.greeting import About, Hello, Refusal, Welcome, encode
+from engine.connecting.greeting import About, Hello, Refusal, Welcome
 from engine.connecting.listener import Listener
 from engine.process import Departure
 from engine.version import version
@@ -37,8 +37,8 @@ class Script:
         )
         self._kept: list[Connection] = []
 
-    def _admit(self, hello: Hello) -> bytes | Refusal:
-        return Refusal(self.refuses) if self.refuses else encode(self._welcome(hello))
+    def _admit(self, hello: Hello) -> Welcome | Refusal:
+        return Refusal(self.refuses) if self.refuses else self._welcome(hello)
 
     def _welcome(self, hello: Hello) -> Welcome:
         return Welcome(self.about, hello.wants, serves=self.serves)
