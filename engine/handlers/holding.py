@@ -174,11 +174,11 @@ class Holder:
                 self._tell_not_stepped(frame, f"backward() cannot be stepped: {error}")
                 return False
             self._attend_pass(stepped)
-            if not self._lab.control.interrupted:
-                stepped.stepper.run()
-                self._lab.emit(stepped.snapshot())
-                if not (create_graph if retain_graph is None else retain_graph):
-                    free_saved(stepped.stepper.graph)
+            while not self._lab.control.interrupted and not self._has_run(stepped):
+                self._attend_pass(stepped)
+            keeps = create_graph if retain_graph is None else retain_graph
+            if not self._lab.control.interrupted and not keeps:
+                free_saved(stepped.stepper.graph)
         forget(frame)
         if self._lab.control.goes_on == "line":
             self.lines.begin(frame)
@@ -191,6 +191,23 @@ class Holder:
     def _attend_pass(self, stepped: BackwardPass) -> None:
         """The window steps the pass until the code is to go on."""
         self._attend()
+
+    def _has_run(self, stepped: BackwardPass) -> bool:
+        """Run the nodes that are left. If an edit of one fails, that is none of the code's errors:
+        the edit is taken back, and the code is held on."""
+        try:
+            stepped.stepper.run()
+        except LabError as error:
+            node = stepped.stepper.next_node
+            if node is None or not stepped.control.is_edited(node):
+                raise
+            stepped.control.unedit(node.id)
+            stepped.control.stopped_by = f"The edit at {node.name} is taken back: {error}"
+            self._lab.control.goes_on = ""
+            self._lab.emit(stepped.snapshot())
+            return False
+        self._lab.emit(stepped.snapshot())
+        return True
 
     def _begin_pass(
         self, held: HeldCode, roots: list, gradient: list | None, create_graph: bool

@@ -248,6 +248,25 @@ def test_an_edit_sees_the_variables_of_the_code_that_is_held(shared_engine: Engi
     assert held.printed == "[30.0, 30.0]\n"
 
 
+def test_an_edit_that_fails_is_taken_back_and_the_code_is_held_on(
+    shared_engine: EngineProcess,
+) -> None:
+    source = BEGIN + "loss = net(x).sum()\nloss.backward()\nnet[2].bias.grad.tolist()"
+    held = begin(shared_engine, RunCellCommand(source=source))
+    held.wait()
+    edited = held.ask(EditGradientCommand(node=1, expression="no_such_name"))[-1]
+    assert isinstance(edited, BackwardSnapshot) and edited.edits
+    held.ask(ContinueTrainingCommand())
+    stopped = held.receive()
+    while not (isinstance(stopped, BackwardSnapshot) and stopped.stopped_by):
+        stopped = held.receive()
+    assert stopped.position == 1 and not stopped.edits
+    assert stopped.stopped_by.startswith("The edit at AddmmBackward0 is taken back: ")
+    assert "NameError: name 'no_such_name' is not defined" in stopped.stopped_by
+    let_go(held)
+    assert held.printed == "[6.0, 6.0]\n"
+
+
 def test_a_backward_that_cannot_be_stepped_is_told_and_runs(shared_engine: EngineProcess) -> None:
     held = begin(shared_engine, RunCellCommand(source=BEGIN + "net(x).backward()"))
     end = held.end()[-1]
