@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from multiprocessing.connection import Connection
+from time import perf_counter
 from types import FrameType
 from typing import Any
 
@@ -68,7 +69,7 @@ class AttachedSession:
     `OwnLoop`. To be made on any thread; `after_step`, `hold` and `step_backward` are for the user's
     thread `thread`.
 
-    Of many short steps a few are looked at. Before `due_s` none is, while `gate` is shut: whoever
+    Of many short steps a few are looked at. Until one is due, the session shuts `gate`: whoever
     has something for the user's thread opens it."""
 
     def __init__(
@@ -83,9 +84,10 @@ class AttachedSession:
         seat: Seat,
     ) -> None:
         self._main, self._watched, self._thread, self._ended = main, watched, thread, ended
-        self._gate, self.due_s = gate, 0.0
+        self._gate = gate
         self._seat = seat
-        self._spent_s = 0.0
+        self._spent_s = 0.0  # for the step that is looked at
+        self._is_awake = True
         self._turn = threading.RLock()
         self._windows = Windows()
         self.has_steering = self._windows.has_steering
@@ -141,7 +143,7 @@ class AttachedSession:
         if not isinstance(message, Command):
             if peer.role == "steer":
                 self._act(message)
-                self._gate.is_shut = False
+                self._gate.open()
             return
         command = self._windows.numbered(peer, message)
         if peer.role == "watch" and not type(command).while_running:
@@ -155,7 +157,7 @@ class AttachedSession:
             with self._came:
                 self._waiting.append(command)
                 self._came.notify_all()
-            self._gate.is_shut = False
+            self._gate.open()
 
     def _remove(self, peer: Peer) -> None:
         """A window has left. Nobody is there to let held code go on, so it goes on."""
@@ -165,7 +167,7 @@ class AttachedSession:
         self._seat.leave(peer.role)
         if not self.has_steering():
             self._lab.control.let_go()
-            self._gate.is_shut = False
+            self._gate.open()
         if self._is_over:
             self._leave()
 
@@ -175,6 +177,7 @@ class AttachedSession:
         with self._turn:
             self._is_over = True
         report = None if error is None else error_report(error, is_user_file)
+        self._reach_with_figures()
         last = self._loop.last(error, report)
         if last is not None:
             self._tell(last)
@@ -220,7 +223,7 @@ class AttachedSession:
         """Tell all windows; it belongs to what this thread is answering, if anything is."""
         if isinstance(snapshot, HeldSnapshot):
             self._held = snapshot if snapshot.at else None
-            self._gate.is_shut = False
+            self._gate.open()
         self._windows.tell(msgspec.structs.replace(snapshot, reply_to=self._now.number))
 
     # -- in the user's thread --------------------------------------------------------------------
@@ -231,9 +234,13 @@ class AttachedSession:
         not a step of the user's loop."""
         return self._held is not None or self._now.thread == self._thread
 
-    def reach(self, steps: int) -> None:
-        """The process has done so many steps."""
-        self._loop.step = steps
+    def reach(self) -> None:
+        """The process has done as many steps as the gate has counted."""
+        self._loop.step = self._gate.steps
+
+    def _reach_with_figures(self) -> None:
+        self.reach()
+        self.logged.catch_up()
 
     def spend(self, seconds: float) -> None:
         """What is logged has taken so long."""
@@ -244,24 +251,28 @@ class AttachedSession:
         self._loop.saw_loss(loss, root)
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        began_s = self._loop.clock()
         self._has_begun |= has_closure
         self._updates.before_step(optimizer, has_closure)
         self._loop.before_step(optimizer, has_closure)
+        self._spent_s += self._loop.clock() - began_s
 
-    def after_step(self, optimizer: Optimizer, has_closure: bool, step: int) -> None:
-        """Show step `step` of the process, hold the code if wanted, and answer what waits."""
+    def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
+        """Show this step, which is not counted yet, hold the code if wanted, and answer what
+        waits."""
+        began_s = self._loop.clock()
         self._updates.after_step(optimizer, has_closure)
-        self._lab.control.reach(step)
+        self._lab.control.reach(self._gate.steps + 1)
         if self._has_begun:  # else the window came in the middle of it
-            self._loop.step = step - 1
+            self.reach()
             self._loop.after_step(optimizer, has_closure)
-            spent_s, self._spent_s = self._spent_s, 0.0
-            self._loop.spend(spent_s)
         self._has_begun = True
+        self._spent_s += self._loop.clock() - began_s
         self._come_by()
 
-    def after_log(self, step: int) -> None:
-        self._loop.step = step - 1
+    def after_log(self) -> None:
+        """As `after_step`, but the step is counted."""
+        self._loop.step = self._gate.steps - 1
         self._loop.after_log()
         self._come_by()
 
@@ -272,6 +283,7 @@ class AttachedSession:
 
     def catch_up(self) -> None:
         """Tell the figures up to the last step."""
+        self._reach_with_figures()
         self._loop.catch_up()
 
     def be_idle(self, is_idle: bool) -> None:
@@ -285,11 +297,13 @@ class AttachedSession:
     def hold(self, frame: FrameType) -> None:
         """Hold the user's code in this frame, until the window lets it go on."""
         if self.has_steering():
+            self._reach_with_figures()
             self._holder.hold(frame, "line")
         self._end_if_over()
 
     def step_backward(self, *args: Any, **kwargs: Any) -> bool:
         """As `Holder.step_backward`."""
+        self._reach_with_figures()
         is_done = self._holder.step_backward(*args, **kwargs)
         self._end_if_over()
         return is_done
@@ -298,9 +312,12 @@ class AttachedSession:
         if self._is_over:
             self._finish()
 
-    def is_awake(self, step: int) -> bool:
-        """Whether the step after number `step` is looked at. Of many short ones, a few are."""
-        loop, control = self._loop, self._lab.control
+    def is_awake(self) -> bool:
+        """Whether the step that begins now is looked at. Of many short ones, a few are."""
+        loop, control, step = self._loop, self._lab.control, self._gate.steps
+        began_s = perf_counter()
+        if self._is_awake:  # the step that has just ended was looked at
+            loop.spend(self._spent_s)
         loop.step = step
         self._modules.begin_step(step + 1)
         self._gate.is_shut = True  # before anything is asked: who comes later opens it
@@ -312,12 +329,16 @@ class AttachedSession:
             or loop.watch is not None
             or loop.looks
         ):
-            self.due_s = loop.due_s
+            self._gate.due_s = loop.due_s
             if control.pause_at or control.steps_backward or self._modules.are_wanted:
-                self._gate.is_shut = False  # the next steps are counted and recorded
+                self._gate.open()  # the next steps are counted and recorded
+            elif self._gate.is_shut:
+                self._gate.rest()
+            self._is_awake = False
             return False
-        self._gate.is_shut = False
+        self._gate.open()
         loop.begin_step()
+        self._is_awake, self._spent_s = True, perf_counter() - began_s
         return True
 
     @property
@@ -330,7 +351,7 @@ class AttachedSession:
         """In this context the backward passes of the user's code are stepped."""
         control, self._modules.are_wanted = self._lab.control, True
         before, control.steps_backward = control.steps_backward, self.has_steering()
-        self._gate.is_shut = False
+        self._gate.open()
         try:
             yield
         finally:
@@ -383,7 +404,7 @@ class AttachedSession:
                         self._session.handle(command)
                     if isinstance(command, WatchCommand):
                         self._loop.watch = watching_of(self._lab)
-            self._gate.is_shut = False  # what was asked may be of the next steps
+            self._gate.open()  # what was asked may be of the next steps
 
     def _attend_aside(self) -> None:
         """Answer what only reads, if the user's thread does not come by."""

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
+from math import inf
 from multiprocessing.connection import Connection
 from time import perf_counter
 from types import FrameType
@@ -46,11 +47,8 @@ class Watching(Steps):
         self.about = about_this(name, version)
         self._thread = threading.get_ident()
         self._objects: dict[str, weakref.ref[Any]] = {}
-        self.discovers = False
-        """Whether the models of the optimizers that step are looked for."""
+        self._discovers = False
         self._known = weakref.WeakSet[Optimizer]()
-        self.steps = 0
-        """The steps that this process has done."""
         self.has_stepped = False
         """Whether an optimizer has."""
         self._early: set[str] = set()  # names that were logged before
@@ -65,17 +63,17 @@ class Watching(Steps):
         """That of this process, which is about to end; None if that is not known."""
         self.is_awake = True
         """Whether the step that runs now is shown to the session."""
-        self._gate = Gate(is_shut=True)
+        self._gate = Gate(is_shut=True, ended=self._end_step)
         """The session's: it shuts it while there is nothing to do in a step."""
         self._seat = Seat()
         self._attaching = threading.Lock()
         self._attached = threading.Event()
         self._hooks = ExitStack()
         self._hooks.enter_context(
-            backward_calls(self._step_backward, unless=self._steps_no_backward)
+            steps_shown(
+                self, gate=self._gate, unless=self._is_unseen, take_backward=self._step_backward
+            )
         )
-        self._hooks.enter_context(steps_shown(self, gate=self._gate, unless=self._is_unseen))
-        self._hooks.callback(register_optimizer_step_post_hook(self._end_step).remove)
         try:
             self.listener = Listener(
                 self.about, self._admit, self._came, host, port, missed=self._seat.leave
@@ -91,6 +89,17 @@ class Watching(Steps):
         """Let windows know the object by this name, as long as the user's code keeps it."""
         self._objects[name] = weakref.ref(thing)
 
+    @property
+    def steps(self) -> int:
+        """The steps that this process has done."""
+        return self._gate.steps
+
+    def discover(self) -> None:
+        """Look for the models of the optimizers that step, from now on."""
+        if not self._discovers:
+            self._discovers = True
+            self._hooks.callback(register_optimizer_step_post_hook(self._discover).remove)
+
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until a window is attached; False if none has come in time."""
         return self._attached.wait(timeout_s)
@@ -103,7 +112,6 @@ class Watching(Steps):
         self.listener.close()
         if self.session is not None:
             self._end_logged_step(self.session)
-            self.session.reach(self.steps)
             # Set when an exception has ended the script; at a prompt, by an older one.
             is_interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
             error = None if is_interactive else getattr(sys, "last_value", None)
@@ -120,38 +128,42 @@ class Watching(Steps):
             except Exception as error:
                 _tell_once("watch", error)
 
-    def _end_step(self, optimizer: Optimizer, *step: object) -> None:
-        """Called after each step, also one that is not shown; `after_step` has been called."""
-        if threading.get_ident() != self._thread:
-            return
-        session = self.session
-        if session is not None and self._gate.is_shut and perf_counter() < session.due_s:
-            session = None  # it has nothing to do
+    def _end_step(self, optimizer: Optimizer) -> None:
+        """A step has ended that is not only to be counted; if it is shown, `after_step` has been
+        called."""
+        session, gate = self.session, self._gate
         if session is not None and session.is_working:
             return
-        self.steps += 1
+        gate.steps += 1
         self.has_stepped = True
+        if session is None:
+            with self._attaching:  # a window that comes now opens the gate again
+                if self.session is None:
+                    gate.is_shut, gate.due_s = True, inf
+                    gate.rest()
+            return
         try:
-            if session is not None:
-                self.is_awake = session.is_awake(self.steps)
-            if self.discovers:
-                self._discover(optimizer)
+            self.is_awake = session.is_awake()
         except Exception as error:
             _tell_once("watch", error)
 
-    def _discover(self, optimizer: Optimizer) -> None:
-        if optimizer not in self._known:
+    def _discover(self, optimizer: Optimizer, *step: object) -> None:
+        if optimizer in self._known or threading.get_ident() != self._thread:
+            return
+        try:
             self._known.add(optimizer)
             for name, thing in found_for(optimizer, self._living()).items():
                 self.name(name, thing)
+        except Exception as error:
+            _tell_once("watch", error)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         session = self.session
+        if self._discovers:
+            self._discover(optimizer)  # before windows are told of the step
         try:
-            if self.discovers:
-                self._discover(optimizer)  # before windows are told of the step
             if session is not None:
-                session.after_step(optimizer, has_closure, self.steps + 1)
+                session.after_step(optimizer, has_closure)
         except Exception as error:
             _tell_once("watch", error)
 
@@ -160,38 +172,29 @@ class Watching(Steps):
         if session is not None:
             session.saw_loss(loss, root)
 
-    def _steps_no_backward(self) -> bool:
-        session = self.session
-        return session is None or not session.steps_backward
-
     def _step_backward(self, *args: Any, **kwargs: Any) -> bool:
         session = self.session
-        if session is None:
+        if session is None or not session.steps_backward:
             return False
-        session.reach(self.steps)
         return session.step_backward(*args, **kwargs)
 
     def _is_unseen(self) -> bool:
         session = self.session
-        if session is None:  # it has just ended
-            with self._attaching:
-                self._gate.is_shut = self.session is None
-            return True
-        return not self.is_awake or session.is_working
+        return session is None or not self.is_awake or session.is_working
 
     def log(self, figures: Mapping[str, Any], step: int | None) -> None:
-        session = self.session
-        if not self.has_stepped:
-            self._early.update(figures)
-        if session is None:
-            return
+        session, steps = self.session, self._gate.steps
         try:
-            began_s = perf_counter()
-            if not self.has_stepped:
-                step = self._logged_step(session, figures, step)
-            session.reach(self.steps)
-            session.logged.add(figures, self.steps, step, self.is_awake)
-            session.spend(perf_counter() - began_s)
+            if session is None:
+                self._early.update(figures)
+            elif self.is_awake or not session.logged.pass_by(figures, steps, step):
+                began_s = perf_counter()
+                if not self.has_stepped:
+                    self._early.update(figures)
+                    step = self._logged_step(session, figures, step)
+                session.reach()
+                session.logged.add(figures, self.steps, step, self.is_awake)
+                session.spend(perf_counter() - began_s)
         except Exception as error:
             _tell_once("log", error)
 
@@ -211,9 +214,9 @@ class Watching(Steps):
         """What was logged before is a step, if no optimizer of torch's has ever stepped."""
         is_here = threading.get_ident() == self._thread and not session.is_working
         if self._logged is not None and not self.has_stepped and is_here:
-            self.steps, self._logged = self._logged, None
+            self._gate.steps, self._logged = self._logged, None
             self._named.clear()
-            session.after_log(self.steps)
+            session.after_log()
 
     def may_hold(self) -> bool:
         """Whether a window is attached, and this is the thread of this process that is held."""
@@ -226,7 +229,6 @@ class Watching(Steps):
     def hold(self, frame: FrameType) -> None:
         session = self.session
         if session is not None:
-            session.reach(self.steps)
             session.hold(frame)
 
     def stepping_backward(self) -> AbstractContextManager[None]:
@@ -260,12 +262,11 @@ class Watching(Steps):
                     self._early,
                     self._seat,
                 )
-                session.reach(self.steps)
                 session.be_idle(self._is_idle)
                 session.add(connection, role)
                 self.session = session
                 self.is_awake = True
-                self._gate.is_shut = False
+                self._gate.open()
             self._attached.set()
 
     def _set_idle(self, is_idle: bool) -> None:
@@ -320,7 +321,8 @@ def watch(
         if watching is None or watching.about.pid != os.getpid():
             is_new = True
             watching = _watching = Watching(name, version(), host, port)
-        watching.discovers |= discover
+        if discover:
+            watching.discover()
         variables = variables_of(sys._getframe(1))
         if model is not None:
             watching.name(name or _name_of(model, variables) or "model", model)
@@ -347,12 +349,7 @@ def log(step: int | None = None, **figures: Any) -> None:
     watching = _watching
     if watching is None:
         return
-    session = watching.session
-    if session is None:
-        is_wanted = not watching.has_stepped
-    else:
-        is_wanted = watching.is_awake or not session.logged.pass_by(figures, watching.steps)
-    if is_wanted:
+    if watching.session is not None or not watching.has_stepped:
         watching.log(figures, step)
 
 

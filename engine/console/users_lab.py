@@ -46,6 +46,11 @@ class UsersLab:
         Raises TypeError for other values, and ValueError for complex tensors and for more than 24
         names in a cell. In a step of Train larger tensors are refused.
         """
+        self.add(figures, step)
+
+    def add(self, figures: Mapping[str, Any], step: int | None = None) -> int:
+        """Draw figures as `log`, and raise as it does. The step that they are drawn at; 0 in a step
+        of Train."""
         tensors = {}
         if not self._is_in_step:
             found = {name: as_logged(name, value) for name, value in figures.items()}
@@ -56,13 +61,14 @@ class UsersLab:
         self._names |= figures.keys()
         if self._is_in_step:
             self._figures |= numbers
-            return
+            return 0
         newest = max((self._newest.get(name, 0) for name in figures), default=0)
         counted = self._step_of(figures)
         at = max(newest, counted if step is None or step < newest else int(step))
         self._newest |= dict.fromkeys(figures, at)
         self.numbers.add(at, numbers)
         self.tensors.add(tensors, at)
+        return at
 
     @contextmanager
     def counted(self, step_of: StepOf) -> Iterator[None]:

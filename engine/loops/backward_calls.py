@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from .hooks import is_outermost
+
 
 @contextmanager
 def backward_calls(
@@ -30,8 +32,7 @@ def backward_calls(
             and not unless()
             and threading.get_ident() == thread
             and os.getpid() == process
-            and not torch.compiler.is_compiling()
-            and torch._C._current_graph_task_id() == -1  # pyright: ignore
+            and is_outermost()
             and take(*args, **kwargs)
         )
         if not is_taken:

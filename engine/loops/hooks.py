@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -35,16 +36,62 @@ class Steps:
         return
 
 
+class Patch:
+    """A function of torch's that is replaced from time to time: `original` is called by what is in
+    its place. What others put in its place meanwhile stays."""
+
+    def __init__(self, owner: object, name: str) -> None:
+        self._owner, self._name = owner, name
+        self.original: Callable[..., Any] = getattr(owner, name)
+        self._wrapper: Callable[..., Any] | None = None
+        self._is_on = False
+
+    def wrap(self, wrapper: Callable[..., Any]) -> None:
+        """What is to be in its place."""
+        self._wrapper = functools.wraps(self.original)(wrapper)
+
+    def put_on(self) -> None:
+        """Any thread may, at any time."""
+        now = getattr(self._owner, self._name)
+        if not self._is_on and now is not self._wrapper:
+            self.original = now
+            setattr(self._owner, self._name, self._wrapper)
+        self._is_on = True
+
+    def take_off(self) -> None:
+        """Unless another's is above it by now: that one calls it. For one thread."""
+        if self._is_on and getattr(self._owner, self._name) is self._wrapper:
+            setattr(self._owner, self._name, self.original)
+            self._is_on = False
+
+
 class Gate:
-    """While it is shut, hooks return at once. They read it before they call anything: the code of a
-    function is cold after a step of torch, and costs many times what it costs in a loop of its own.
-    `backward` is the function that was in torch when the gate was made; it is called while the gate
-    is shut.
+    """While it is shut, steps are only counted, until the first one that ends after `due_s`: then,
+    as while it is open, `ended(optimizer)` is called, which counts its step itself.
+    Hooks read it before they call anything: the code of a function is cold after a step of torch,
+    and costs many times what it costs in a loop of its own. So torch's functions are replaced while
+    it is open, and on until `rest`.
     """
 
-    def __init__(self, is_shut: bool = False) -> None:
+    def __init__(
+        self, is_shut: bool = False, ended: Callable[[Optimizer], None] | None = None
+    ) -> None:
         self.is_shut = is_shut
-        self.backward = torch.autograd.backward
+        self.due_s = 0.0
+        self.steps = 0
+        self.ended = ended
+        self.patches: list[Patch] = []
+
+    def open(self) -> None:
+        """Any thread may. In the step that runs now it may be too late."""
+        self.is_shut = False
+        for patch in self.patches:
+            patch.put_on()
+
+    def rest(self) -> None:
+        """Let torch's functions be its own again. For the thread whose steps these are."""
+        for patch in self.patches:
+            patch.take_off()
 
 
 class _Forks:
@@ -63,12 +110,16 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def steps_shown(
-    *watching: Steps, gate: Gate | None = None, unless: Callable[[], bool] = lambda: False
+    *watching: Steps,
+    gate: Gate | None = None,
+    unless: Callable[[], bool] = lambda: False,
+    take_backward: Callable[..., bool] | None = None,
 ) -> Iterator[None]:
     """Show each of `watching` the optimizer steps of this thread, and the scalars on which
     `backward` is called. Not shown: what other threads and forked processes do, what torch
     compiles, what a CUDA graph captures, and what runs while `gate` is shut or `unless` returns
-    True."""
+    True. `take_backward` gets the calls of `backward` that are not inside another, while the gate
+    is open, and returns whether it has run them."""
     gate = gate or Gate()
     get_ident, is_compiling = threading.get_ident, torch.compiler.is_compiling
     thread, forks = get_ident(), _forks.count
@@ -103,18 +154,24 @@ def steps_shown(
                     tell(optimizer, has_closure)
 
     def after(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
-        if not gate.is_shut and is_shown and is_seen():
+        if gate.is_shut:
+            if perf_counter() < gate.due_s:
+                if get_ident() == thread:
+                    gate.steps += 1
+                return
+        elif is_shown and is_seen():
             has_closure = _has_closure(args, kwargs)
             for tell in after_step:
                 tell(optimizer, has_closure)
+        if gate.ended is not None and get_ident() == thread and _forks.count == forks:
+            gate.ended(optimizer)
 
-    run_backward = torch.autograd.backward
-    scale = torch.amp.GradScaler.scale
+    run_backward = Patch(torch.autograd, "backward")
+    scale = Patch(torch.amp.GradScaler, "scale")
 
-    @functools.wraps(run_backward)
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         if gate.is_shut:
-            return gate.backward(tensors, *args, **kwargs)
+            return run_backward.original(tensors, *args, **kwargs)
         if is_seen():
             given = tensors if isinstance(tensors, list | tuple) else (tensors,)
             for tensor in given:
@@ -124,29 +181,42 @@ def steps_shown(
                     loss = _without_graph(loss)
                     for tell in saw_loss:
                         tell(loss, tensor)
-        return run_backward(tensors, *args, **kwargs)
+        is_taken = (
+            take_backward is not None
+            and is_open
+            and get_ident() == thread
+            and _forks.count == forks
+            and is_outermost()
+            and take_backward(tensors, *args, **kwargs)
+        )
+        return None if is_taken else run_backward.original(tensors, *args, **kwargs)
 
-    @functools.wraps(scale)
     def noted_scale(scaler: Any, outputs: Any) -> Any:
         nonlocal scaled, unscaled
-        result = scale(scaler, outputs)
+        result = scale.original(scaler, outputs)
         if not gate.is_shut and isinstance(outputs, Tensor) and is_seen():
             scaled, unscaled = weakref.ref(result), _without_graph(outputs)
         return result
 
     handles = (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after))
-    torch.autograd.backward = backward
-    torch.amp.GradScaler.scale = noted_scale  # pyright: ignore[reportAttributeAccessIssue]
+    run_backward.wrap(backward)
+    scale.wrap(noted_scale)
+    gate.patches = [run_backward, scale]
+    if not gate.is_shut:
+        gate.open()
     try:
         yield
     finally:
         is_open, unscaled = False, None  # the user's code may have kept a wrapper
         for handle in handles:
             handle.remove()
-        if torch.autograd.backward is backward:
-            torch.autograd.backward = run_backward
-        if torch.amp.GradScaler.scale is noted_scale:
-            torch.amp.GradScaler.scale = scale
+        gate.rest()
+
+
+def is_outermost() -> bool:
+    """Whether a backward that begins now is the user's: it is not inside another, nor does torch
+    compile it."""
+    return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() == -1
 
 
 def gradient_norms(optimizer: Optimizer) -> list[Tensor]:

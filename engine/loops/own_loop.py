@@ -96,6 +96,7 @@ class OwnLoop(Steps):
         self._named_first: list[str] = []
         self._ended_s = nan
         self._due_s = 0.0
+        self._accounted_s = 0.0
         self._is_broken = False
         self._limits = LoopLimits(control.hold_when, name_of)
         self._why: Hold | None = None
@@ -124,6 +125,12 @@ class OwnLoop(Steps):
     def leave_out(self, seconds: float) -> None:
         """The code was held for this time, which does not count as time of the next step."""
         self._ended_s += seconds
+        self._accounted_s += seconds
+
+    def clock(self) -> float:
+        """A time in s that stands still while the code is held, and while the loop does what it
+        takes the time for from its own budgets."""
+        return perf_counter() - self._accounted_s
 
     def spend(self, seconds: float) -> None:
         """If the last step was measured, the measuring took this much longer."""
@@ -338,8 +345,10 @@ class OwnLoop(Steps):
         with self._control.own_code():
             with quiet(), self._unbroken():
                 yield
+            spent_s = perf_counter() - began_s
+            self._accounted_s += spent_s
             if is_measuring:
-                self._budget.spend(perf_counter() - began_s)
+                self._budget.spend(spent_s)
 
     @contextmanager
     def _unbroken(self) -> Iterator[None]:

@@ -4,7 +4,9 @@ own numbers. Of many short steps only some are looked at."""
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 import torch
@@ -79,6 +81,7 @@ def test_what_is_logged_in_each_step_has_no_gaps_and_what_is_seldom_is_not_lost(
     found, each = rows(told), drawn(told, "each")
     assert len(found) > 50 and len(each) > 50
     assert each == {step: step for step in each}
+    assert each[1200] == 1200  # the last one, whether its step was looked at or not
     assert drawn(told, "seldom") == {400: 400, 800: 800, 1200: 1200}
     assert all(row["step_ms"] > 0 for step, row in found.items() if step > 1)
 
@@ -218,13 +221,46 @@ def test_a_module_that_a_window_watches_has_its_figures_in_each_step(
 
 def test_figures_that_are_passed_by_are_those_that_would_not_be_read() -> None:
     figures = LoggedFigures(UsersLab())
-    assert not figures.pass_by({"a": 1.0}, 0)  # new
+    assert not figures.pass_by({"a": 1.0}, 0, None)  # new
     figures.add({"a": 1.0}, 0, 1, is_looked_at=False)
     for steps in (1, 2, 2):
-        assert figures.pass_by({"a": torch.ones(1)}, steps)
-    assert not figures.pass_by({"a": 1.0}, 4)  # not logged in every step
+        assert figures.pass_by({"a": torch.ones(1)}, steps, None)
+    assert not figures.pass_by({"a": 1.0}, 4, None)  # not logged in every step
     figures.add({"a": 1.0}, 4, 5, is_looked_at=False)
-    assert not figures.pass_by({"a": torch.ones(2)}, 5)
-    assert not figures.pass_by({"a": histogram(1.0)}, 5)
-    assert not figures.pass_by({"a": 1.0, "b": 1.0}, 5)
-    assert figures.pass_by({"a": 1.0}, 5)
+    assert not figures.pass_by({"a": torch.ones(2)}, 5, None)
+    assert not figures.pass_by({"a": histogram(1.0)}, 5, None)
+    assert not figures.pass_by({"a": 1.0, "b": 1.0}, 5, None)
+    assert figures.pass_by({"a": 1.0}, 5, None)
+
+
+@pytest.mark.parametrize("kind", [float, int, torch.tensor, lambda x: torch.full((1,), x / 1.0)])
+def test_of_figures_that_are_passed_by_the_last_is_drawn(kind: Callable[[float], Any]) -> None:
+    """At its step, as it was: its tensor may be written into, and is not kept."""
+    lab = UsersLab()
+    figures, steps = LoggedFigures(lab), 0
+
+    def step_of(names: object) -> int:
+        return steps + 1  # it is logged before the step that it belongs to
+
+    with lab.counted(step_of):
+        for steps in range(10):
+            value = kind(steps)
+            figures.add({"a": value}, steps, None, is_looked_at=steps in (0, 4))
+            if isinstance(value, torch.Tensor):
+                value.fill_(-1)
+                kept = weakref.ref(value)
+                del value
+                assert kept() is None
+        figures.catch_up()
+        figures.catch_up()
+    ((name, points),) = lab.numbers.read().items()
+    assert (name, points.steps, points.values) == ("a", (1, 5, 10), (0, 4, 9))
+
+
+def test_a_figure_that_is_passed_by_and_not_logged_again_at_once_is_drawn_at_the_step_it_names():
+    lab = UsersLab()
+    figures = LoggedFigures(lab)
+    for steps in range(4):
+        figures.add({"a": steps}, steps, 10 * steps, is_looked_at=steps == 0)
+    figures.add({"a": 9}, 9, 90, is_looked_at=False)
+    assert lab.numbers.read()["a"].steps == (0, 30, 90)
