@@ -38,6 +38,7 @@ from ..protocol import (
     HoldWhenSignal,
     InterruptSignal,
     PauseSignal,
+    RankPlacesSnapshot,
     RunHeldCommand,
     Snapshot,
     StepBackwardSignal,
@@ -97,8 +98,8 @@ class AttachedSession:
         self._now = Answering()
         self._is_over = self._is_finished = self._is_idle = False
         self._held: HeldSnapshot | None = None
-        tell, done = self._windows.tell, self._windows.done
-        self._session = Session(tell, done=done, apart=Worker().put)
+        self.tell, done = self._windows.tell, self._windows.done
+        self._session = Session(self.tell, done=done, apart=Worker().put)
         lab = self._lab = self._session.lab
         lab.emit = self._tell
         lab.attend = self._attend
@@ -122,7 +123,9 @@ class AttachedSession:
 
     # -- windows ---------------------------------------------------------------------------------
 
-    def add(self, connection: Connection, role: Role) -> bool:
+    def add(
+        self, connection: Connection, role: Role, places: RankPlacesSnapshot | None = None
+    ) -> bool:
         """Another window: it is told what the others know. False if the last one has just left.
         `role` is what the seat has given it."""
         with self._turn:
@@ -134,6 +137,8 @@ class AttachedSession:
                 peer.tell(self._held)
             with self._seeing():
                 peer.tell(list_variables(self._lab.console.namespace))
+            if places is not None:
+                peer.tell(places)
             self._windows.add(peer)
         peer.start()
         return True

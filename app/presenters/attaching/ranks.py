@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,8 @@ from engine.protocol import (
     KeptRunSnapshot,
     LoopSnapshot,
     PauseSignal,
+    RankPlace,
+    RankPlacesSnapshot,
     Snapshot,
     StepTrainingCommand,
 )
@@ -37,6 +39,8 @@ SETTLE_MS = 1000
 AHEAD_S = 0.5
 """Ranks are told to hold after a step that the fastest one reaches in this time at the earliest: by
 then all have been told."""
+
+_BANNER = "ranks"
 
 Overlays = Sequence[tuple[str, KeptRunSnapshot]]
 
@@ -58,9 +62,10 @@ class RanksPresenter(QObject):
         self._left: list[EngineLink] = []  # their threads may not have ended yet
         self._ended: list[Member] = []
         self._is_drawn = False  # whether curves of other ranks are drawn
-        self._siblings = Siblings(self)
+        self._siblings = Siblings(bench.settings, self)
         self._siblings.called.connect(self._add)
-        self._siblings.told.connect(lambda: self._show_timer.start())
+        self._siblings.told.connect(self._on_told)
+        self._asked: set[str] = set()  # the machines that the user was asked about
         self._seen = (0.0, 0)  # (time, step) of this rank's newest step
         self._rate = 0.0  # its steps a second
         self._is_wanted = False  # whether all ranks are to be held
@@ -121,6 +126,7 @@ class RanksPresenter(QObject):
         self._is_wanted = False
         for timer in (self._show_timer, self._settle_timer):
             timer.stop()
+        self._bench.window.banners.dismiss(_BANNER)
         if had_any:
             self._bench.window.show_ranks("", "", ())
 
@@ -131,17 +137,47 @@ class RanksPresenter(QObject):
 
     def choose(self, rank: int) -> None:
         """Show this rank in the window; the one that it shows now becomes one of the others."""
+        for host, places in self._siblings.elsewhere.items():
+            if rank in [place.rank for place in places]:
+                self._agree([host])
+                return
         member = self._members.get(rank)
         if member is not None and member is not self._own:
-            place = self._attaching.place
+            pid, place = member.about.pid, self._siblings.place_of(rank)
             self._leave()
-            self._attaching.attach(address_of(member.about, place), way=way_to(member.about, place))
+            self._attaching.attach(address_of(pid, place), way=way_to(pid, place))
+
+    def _on_told(self) -> None:
+        """Ask about machines that have ranks of the run, once."""
+        self._show_timer.start()
+        elsewhere = self._siblings.elsewhere
+        hosts = [host for host in elsewhere if host not in self._asked]
+        if hosts:
+            self._asked.update(hosts)
+            count = sum(len(elsewhere[host]) for host in hosts)
+            where = [f"{_ranks(elsewhere[host])} on {host}" for host in hosts]
+            ways = [f"ssh {host} {elsewhere[host][0].python}" for host in hosts]
+            self._bench.window.banners.show_banner(
+                _BANNER,
+                "accent",
+                f"Of this run, {' and '.join(where)} {'listens' if count == 1 else 'listen'}.",
+                "This window can show and hold all ranks together. Those it calls by"
+                f" {' and '.join(ways)}; from then on it does not ask for these machines.",
+                [("Call them", "Call the ranks there through ssh", lambda: self._agree(hosts))],
+            )
+
+    def _agree(self, hosts: Sequence[str]) -> None:
+        self._bench.window.banners.dismiss(_BANNER)
+        for host in hosts:
+            self._siblings.agree(host)
 
     # -- what they say ---------------------------------------------------------------------------
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if self._own is None:
             return
+        if isinstance(snapshot, RankPlacesSnapshot):
+            self._siblings.take(snapshot)
         self._take(self._own, snapshot)
         if isinstance(snapshot, LoopSnapshot):
             now_s = time.monotonic()
@@ -231,9 +267,12 @@ class RanksPresenter(QObject):
         if own is None:
             return
         members = [self._members[rank] for rank in sorted(self._members)]
-        text, tip = _state(members, own, self._siblings.where)
+        elsewhere = self._siblings.elsewhere
+        text, tip = _state(members, own, self._siblings.where, elsewhere)
         tip += f" {self._siblings.problem}" if self._siblings.problem else ""
         rows = [(m.about.rank, m.words, m is own) for m in members]
+        for host, places in elsewhere.items():
+            rows += [(p.rank, f"rank {p.rank}: on {host}, call it by ssh", False) for p in places]
         self._bench.window.show_ranks(text, tip, rows)
         self._draw(self._curves())
 
@@ -254,20 +293,35 @@ class RanksPresenter(QObject):
             self._show_overlays(curves)
 
 
-def _state(members: Sequence[Member], own: Member, machine: str) -> tuple[str, str]:
-    """Where the ranks are, in a few words and in more. `machine` is the one that they listen on."""
+def _ranks(places: Sequence[RankPlace]) -> str:
+    numbers = [str(place.rank) for place in places]
+    return f"rank {numbers[0]}" if len(numbers) == 1 else f"ranks {', '.join(numbers)}"
+
+
+def _state(
+    members: Sequence[Member],
+    own: Member,
+    machine: str,
+    elsewhere: Mapping[str, Sequence[RankPlace]],
+) -> tuple[str, str]:
+    """Where the ranks are, in a few words and in more. `machine` is the one that they listen on, or
+    those are that could be called `elsewhere`."""
     of = f"rank {own.about.rank} of {own.about.world_size}"
     held = [m for m in members if m.is_held]
     running = [m for m in members if not m.is_held]
     missing = own.about.world_size - len(members)
+    unseen = missing - sum(map(len, elsewhere.values()))
     tip = "The ranks of this run. Choose the one that the window shows; Pause, Step and Continue"
     tip += " are for all."
-    if missing:
-        verb, them = ("does", "it") if missing == 1 else ("do", "each")
+    for host, places in elsewhere.items():
+        tip += f" {_ranks(places).capitalize()} listen{'s' * (len(places) == 1)} on {host}: choose"
+        tip += " it to call it." if len(places) == 1 else " one of them to call all there."
+    if unseen > 0:
+        verb, them = ("does", "it") if unseen == 1 else ("do", "them")
         tip += (
-            f" {missing} of them {verb} not listen on {machine}: this window cannot show or hold"
-            f" {'it' if missing == 1 else 'them'}. On another machine, a window of its own shows"
-            f" {them}: tensorlab attach --ssh HOST NAME."
+            f" {unseen} of them {verb} not listen on {machine}, nor tell where: this window cannot"
+            f" show or hold {them}. A rank is found once it has called init_process_group and"
+            " tensorlab.watch."
         )
     if held and not running and len({m.step for m in held}) == 1 and not missing:
         return f"{of} · all held after step {own.step:,}", tip

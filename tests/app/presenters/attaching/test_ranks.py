@@ -8,11 +8,13 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from PySide6.QtWidgets import QPushButton
 
 from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.attaching.member import Member
@@ -40,7 +42,8 @@ pytestmark = pytest.mark.usefixtures("forked_pythons")
 WAIT_MS = 120_000
 
 RANK = """
-import os, pathlib, sys
+import os, pathlib, socket, sys
+socket.gethostname = lambda: os.environ["HOST"]
 import torch, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 import tensorlab as lab
@@ -80,6 +83,15 @@ def files(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def ranks(files: Path, sockets: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    with running(files, [("here", sockets.parent)] * 2) as started:
+        yield started
+
+
+@contextmanager
+def running(
+    files: Path, places: Sequence[tuple[str, Path]]
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """A rank at each place: the name of its machine, and the folder that its sockets are in."""
     (files / "ranks.py").write_text(RANK)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -90,10 +102,11 @@ def ranks(files: Path, sockets: Path) -> Iterator[list[subprocess.Popen[str]]]:
     arguments = [sys.executable, "ranks.py", "end", "brake"]
     started = [
         subprocess.Popen(
-            arguments, cwd=files, env={**env, "RANK": str(rank)},
+            arguments, cwd=files,
+            env={**env, "RANK": str(rank), "HOST": host, "XDG_RUNTIME_DIR": str(folder)},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
-        for rank in range(2)
+        for rank, (host, folder) in enumerate(places)
     ]  # fmt: skip
     yield started
     for process in started:
@@ -186,7 +199,7 @@ def test_ranks_of_another_machine_are_found_and_called_there(
     (about,) = (about for about, _ in listening() if about.rank == 0)
     place = EnginePlace.on("box", sys.executable)
     monkeypatch.setattr("engine.connecting.places.listening", list)
-    way = way_to(about, place)
+    way = way_to(about.pid, place)
     attaching.use(way(), way)
     qtbot.waitUntil(lambda: len(presenter._members) == 2, timeout=WAIT_MS)
     other = presenter._members[1].link.attached.about
@@ -197,6 +210,57 @@ def test_ranks_of_another_machine_are_found_and_called_there(
     ((address, way),) = called
     assert address == f"ssh box {other.pid}" and way.args == (address, sys.executable)
     end(ranks, files)
+    presenter.close()
+
+
+def test_ranks_on_two_machines_are_shown_and_held_by_one_window(
+    desk, files, qtbot, sockets, tmp_path, monkeypatch
+):
+    """The stand-in for ssh leads to the sockets of the machine that it is given. The user is asked
+    once; from then on the window finds its way, also back to the machine that it began at."""
+    folders = {host: sockets.parent / host for host in ("one", "two")}
+    stand_in = tmp_path / "ssh"
+    stand_in.write_text(
+        "#!/bin/sh\nfor each; do host=$there; there=$each; done\n"
+        f'XDG_RUNTIME_DIR={sockets.parent}/$host exec sh -c "exec $there"\n'
+    )
+    stand_in.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folders["one"]))
+    for folder in folders.values():
+        folder.mkdir()
+    attaching = AttachPresenter(desk, lambda *_: True, desk.window)
+    presenter = RanksPresenter(desk, attaching, lambda _: None, desk.window)
+    members = presenter._members
+    with running(files, list(folders.items())) as ranks:
+        qtbot.waitUntil(lambda: len(listening()) == 1, timeout=WAIT_MS)
+        (about,) = (about for about, _ in listening())
+        way = way_to(about.pid, None)
+        attaching.use(way(), way)
+        asks = lambda: desk.window.banners.banner("ranks") is not None  # noqa: E731
+        qtbot.waitUntil(asks, timeout=WAIT_MS)
+        banner = desk.window.banners.banner("ranks")
+        assert banner.title == "Of this run, rank 1 on two listens."
+        assert f"ssh two {sys.executable}" in banner.text and len(members) == 1
+        row = "rank 1: on two, call it by ssh"
+        shown = lambda: row in getattr(desk.window, "ranks", ("", ()))[1]  # noqa: E731
+        qtbot.waitUntil(shown, timeout=WAIT_MS)
+        banner.findChild(QPushButton, "banner_call_them").click()
+        qtbot.waitUntil(lambda: set(members) == {0, 1}, timeout=WAIT_MS)
+        assert desk.settings.rank_hosts == ("two",)
+        desk.link.signal(PauseSignal())
+        are_held = lambda: all(m.is_after_step for m in members.values())  # noqa: E731
+        qtbot.waitUntil(are_held, timeout=WAIT_MS)
+        qtbot.waitUntil(lambda: members[0].step == members[1].step > 0, timeout=WAIT_MS)
+        desk.link.send(ContinueTrainingCommand())
+        desk.window.rank_chosen.emit(1)
+        is_shown = lambda: desk.link.script is not None and desk.link.script.about.rank == 1  # noqa: E731
+        qtbot.waitUntil(is_shown, timeout=WAIT_MS)
+        assert attaching.place == EnginePlace.on("two", sys.executable)
+        qtbot.waitUntil(lambda: set(members) == {0, 1}, timeout=WAIT_MS)
+        assert presenter._siblings.place_of(0) is None
+        end(ranks, files)
     presenter.close()
 
 
@@ -304,8 +368,8 @@ def test_what_the_window_cannot_reach_is_said(bench, link, qtbot, monkeypatch):
     link.attach_to(Welcome(about, "steer"))
     presenter._show()
     assert (
-        "2 of them do not listen on this machine: this window cannot show or hold them. On another"
-        " machine, a window of its own shows each: tensorlab attach --ssh HOST NAME." in tips[-1]
+        "2 of them do not listen on this machine, nor tell where: this window cannot show or hold"
+        " them." in tips[-1]
     )
     link.close()
 
@@ -317,6 +381,6 @@ def test_what_the_window_cannot_reach_is_said(bench, link, qtbot, monkeypatch):
     link.attach_to(Welcome(about, "steer"))
     qtbot.waitUntil(lambda: bool(presenter._siblings.problem), timeout=WAIT_MS)
     presenter._show()
-    assert "2 of them do not listen on box:" in tips[-1]
+    assert "2 of them do not listen on box, nor tell where:" in tips[-1]
     assert tips[-1].endswith("The ranks on box cannot be listed. ssh: no route to box.")
     presenter.close()
