@@ -1,4 +1,4 @@
-# make run | test | lint | bench | fuzz | wheel | clean. The first one sets everything up.
+# make run | test | lint | bench | fuzz | mutate | wheel | clean. The first one sets everything up.
 BIN := .venv/bin
 # Two workers use two cores; each engine process has its own torch threads besides.
 WORKERS ?= 2
@@ -8,7 +8,7 @@ WORKERS ?= 2
 bench: export QT_QPA_PLATFORM := offscreen
 run bench: export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: run test suite lint bench fuzz wheel system clean
+.PHONY: run test suite lint bench fuzz mutate wheel system clean
 
 run: .venv/run-installed
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then \
@@ -41,6 +41,14 @@ fuzz: .venv/test-installed
 	$(BIN)/python tests/fuzz/run.py --seed $(SEED)
 	TENSORLAB_EXAMPLES=5000 $(BIN)/python -m pytest --timeout 1200 -k "any or random" \
 	    $$(grep -rl "from tests.examples import" tests --include="test_*.py")
+
+# Small wrong edits in each package, and how many of them its tests notice. PACKAGE is a folder or a
+# file, or several; SEED chooses the edits, COUNT says how many.
+PACKAGE ?=
+COUNT ?= 15
+mutate: .venv/test-installed
+	nice -n 19 $(BIN)/python -m tests.mutation.run --seed $(SEED) --count $(COUNT) \
+	    $(if $(PACKAGE),--package "$(PACKAGE)")
 
 wheel: .venv/test-installed
 	$(BIN)/python -m hatchling build -t wheel -d dist

@@ -1,0 +1,102 @@
+"""`make mutate` on a program of one file: what its test notices is killed, all else survives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.choosing import sample
+from tests.mutation.mutants import mutants
+
+ROOT = Path(__file__).parents[2]
+CODE = '''"""A room."""
+
+import logging
+
+
+def clipped(number: int, most: int = 9) -> int:
+    """Zero above `most`."""
+    if number > most:
+        logging.info("clipped")
+        return 0
+    return number
+
+
+def sent(message: str, to: list[str]) -> None:
+    to.append(message)
+    to.sort(key=len, reverse=False)
+
+
+def __repr__() -> int:
+    return 1
+'''
+TESTS = """from engine.small import clipped, sent
+
+def test_clipped():
+    assert [clipped(number) for number in (8, 9, 10)] == [8, 9, 0]
+
+def test_sent():
+    to = []
+    sent("word", to)
+    assert to == ["word"]
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    for name, text in {"engine/small.py": CODE, "tests/engine/test_small.py": TESTS}.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    for folder in ("app", "widgets"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
+    return tmp_path
+
+
+def test_mutants_of_a_file():
+    found = {(each.line, each.kind, each.text) for each in mutants("a.py", CODE.encode())}
+    assert found == {
+        (6, "constant", "10"),
+        (8, "comparison", "(number >= most)"),
+        (8, "comparison", "(number < most)"),
+        (8, "condition forced", "True"),
+        (8, "condition forced", "False"),
+        (10, "None returned", "return None"),
+        (10, "constant", "1"),
+        (11, "None returned", "return None"),
+        (15, "statement dropped", "pass"),
+        (16, "statement dropped", "pass"),
+        (16, "keyword dropped", "(to.sort(reverse=False))"),
+        (16, "keyword dropped", "(to.sort(key=len))"),
+        (16, "constant", "True"),
+    }
+
+
+def test_a_seed_chooses_the_same_mutants(program: Path):
+    first = sample(program, "engine", 4, seed=1)
+    assert len({mutant.line for mutant in first}) == 4
+    assert sample(program, "engine", 4, seed=1) == first
+    assert any(sample(program, "engine", 4, seed) != first for seed in range(2, 5))
+
+
+def test_killed_is_what_a_test_notices(program: Path, tmp_path: Path):
+    """Each mutant is one that some test runs; sorting a list of one word, none notices."""
+    verdicts = tmp_path / "verdicts.json"
+    command = [sys.executable, "-m", "tests.mutation.run", "--root", str(program), "--bare"]
+    ran = subprocess.run(
+        [*command, "--package", "engine", "--count", "99", "--json", str(verdicts)],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(verdicts.read_text())["engine"]
+    assert len(found) == 6  # one of a line
+    for verdict in found:
+        line, by = verdict["mutant"]["line"], verdict["killed_by"]
+        test = "" if line == 16 else "test_sent" if line == 15 else "test_clipped"
+        assert (test in by) and bool(by) == bool(test), verdict
+    assert "engine: 5 of 6 killed (83%), seed 1" in ran.stdout
+    assert "survived: engine/small.py:16:" in ran.stdout
+    assert (program / "engine/small.py").read_text() == CODE
