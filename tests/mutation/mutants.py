@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ _SWAPS: dict[type[ast.AST], list[type[ast.AST]]] = {
     ast.In: [ast.NotIn], ast.NotIn: [ast.In], ast.Lt: [ast.LtE, ast.Gt], ast.LtE: [ast.Lt],
     ast.Gt: [ast.GtE, ast.Lt], ast.GtE: [ast.Gt], ast.Add: [ast.Sub], ast.Sub: [ast.Add],
     ast.Mult: [ast.Div], ast.Div: [ast.Mult], ast.FloorDiv: [ast.Mult], ast.Mod: [ast.FloorDiv],
-    ast.Pow: [ast.Mult], ast.BitAnd: [ast.BitOr], ast.BitOr: [ast.BitAnd],
+    ast.Pow: [ast.Mult],
     ast.And: [ast.Or], ast.Or: [ast.And],
 }  # fmt: skip
 _NO_MATTER = {"encoding", "strict", "daemon", "stacklevel", "timeout", "exist_ok", "parents"}
@@ -23,6 +22,8 @@ _NO_MATTER = {"encoding", "strict", "daemon", "stacklevel", "timeout", "exist_ok
 _UNSEEN_DECORATORS = (
     "cache", "lru_cache", "cached_property", "abstractmethod", "overload", "override", "final",
 )  # fmt: skip
+_FIXED_ORDER = ("isinstance", "issubclass", "getattr", "setattr", "hasattr", "map", "filter", "zip")
+"""Calls that fail at once with swapped arguments, or give the same."""
 _UNTESTED_CALLS = ("log", "logger", "logging", "warnings")
 
 
@@ -31,8 +32,8 @@ class Mutant:
     path: str
     """Of the file, from the root, with `/`."""
     line: int
-    block: str
-    """Name of the list of statements that it is in, see `blocks`; empty outside of functions."""
+    function: str
+    """That it is in; empty for what runs when the module is imported."""
     kind: str
     start: int
     end: int
@@ -40,7 +41,11 @@ class Mutant:
     text: str
 
     def applied(self, source: bytes) -> bytes:
-        return source[: self.start] + self.text.encode() + source[self.end :]
+        """The file with it. All other lines keep their numbers."""
+        text = self.text.encode()
+        missing = b"\n" * source[self.start : self.end].count(b"\n")
+        text = text[:-1] + missing + b")" if text.endswith(b")") else text + missing
+        return source[: self.start] + text + source[self.end :]
 
     def difference(self, source: bytes) -> str:
         """The lines that differ, as a unified diff writes them."""
@@ -49,24 +54,17 @@ class Mutant:
         return "\n".join(lines)
 
 
-def blocks(tree: ast.AST) -> Iterator[tuple[str, list[ast.stmt]]]:
-    """Every list of statements with its name: the function and a number, so that the name stays
-    when other functions change. It is empty for a module or a class, whose statements all run."""
-    yield from _blocks(tree, "", "", Counter())
-
-
 def _blocks(
-    node: ast.AST, scope: str, function: str, seen: Counter[str]
+    node: ast.AST, scope: str = "", function: str = ""
 ) -> Iterator[tuple[str, list[ast.stmt]]]:
+    """Every list of statements, with the function that it is in."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         scope = f"{scope}.{node.name}".lstrip(".")
         function = "" if isinstance(node, ast.ClassDef) else scope
     for statements in _lists(node):
-        name = f"{function}:{seen[function]}" if function else ""
-        seen[function] += 1
-        yield name, statements
+        yield function, statements
         for statement in statements:
-            yield from _blocks(statement, scope, function, seen)
+            yield from _blocks(statement, scope, function)
 
 
 def _lists(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -86,8 +84,8 @@ def mutants(path: str, source: bytes) -> Iterator[Mutant]:
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    for block, statements in blocks(ast.parse(source)):
-        if "__repr__:" in block:
+    for function, statements in _blocks(ast.parse(source)):
+        if "__repr__" in function:
             continue
         for statement in statements:
             if _is_left_out(statement):
@@ -98,7 +96,7 @@ def mutants(path: str, source: bytes) -> Iterator[Mutant]:
             for kind, node, text in edits:
                 start = starts[node.lineno - 1] + node.col_offset
                 end = starts[node.end_lineno - 1] + node.end_col_offset
-                yield Mutant(path, node.lineno, block, kind, start, end, text)
+                yield Mutant(path, node.lineno, function, kind, start, end, text)
 
 
 def _is_left_out(statement: ast.stmt) -> bool:
@@ -194,6 +192,7 @@ def _of_expression(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
             yield from _without_filters(node)
         case ast.Call(args=args, keywords=keywords):
             plain = len(args) > 1 and not any(isinstance(a, ast.Starred) for a in args[:2])
+            plain = plain and ast.unparse(node.func) not in _FIXED_ORDER
             if plain and ast.dump(args[0]) != ast.dump(args[1]):
                 yield "arguments swapped", node, _said(node, args=[args[1], args[0], *args[2:]])
             for index, keyword in enumerate(keywords):

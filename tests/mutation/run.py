@@ -1,118 +1,116 @@
 """Make small wrong edits in a package, and count those that its tests notice: `make mutate`.
 
-A mutant is judged in a copy of the program, by the tests that run its block (`reach.py`): first
-those beside it in tests/ or that import its room, then those of the rooms that use it. It is killed
-as soon as one fails. What survives is printed.
+A mutant is judged in a copy of the program, first by the tests beside it in tests/ or that import
+its room, then by those of the rooms that use it, those first that name its function. It is killed
+as soon as one fails that passes without it. What survives is printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import itertools
 import json
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.mutation.choosing import PACKAGES, near_tests, sample, wide_tests
-from tests.mutation.forks import Job, Report, run_all
+from tests.mutation.forks import end_of, start
+from tests.mutation.judging import Verdict, judge
 from tests.mutation.mutants import Mutant
-from tests.mutation.reach import Reach
 
 _PRELOADED = (
-    "torch", "torch._dynamo", "torch.distributed", "sklearn.datasets", "pandas", "PySide6.QtTest",
-    "PySide6.QtSvg", "pyqtgraph", "qtawesome", "networkx", "hypothesis", "pytestqt.plugin",
-    "msgspec", "safetensors.torch", "optuna",
+    "torch", "torch._dynamo", "torch.distributed", "sklearn.datasets", "PySide6.QtTest",
+    "PySide6.QtSvg", "pyqtgraph", "qtawesome", "hypothesis", "safetensors.torch", "optuna",
 )  # fmt: skip
 ROOT = Path(__file__).parents[2]
 _NOT_COPIED = (".git", ".venv", ".hypothesis", "build", "dist", "tour")
-_times = itertools.count(1)
+_NOT_SWAPPED = "exit 71"
 
 
-@dataclass
-class Verdict:
-    mutant: Mutant
-    tests: int = 0
-    """So many were there to judge it."""
-    killed_by: str = ""
-    """How their process ended, and the test that failed; empty if the mutant survived."""
+class Sampler:
+    def __init__(self, root: Path, folder: Path, cpu_s: float) -> None:
+        self._root, self._folder, self._cpu_s = root, folder, cpu_s
+        self._copies = 0
 
-
-class Judge:
-    """Has copies of the program to judge mutants in."""
-
-    def __init__(self, root: Path, copies: list[Path], reach: Reach) -> None:
-        self._root, self._copies, self._reach = root, copies, reach
-
-    def judge(self, mutants: list[Mutant]) -> list[Verdict]:
-        verdicts = [Verdict(mutant) for mutant in mutants]
-        self._round(verdicts, near_tests)
-        self._round(verdicts, lambda root, path: [
-            test for test in wide_tests(root, path) if test not in near_tests(root, path)
-        ])  # fmt: skip
+    def judged(self, mutants: list[Mutant], is_wide: bool) -> list[Verdict]:
+        verdicts = self._round(mutants, near_tests)
+        if is_wide:
+            alive = [each.mutant for each in verdicts if not each.killed_by]
+            wider = {each.mutant: each for each in self._round(alive, wide_tests)}
+            for verdict in verdicts:
+                again = wider.get(verdict.mutant, Verdict(verdict.mutant))
+                verdict.tests += again.tests
+                verdict.killed_by = verdict.killed_by or again.killed_by
         return verdicts
 
-    def _round(self, verdicts: list[Verdict], select: Callable[[Path, str], list[str]]) -> None:
-        """Run what was selected for those that no test has killed."""
-        alive = [verdict for verdict in verdicts if not verdict.killed_by]
-        paths = sorted({verdict.mutant.path for verdict in alive})
-        files = {path: select(self._root, path) for path in paths}
-        self._reach.survey(test for path in paths for test in files[path])
-        jobs = []
-        for verdict in alive:
-            tests = self._reach.tests(verdict.mutant, files[verdict.mutant.path])
-            verdict.tests += len(tests)
-            if tests:
-                jobs.append(Job(["-x", *tests], sum(tests.values()),
-                                partial(self._make_wrong, verdict.mutant),
-                                partial(self._note, verdict)))  # fmt: skip
-        run_all(jobs, self._copies)
+    def _round(
+        self, mutants: list[Mutant], select: Callable[[Path, str], list[str]]
+    ) -> list[Verdict]:
+        """Judge them with what is selected: those inside of functions in one process."""
+        inside = [mutant for mutant in mutants if mutant.function]
+        verdicts = self._process(inside, select, is_loaded=False)
+        outside = [v.mutant for v in verdicts if v.killed_by == _NOT_SWAPPED]
+        verdicts = [verdict for verdict in verdicts if verdict.killed_by != _NOT_SWAPPED]
+        for mutant in [*outside, *(mutant for mutant in mutants if not mutant.function)]:
+            verdicts += self._process([mutant], select, is_loaded=True)
+        return sorted(verdicts, key=lambda verdict: mutants.index(verdict.mutant))
 
-    def _make_wrong(self, mutant: Mutant, copy: Path) -> None:
-        path = copy / mutant.path
-        path.write_bytes(mutant.applied((self._root / mutant.path).read_bytes()))
-        changed_s = next(_times)  # each its own, or Python takes the compiled file of another one
-        os.utime(path, (changed_s, changed_s))
-
-    def _note(self, verdict: Verdict, copy: Path, report: Report, end: str) -> None:
-        mutant = verdict.mutant
-        shutil.copy2(self._root / mutant.path, copy / mutant.path)
-        verdict.killed_by = " ".join([end, *report.failed[:1]]) if end else ""
-        print(f"  {mutant.path}:{mutant.line}: {mutant.kind}: "
-              f"{verdict.killed_by or 'survived'} ({verdict.tests} tests)", flush=True)  # fmt: skip
+    def _process(
+        self, mutants: list[Mutant], select: Callable[[Path, str], list[str]], is_loaded: bool
+    ) -> list[Verdict]:
+        paths = dict.fromkeys(mutant.path for mutant in mutants)
+        tests = list(dict.fromkeys(test for path in paths for test in select(self._root, path)))
+        if not tests:
+            return [Verdict(mutant) for mutant in mutants]
+        self._copies += 1
+        copy = self._folder / str(self._copies)
+        shutil.copytree(self._root, copy, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+        if is_loaded:
+            path = copy / mutants[0].path
+            path.write_bytes(mutants[0].applied(path.read_bytes()))
+            os.utime(path, (1, 1))  # a compiled file of the same second would be taken for it
+        end = end_of(start(partial(judge, copy, tests, mutants, self._cpu_s, is_loaded)), 1e6)
+        found = copy / "verdicts"
+        lines = found.read_text().splitlines() if found.exists() else []
+        verdicts = [Verdict(**told | {"mutant": Mutant(**told["mutant"])})
+                    for told in map(json.loads, lines)]  # fmt: skip
+        if is_loaded and not verdicts:  # the tests could not be collected
+            verdicts = [Verdict(mutants[0], 0, end)]
+        elif len(verdicts) < len(mutants):
+            raise RuntimeError(f"{end}: {(copy / 'output.txt').read_text()[-3000:]}")
+        shutil.rmtree(copy)
+        return verdicts
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--package", help="a package, a folder or a file; without it all packages")
+    parser.add_argument("--package", action="append", help="a folder or a file, or several")
     parser.add_argument("--count", type=int, default=15, help="mutants of each package")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cpu", type=float, default=120, help="seconds of tests for each mutant")
+    parser.add_argument("--near", action="store_true", help="leave out tests of other rooms")
     parser.add_argument("--json", type=Path, help="write all verdicts to this file")
-    parser.add_argument("--jobs", type=int, default=2, help="mutants that are judged at a time")
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--bare", action="store_true", help="load neither torch nor Qt before")
     options = parser.parse_args()
+    root = options.root.resolve()
     # Before numpy and torch are loaded.
     os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_NUM_THREADS": "1"}
-    root = options.root.resolve()
     for name in () if options.bare else _PRELOADED:
         importlib.import_module(name)
     told: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="tensorlab-mutants-") as folder:
-        copies = [Path(folder, str(number)) for number in range(2 * options.jobs)]
-        for copy in copies:
-            shutil.copytree(root, copy, ignore=shutil.ignore_patterns(*_NOT_COPIED))
-        reach = Reach(root, copies[options.jobs :], root / "build" / "mutation")
-        judge = Judge(root, copies[: options.jobs], reach)
-        for package in [options.package] if options.package else PACKAGES:
-            verdicts = judge.judge(sample(root, package, options.count, options.seed))
+        sampler = Sampler(root, Path(folder), options.cpu)
+        for package in options.package or PACKAGES:
+            mutants = sample(root, package, options.count, options.seed)
+            verdicts = sampler.judged(mutants, not options.near)
             told[package] = [asdict(verdict) for verdict in verdicts]
             tell(root, package, options.seed, verdicts)
             if options.json:
@@ -122,10 +120,12 @@ def main() -> int:
 
 def tell(root: Path, package: str, seed: int, verdicts: list[Verdict]) -> None:
     survived = [verdict for verdict in verdicts if not verdict.killed_by]
-    for verdict in survived:
+    for verdict in sorted(verdicts, key=lambda verdict: not verdict.killed_by):
         mutant = verdict.mutant
-        print(f"survived: {mutant.path}:{mutant.line}: {mutant.kind} ({verdict.tests} tests)")
-        print(mutant.difference((root / mutant.path).read_bytes()))
+        print(f"{mutant.path}:{mutant.line}: {mutant.kind}: "
+              f"{verdict.killed_by or 'survived'} ({verdict.tests} tests)")  # fmt: skip
+        if not verdict.killed_by:
+            print(mutant.difference((root / mutant.path).read_bytes()))
     killed = len(verdicts) - len(survived)
     print(f"{package}: {killed} of {len(verdicts)} killed "
           f"({killed / max(len(verdicts), 1):.0%}), seed {seed}", flush=True)  # fmt: skip
