@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import pytest
 import torch
@@ -15,16 +14,12 @@ from engine.project.document import DataSetup, ParamGroup, Schedule, TrainingSet
 from engine.protocol import (
     AdjustTrainingCommand,
     ContinueTrainingCommand,
-    EpochRow,
     ErrorSnapshot,
     RunMark,
     StepTrainingCommand,
     TrainCommand,
 )
 from engine.training import run
-from engine.training.checkpoints import states_in_memory
-from engine.training.checkpoints.states_in_memory import KeptStates
-from engine.training.figures.metrics import StepRow
 from engine.training.loop import TrainingLoop
 
 from .test_training_handlers import MLP, Client, assert_equal
@@ -255,70 +250,8 @@ def test_without_a_run_there_is_nothing_to_go_back_in(client: Client) -> None:
     assert "There is no run to go back in" in client.said[-1].error.message
 
 
-# -- the states in memory --------------------------------------------------------------------------
-
-
-def test_states_thin_out_but_for_the_first_and_the_last(monkeypatch) -> None:
+def test_a_loop_does_not_become_one_on_a_device_that_is_not_there() -> None:
     loop = TrainingLoop(nn.Linear(2, 2), replace(SETUP, data=DataSetup("moons", {"samples": 50})))
-    states = KeptStates()
-    for step in range(500):
-        loop.step = step
-        states.add(loop.checkpoint("run"))
-        kept = sorted({states.newest(at).step for at in range(step + 1)})  # pyright: ignore
-        assert len(kept) <= states_in_memory.MAX_STATES
-        assert (kept[0], kept[-1]) == (0, step)
-    assert max(b - a for a, b in pairwise(kept)) <= 64
-    assert states.newest(-1) is None
-    assert states.until(100).newest(499).step <= 100  # pyright: ignore
-    assert states.until(kept[3]).newest(499).step == kept[3]  # pyright: ignore
-    loop.step = 200
-    states.add(loop.checkpoint("run"))
-    assert states.newest(499).step == 200  # pyright: ignore  # later ones are of another way
-    loop.close()
-
-
-def test_the_past_that_all_states_tell_is_bounded() -> None:
-    loop = TrainingLoop(nn.Linear(2, 2), replace(SETUP, data=DataSetup("moons", {"samples": 50})))
-    states, zero = KeptStates(), loop.checkpoint("run")
-    rows = [StepRow(step, 1.0, 0.5, 1.0, 0.1, 1.0, 1, 0, 0) for step in range(200_000)]
-    epochs = [EpochRow(epoch, epoch, 1.0, 0.5, 1.0, 0.5) for epoch in range(50_000)]
-    for step in range(4000, 200_001, 4000):  # each has rows that no other has
-        past = tuple(rows[step - 4000 : step]), tuple(epochs[step // 4 - 1000 : step // 4])
-        state = replace(zero, step=step, history=past[0], epoch_rows=past[1])
-        states.add(state)
-        kept = states.newest(step)
-        assert kept is not None and (kept.history[0], kept.history[-1]) == (past[0][0], past[0][-1])
-    kept = [states.newest(step) for step in range(0, 200_001, 4000)]
-    told = {id(row) for state in kept if state for row in (*state.history, *state.epoch_rows)}
-    assert len(told) <= states_in_memory.MAX_STATES * 1250
-    loop.close()
-
-
-def test_a_state_that_is_too_large_is_not_even_copied(monkeypatch) -> None:
-    loop = TrainingLoop(nn.Linear(2, 2), replace(SETUP, data=DataSetup("moons", {"samples": 50})))
-    states = KeptStates()
-    states.add(loop.checkpoint("run"))
-    loop.step = 1
-    monkeypatch.setattr(states_in_memory, "MAX_BYTES", 48)  # 24 bytes twice
-    states.add(loop.checkpoint("run"))
-    loop.step = 2
-    monkeypatch.setattr(states_in_memory, "MAX_BYTES", 47)
-    monkeypatch.setattr(states_in_memory, "_copied", lambda value: pytest.fail("it was copied"))
-    states.add(loop.checkpoint("run"))
-    assert states.newest(2).step == 1  # pyright: ignore
-    loop.close()
-
-
-def test_a_state_is_a_copy(client: Client) -> None:
-    model = nn.Linear(2, 2)
-    loop = TrainingLoop(model, replace(SETUP, data=DataSetup("moons", {"samples": 50})))
-    states = KeptStates()
-    states.add(loop.checkpoint("run"))
-    before = model.weight.detach().clone()
-    with torch.no_grad():
-        model.weight.zero_()
-    state = states.newest(0)
-    assert state is not None and torch.equal(state.model["weight"], before)
     loop.close()
     with pytest.raises(LabError):
         loop.become(replace(SETUP, device="cuda:7"), loop.objective)
