@@ -119,6 +119,7 @@ class _Plugin:
         limit = int(self._cpu_s + 60)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
         resource.setrlimit(resource.RLIMIT_DATA, (_DATA_BYTES, _DATA_BYTES))
+        os.nice(19)
         if change and not swap(change[0], change[1], change[0].read_bytes()):
             return 71
         folder = self._copy / f"temporary{self._forks}"

@@ -65,6 +65,16 @@ def test_a_run_that_goes_on_from_a_step_takes_those_before_it_along(run: RunWrit
     early.begin(1)
     assert annotations.load(early.folder) == ()
     early.close()
+    latest = run.forked(7)
+    latest.begin(7)
+    assert annotations.load(latest.folder) == WORDS  # the one at the step itself, too
+    latest.close()
+
+
+def test_as_much_as_may_be_is_kept(run: RunWriter) -> None:
+    found = (Annotation(2**53, "a" * 200, plot="b" * 200), Annotation(0, "c")) * 100
+    list(annotate_run(lab(), AnnotateRunCommand(folder=str(run.folder), annotations=found)))
+    assert annotations.load(run.folder) == found
 
 
 @pytest.mark.parametrize(
@@ -72,7 +82,9 @@ def test_a_run_that_goes_on_from_a_step_takes_those_before_it_along(run: RunWrit
     [
         (Annotation(-1, "a"),),
         (Annotation(1, ""),),
+        (Annotation(2**53 + 1, "a"),),
         (Annotation(1, "a" * 201),),
+        (Annotation(1, "a", plot="b" * 201),),
         (Annotation(1, "two\nlines"),),
         (Annotation(1, "a"),) * 201,
     ],

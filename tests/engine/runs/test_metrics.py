@@ -107,6 +107,55 @@ def test_of_many_steps_the_peaks_stay(tmp_path: Path, stored: bool) -> None:
         assert max(inside) >= sorted(every)[-5] and min(inside) <= sorted(every)[4]
 
 
+def test_each_step_has_the_figures_and_the_time_that_it_had(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.sqlite"
+    with closing(metrics.open_to_write(path)) as connection, connection:
+        metrics.append(connection, columns(1, 2, R2=float), (), 5.0)
+        metrics.append(connection, columns(3, 4, other=lambda step: math.nan), (), 7.0)
+        metrics.append(connection, columns(5, 5, R2=float, f1=lambda step: 0.5), (), None)
+        connection.execute("DELETE FROM steps WHERE step = 2")  # its figures are there yet
+    found = list(reading.each_step(path))
+    assert [(step.step, step.wall_s, step.figures) for step in found] == [
+        (1, 5.0, {"R2": 1.0}), (3, 7.0, {}), (4, 7.0, {}), (5, None, {"R2": 5.0, "f1": 0.5}),
+    ]  # fmt: skip
+    assert found[1].columns["loss"] == 1 / 3 and "accuracy" not in found[1].columns
+    assert reading.figure_count(path) == 2
+
+
+def test_of_many_epochs_some_are_read_evenly_spread_with_the_last(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.sqlite"
+    figures = {"train_figures": {"R2": 0.5}}
+    rows = tuple(EpochRow(n, 10 * n, float(n), 0.5, 1.0, 0.5, **figures) for n in range(1, 11))
+    with closing(metrics.open_to_write(path)) as connection, connection:
+        metrics.append(connection, columns(1, 20), rows[:2], 5.0)
+        metrics.append(connection, columns(21, 95), rows[2:], 7.0)
+
+    def epochs(limit: int) -> list[int]:
+        return [row.epoch for row in reading.read(path, limit)[1]]
+
+    assert [epochs(limit) for limit in (10, 9, 5, 4, 3, 1)] == [
+        [*range(1, 11)], [2, 4, 6, 8, 10], [2, 4, 6, 8, 10], [1, 4, 7, 10], [2, 6, 10], [10],
+    ]  # fmt: skip
+    assert reading.read(path, 3)[1] == (rows[1], rows[5], rows[9])
+    # The last one ends with a step that is not told yet.
+    assert [told for _, told in reading.each_epoch(path)] == [5.0, 5.0, *[7.0] * 8]
+
+
+def test_a_run_without_a_step_has_no_time_of_its_epochs(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.sqlite"
+    written(path, epochs=(EPOCH,))
+    with closing(metrics.open_to_write(path)) as connection, connection:
+        metrics.append(connection, StepColumns(), (EPOCH,))
+    assert [told for _, told in reading.each_epoch(path)] == [None]
+
+
+@pytest.mark.parametrize("limit", [10, 9])
+def test_as_many_steps_as_may_be_are_all_read(tmp_path: Path, limit: int) -> None:
+    path = tmp_path / "metrics.sqlite"
+    written(path, columns(1, 10, loss=lambda step: 1.0))
+    assert len(reading.read(path, limit)[0].step) == 10 if limit == 10 else 5
+
+
 @pytest.mark.parametrize("content", [b"not a database" * 100, None])
 def test_a_file_that_is_no_run_s_is_told(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "metrics.sqlite"

@@ -90,6 +90,32 @@ def test_a_model_of_many_parameters_keeps_fewer_looks(path: Path, monkeypatch) -
     assert len(parameter_reading.read_histograms(path, "a.weight", "weights", 999)) == 20
 
 
+def test_as_many_looks_as_may_be_stay(path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(parameter_figures, "MAX_LOOKS", {"parameters": 64, "histograms": 64})
+    write(path, *range(1, 65))
+    assert len(parameter_reading.read_rows(path, 999)) == 2 * 64
+    monkeypatch.setattr(parameter_figures, "MAX_ROWS", {"parameters": 2, "histograms": 2})
+    monkeypatch.setattr(parameter_figures, "LEAST_LOOKS", 64)
+    write(path, *range(1, 65))
+    assert len(parameter_reading.read_rows(path, 999)) == 2 * 64
+
+
+def test_looks_are_counted_only_after_some_new_ones(path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(parameter_figures, "MAX_LOOKS", {"parameters": 4, "histograms": 4})
+    monkeypatch.setattr(parameter_figures, "LEAST_LOOKS", 4)
+    with closing(metrics.open_to_write(path)) as connection:
+        tables = LookTables(connection)
+        left = []
+        for step in range(1, 2 * parameter_figures.SOME + 1):
+            with connection:
+                tables.append([look(step)])
+            tables.thin_out()
+            left.append(len(parameter_figures.steps_of(connection, "parameters")))
+    assert left == [*range(1, 64), 2, *range(3, 66), 2]
+
+
 def test_steps_are_spread_evenly_with_both_ends() -> None:
     assert spread([1, 2, 4, 8, 16, 17, 18, 34], 3) == [1, 18, 34]
     assert spread([1, 2], 3) == [1, 2]
+    assert spread([0, 1, 3, 4], 3) == [0, 3, 4]  # of two that are as near the later one
+    assert spread([*range(10)], 9) == [0, 1, 2, 3, 5, 6, 7, 8, 9]

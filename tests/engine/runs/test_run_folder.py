@@ -17,6 +17,7 @@ from engine.project.document import Project, TrainingSetup, replace
 from engine.protocol import EpochRow, StepColumns
 from engine.runs import folders, reading, record
 from engine.runs.record import RunProblem, Writer
+from engine.runs.states import steps_in
 from engine.runs.summary import row_of, rows_in
 from engine.runs.writer import RunWriter
 
@@ -83,6 +84,61 @@ def test_a_run_goes_on_in_its_folder_with_its_note(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (row.step, row.epochs) == (7, 8)
     assert reading.read(writer.folder / "metrics.sqlite", 100)[0].step == (1, 2, 3, 4, 5, 6, 7)
+
+
+def test_a_run_that_was_only_opened_has_ended_when_it_had(tmp_path: Path) -> None:
+    writer = run(tmp_path, steps(1, 4))
+    writer.end("finished")
+    record.save(writer.folder, replace(writer.record, ended_s=5.0))
+    for end, ended_s in (("finished", 5.0), ("stopped", None)):
+        again = RunWriter.resumed(writer.folder, writer.record.id, PROJECT)
+        again.begin(4)
+        again.add(steps(1, 4), ())  # it tells its past again
+        again.end(end)
+        assert (record.load(writer.folder).ended_s == 5.0) == (ended_s == 5.0)
+    record.save(writer.folder, replace(again.record, ended_s=5.0))
+    longer = RunWriter.resumed(writer.folder, writer.record.id, PROJECT)
+    longer.begin(4)
+    longer.add(steps(5, 5), ())
+    longer.end("stopped")
+    assert record.load(writer.folder).ended_s > 5.0
+
+
+def test_a_fork_of_a_fork_that_has_no_folder_goes_on_from_the_first(tmp_path: Path) -> None:
+    first = run(tmp_path, steps(1, 9))
+    states = first.folder / "states"
+    states.mkdir()
+    for step in (0, 3, 6):
+        (states / f"step-{step:08}.pt").write_bytes(b"state")
+    second = first.forked(5).forked(7)
+    third = first.forked(5).forked(2)
+    first.close()
+    for fork, kept in ((second, [0, 3]), (third, [0])):
+        fork.begin()
+        assert steps_in(fork.folder) == kept
+        fork.close()
+
+
+def test_runs_are_listed_the_newest_first(tmp_path: Path) -> None:
+    writers = [run(tmp_path, steps(1, 2)) for _ in range(3)]
+    for began_s, writer in zip((20.0, 30.0, 10.0), writers, strict=True):
+        writer.close()
+        record.save(writer.folder, replace(writer.record, began_s=began_s))
+    assert [row.began_s for row in rows_in(tmp_path)] == [30.0, 20.0, 10.0]
+    assert [row.began_s for row in rows_in(writers[0].folder)] == [20.0]
+
+
+@pytest.mark.parametrize("field", ["began_s", "ended_s", "writer"])
+@pytest.mark.parametrize("seconds", [-1.0, 3e10, float("nan"), float("inf")])
+def test_a_time_that_no_date_has_is_told(tmp_path: Path, field: str, seconds: float) -> None:
+    writer = run(tmp_path)
+    writer.close()
+    path = writer.folder / "run.json"
+    fields = json.loads(path.read_text())
+    value = {**fields["writer"], "began_s": seconds} if field == "writer" else seconds
+    path.write_text(json.dumps({**fields, field: value}))
+    with pytest.raises(RunProblem, match=r"is damaged: .*began_s|is damaged: ended_s"):
+        record.load(writer.folder)
 
 
 def test_a_fork_is_a_run_beside_the_other(tmp_path: Path) -> None:
