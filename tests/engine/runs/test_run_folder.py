@@ -94,7 +94,7 @@ def test_a_run_that_was_only_opened_has_ended_when_it_had(tmp_path: Path) -> Non
         again = RunWriter.resumed(writer.folder, writer.record.id, PROJECT)
         again.begin(4)
         again.add(steps(1, 4), ())  # it tells its past again
-        again.end(end)
+        again.end(end)  # pyright: ignore[reportArgumentType]
         assert (record.load(writer.folder).ended_s == 5.0) == (ended_s == 5.0)
     record.save(writer.folder, replace(again.record, ended_s=5.0))
     longer = RunWriter.resumed(writer.folder, writer.record.id, PROJECT)
