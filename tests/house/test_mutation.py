@@ -98,5 +98,5 @@ def test_killed_is_what_a_test_notices(program: Path, tmp_path: Path):
         test = "" if line == 16 else "test_sent" if line == 15 else "test_clipped"
         assert (test in by) and bool(by) == bool(test), verdict
     assert "engine: 5 of 6 killed (83%), seed 1" in ran.stdout
-    assert ran.stdout.count("survived") == 1
+    assert ran.stdout.count("engine/small.py:16: ") == 2  # when it is judged, and at the end
     assert (program / "engine/small.py").read_text() == CODE

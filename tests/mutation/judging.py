@@ -12,7 +12,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -34,6 +34,11 @@ class Verdict:
     killed_by: str = ""
     """The test that failed, or how the process ended; empty if the mutant survived."""
 
+    def __str__(self) -> str:
+        mutant = self.mutant
+        end = f"killed by {self.killed_by}" if self.killed_by else f"survived {self.tests} tests"
+        return f"{mutant.path}:{mutant.line}: {mutant.kind}: {end}"
+
 
 def judge(
     copy: Path, tests: list[str], mutants: list[Mutant], cpu_s: float, is_loaded: bool
@@ -43,6 +48,7 @@ def judge(
     it changes what runs when its file is imported."""
     adopt_orphans()
     os.chdir(copy)
+    told = os.fdopen(os.dup(1), "w", buffering=1)
     output = os.open(copy / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for standard, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
         os.dup2(descriptor, standard)
@@ -53,15 +59,17 @@ def judge(
     return pytest.main(
         ["-q", "--assert=plain", "-p", "no:cacheprovider", f"--timeout={_TEST_S}",
          f"--rootdir={copy}", f"--basetemp={copy / 'temporary'}", *tests],
-        plugins=[_Plugin(copy, mutants, cpu_s, is_loaded)],
+        plugins=[_Plugin(copy, mutants, cpu_s, is_loaded, told)],
     )  # fmt: skip
 
 
 class _Plugin:
     """Judges the mutants when pytest has collected the tests, in place of running them."""
 
-    def __init__(self, copy: Path, mutants: list[Mutant], cpu_s: float, is_loaded: bool) -> None:
-        self._copy, self._mutants = copy, mutants
+    def __init__(
+        self, copy: Path, mutants: list[Mutant], cpu_s: float, is_loaded: bool, told: TextIO
+    ) -> None:
+        self._copy, self._mutants, self._told = copy, mutants, told
         self._cpu_s, self._is_loaded = cpu_s, is_loaded
         self._sound: dict[str, bool] = {}
         """Whether a test that killed a mutant passes without one."""
@@ -78,6 +86,7 @@ class _Plugin:
             verdict = self._judged(session, mutant)
             with (self._copy / "verdicts").open("a") as file:
                 file.write(json.dumps(asdict(verdict)) + "\n")
+            print(verdict, file=self._told)
         return True
 
     def _judged(self, session: pytest.Session, mutant: Mutant) -> Verdict:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import os
 import shutil
@@ -18,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tests.mutation.choosing import PACKAGES, near_tests, sample, wide_tests
 from tests.mutation.forks import end_of, start
@@ -105,27 +105,27 @@ def main() -> int:
     os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_NUM_THREADS": "1"}
     for name in () if options.bare else _PRELOADED:
         importlib.import_module(name)
-    told: dict[str, list[dict[str, Any]]] = {}
+    packages = options.package or PACKAGES
+    chosen = {name: sample(root, name, options.count, options.seed) for name in packages}
     with tempfile.TemporaryDirectory(prefix="tensorlab-mutants-") as folder:
         sampler = Sampler(root, Path(folder), options.cpu)
-        for package in options.package or PACKAGES:
-            mutants = sample(root, package, options.count, options.seed)
-            verdicts = sampler.judged(mutants, not options.near)
-            told[package] = [asdict(verdict) for verdict in verdicts]
-            tell(root, package, options.seed, verdicts)
-            if options.json:
-                options.json.write_text(json.dumps(told, indent=1))
+        every = list(dict.fromkeys(itertools.chain(*chosen.values())))
+        verdicts = {v.mutant: v for v in sampler.judged(every, not options.near)}
+    told = {name: [verdicts[mutant] for mutant in mutants] for name, mutants in chosen.items()}
+    for name in packages:
+        tell(root, name, options.seed, told[name])
+    if options.json:
+        plain = {name: [asdict(verdict) for verdict in told[name]] for name in packages}
+        options.json.write_text(json.dumps(plain, indent=1))
     return 0
 
 
 def tell(root: Path, package: str, seed: int, verdicts: list[Verdict]) -> None:
     survived = [verdict for verdict in verdicts if not verdict.killed_by]
-    for verdict in sorted(verdicts, key=lambda verdict: not verdict.killed_by):
-        mutant = verdict.mutant
-        print(f"{mutant.path}:{mutant.line}: {mutant.kind}: "
-              f"{verdict.killed_by or 'survived'} ({verdict.tests} tests)")  # fmt: skip
-        if not verdict.killed_by:
-            print(mutant.difference((root / mutant.path).read_bytes()))
+    for verdict in survived:
+        print(
+            verdict, verdict.mutant.difference((root / verdict.mutant.path).read_bytes()), sep="\n"
+        )
     killed = len(verdicts) - len(survived)
     print(f"{package}: {killed} of {len(verdicts)} killed "
           f"({killed / max(len(verdicts), 1):.0%}), seed {seed}", flush=True)  # fmt: skip

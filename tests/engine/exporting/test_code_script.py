@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from engine.errors import LabError
 from engine.handlers.training.run_script import FILE
 from engine.lab import Lab
 from engine.project.document import (
@@ -76,6 +77,12 @@ class Last:
         return iter(range(self.size - 10, self.size))
     def __len__(self):
         return 10
+
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return zip(x, y)
+
+rows = [[0, 1, 2], [3, 4], [29, 7]]
 
 class Net(nn.Module):
     def __init__(self, hidden=6):
@@ -170,6 +177,8 @@ SHORT = TrainingSetup(optimizer_params={"lr": 0.05}, batch_size=8, epochs=2, see
         ("batches", "batches", Loading(), "for batch in loader())"),
         ("made(20)", "made(5)", Loading(), "torch.set_rng_state(saved["),
         ("pair", "pair", Loading(sampler="Last", generator="generator"), "(net_py.Last)(samples)"),
+        ("Stream()", "", Loading(), "    return DataLoader(net_py.Stream(), batch_size=8)"),
+        ("pair", "pair", Loading(batch_sampler="rows"), "batch_sampler=net_py.rows)"),
     ],
 )  # fmt: skip
 def test_each_kind_of_data(
@@ -246,6 +255,13 @@ def test_a_module_of_the_console(expression: str, lab: Lab, tmp_path: Path, caps
     assert ("unused" in text) == (expression != "Net")  # the cell that draws comes whole
 
 
+def test_a_step_of_the_model_and_the_batch(lab: Lab, tmp_path: Path, capsys: Any) -> None:
+    step = "\ndef step(model, batch):\n    return F.cross_entropy(model(batch[0]), batch[1])\n"
+    subject = of_net(lab, tmp_path, text=NET + step)
+    text = check_same(lab, tmp_path, capsys, subject, Objective("pair", "(x, y)"), SHORT)
+    assert "found = net_py.step(model, batch)" in text
+
+
 @pytest.mark.parametrize(
     ("cells", "subject", "objective", "words"),
     [
@@ -271,6 +287,18 @@ def test_what_a_script_cannot_have_is_told_in_the_run(
     assert last.state == "finished", last.error
     assert words in lab.run.files.writer.record.no_script
     assert not (tmp_path / "run" / FILE).exists()
+
+
+def test_padding_of_samples_is_refused(lab: Lab, tmp_path: Path) -> None:
+    for each in CELLS[:3]:
+        ask(lab, RunCellCommand(source=each))
+    setup = replace(SHORT, data=DataSetup(loading=Loading(padding="right")))
+    export = ExportCommand(
+        model=Model(), training=setup, format="script", path=str(tmp_path / "s.py"),
+        subject=ConsoleSubject("Net"), objective=Objective("(x, y)"), verify=False,
+    )  # fmt: skip
+    with pytest.raises(LabError, match="A script has no padding of samples"):
+        ask(lab, export)
 
 
 def test_a_name_that_no_cell_makes_is_told(lab: Lab, tmp_path: Path) -> None:
