@@ -248,11 +248,11 @@ class Losses:
         dim = signed(node._saved_dim) % given.ndim  # pyright: ignore[reportAttributeAccessIssue]
         if dim == classes:
             return
-        over = "the samples of the batch" if dim == 0 else f"dimension {dim}"
+        over = "the samples of the batch" if dim == 0 else f"dim {dim}"
         self._notes.find(
             "softmax",
             f"`F.nll_loss` gets a log_softmax over dim={dim}, that is over {over}; the classes are"
-            f" dimension {classes}, so those of one sample do not add up to 1.",
+            f" dim {classes}, so those of one sample do not add up to 1.",
             (f"the input has shape {tuple(given.shape)}, and was made by log_softmax(dim={dim})",),
             f"log_probabilities = F.log_softmax(scores, dim={classes})",
             self._notes.place(),

@@ -146,7 +146,7 @@ def test_a_log_softmax_over_the_last_dimension_of_a_sequence(desk: Desk) -> None
     scores = "F.log_softmax(classes(x).view(4, 4, 4), {})"
     cell = BEGIN + "F.nll_loss(" + scores + ", labels.view(4, 4)).backward()"
     found = desk.only(cell.format(-1))
-    assert "over dim=2, that is over dimension 2; the classes are dimension 1" in found.text
+    assert "over dim=2, that is over dim 2; the classes are dim 1" in found.text
     assert desk.run(cell.format(1)) == []
 
 

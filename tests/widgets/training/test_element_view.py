@@ -125,7 +125,7 @@ def test_all_elements_are_asked_for_where_they_are_seen(view, qtbot):
     assert [card._label.text() for card in view.stack.shown_cards()] == [
         "parameter", "gradient", "next update",
     ]  # fmt: skip
-    norms = [value.summary.norm for value in found.whole]
+    norms = [value.summary.norm or 0.0 for value in found.whole]
     ratio = f"{norms[2] / norms[0]:.3g}"
     assert said(view, "element_ratio").startswith(f"The next update has {ratio} of the parameter's")
     unknown = replace(ELEMENT, update=None, after=None, note="It has no gradient now.")
