@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1]
-"""Of `app`, `engine` and `widgets`; installed, it is the package `tensorlab`."""
+"""The folder of `app`, `engine` and `widgets`; installed, it is the package `tensorlab`."""
 
 
 def is_package() -> bool:

@@ -94,7 +94,8 @@ class FlowLayout(QLayout):
         return places
 
     def _even_width(self, items: list[QLayoutItem], room: int) -> int:
-        """At least the width of the widest item; as many of it as fit fill the room."""
+        """The width of every item: that of the widest, or more, so that a full row fills the
+        room."""
         widest, gap = max(item.minimumSize().width() for item in items), self._gap
         columns = min(max((room + gap) // (widest + gap), 1), len(items))
         return max((room + gap) // columns - gap, widest)

@@ -366,4 +366,5 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
     ),
     "doctor": (_doctor, "Exits with 1 when something needed is missing."),
 }
-"""Of each command, what adds its options, and what its help says besides the summary."""
+"""By the name of a command: the function that adds its options, and what its help says besides the
+summary."""

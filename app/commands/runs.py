@@ -111,7 +111,8 @@ def run_report(row: RunRow) -> dict:
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: NaN becomes null, an infinity words."""
+    """The value for JSON, which has neither NaN nor infinities: NaN becomes null, an infinity a
+    text."""
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     if isinstance(value, dict):

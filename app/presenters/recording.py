@@ -15,7 +15,8 @@ if TYPE_CHECKING:  # both are imported with the workspaces that have them
 
 
 class RecordingPresenter(QObject):
-    """On when the program starts; not remembered longer than its window."""
+    """Recording is on when the program starts; the switch is not remembered after the window is
+    closed."""
 
     _changed = Signal(bool)
 

@@ -43,7 +43,7 @@ class Inbox(QObject):
         self._filled.connect(self._schedule, Qt.ConnectionType.QueuedConnection)
 
     def put(self, source: object, item: object) -> None:
-        """For any thread."""
+        """Let the window's thread take an item. May be called from any thread."""
         with self._lock:
             merged = None
             if self._waiting and self._waiting[-1][0] is source:

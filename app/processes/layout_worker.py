@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 WORKERS = 2
-"""One lays out the newest graph while the other may still work on a dropped request."""
+"""The number of worker processes: one lays out the newest graph while the other may still work on a
+dropped request."""
 
 
 class LayoutWorker(QObject):

@@ -25,7 +25,7 @@ _ICONS = {
 }
 
 CODE_LINES = 8
-"""More lines of code are scrolled to."""
+"""The most lines of code that are in sight; the others are scrolled to."""
 
 Choice = tuple[str, str, Callable[[], object]]
 """A button: its text, its tooltip, its function. Pressing it also closes the banner."""

@@ -26,7 +26,7 @@ TOLD_FROM = 64
 MIN_VALUES = 128
 """Values of each unit, over all these looks."""
 DEAD_SHARE = 0.5
-"""Of the units of a layer."""
+"""A finding needs at least this share of a layer's units to be dead."""
 
 _RELUS = (F.relu, torch.relu, Tensor.relu, torch.relu_, Tensor.relu_)
 

@@ -21,7 +21,8 @@ class Waiting:
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._reads: dict[Place | None, tuple[int, int]] = {}
-        """By line: the last step that it was seen in, and how many came without a gap."""
+        """By line: the last step in which it read a number, and the number of such steps in a
+        row."""
         self._is_told = False
         self.told: Mapping[Callable, Tell] = dict.fromkeys(
             (Tensor.item, Tensor.tolist, Tensor.__float__), self._read

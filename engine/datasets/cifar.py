@@ -15,7 +15,8 @@ _VERSIONS = {
     "CIFAR-100 fine": (1, 2, 100, "fine_label_names.txt"),
     "CIFAR-100 coarse": (0, 2, 20, "coarse_label_names.txt"),
 }
-"""By version: which byte is the label, how many there are, classes, and the file of their names."""
+"""By version: which byte of a record is the label, the number of label bytes, the number of
+classes, and the file of their names."""
 
 
 def read(path: Path, version: str, own_test: bool, faults: str) -> Samples:

@@ -7,7 +7,8 @@ from ..protocol import EpochRow, StepColumns
 STEP_COLUMNS = tuple(name for name in StepColumns.__struct_fields__[1:] if name != "figures")
 EPOCH_COLUMNS = EpochRow.__struct_fields__[2:6]
 STEP, EPOCH, TRAIN, VALIDATION = "step/", "epoch/", "epoch/train ", "epoch/validation "
-"""Before the name of a figure: of a step, of an epoch, of its training or validation samples."""
+"""Prefixes of a figure's name in a tag: for a step, for an epoch, and in it for training or
+validation samples."""
 SETTINGS = "settings"
 
 _USUAL = {

@@ -63,7 +63,7 @@ def _writer(folder: Path) -> SummaryWriter:
 
 
 def _add(writer: SummaryWriter, step: int, wall_s: float, figures: Mapping[str, float]) -> None:
-    """One event for all figures of a step: a tenth of the time of one event each."""
+    """Add one event for all figures of a step: an event for each would take ten times as long."""
     from tensorboard.compat.proto import summary_pb2
 
     kind = summary_pb2.Summary  # pyright: ignore[reportAttributeAccessIssue]

@@ -17,7 +17,7 @@ from ..errors import LabError
 from ..verifier.values import Case, ModuleCall, is_plain, leaves
 
 BATCH_SIZES = (1, 2, 5)
-"""With these sizes, beside that of the example, a program is compared."""
+"""The batch sizes with which a program is compared, besides that of the example."""
 TIMED_CALLS = 5
 _SEED = 0
 

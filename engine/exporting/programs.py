@@ -18,7 +18,8 @@ from .examples import Example
 from .refusals import EXPORT, SCRIPT, TRACE, refusal
 
 CODE_BYTES = 16 * 2**20
-"""More than the code of a TorchScript program takes."""
+"""The room on the disk that is taken for the code of a TorchScript program, beside its tensors:
+more than it needs."""
 _FIXED = ("ConstraintViolationError", "UserError")
 """What torch.export raises, among other things, for a model that fixes the number of samples."""
 

@@ -215,8 +215,8 @@ def _load_pt(path: Path, mapped: bool = False) -> dict[str, Tensor]:
 
 
 def _load_safetensors(path: Path) -> dict[str, Tensor]:
-    """With the names that were left out, since their tensors stand under others: the metadata has
-    them."""
+    """The tensors, also under those names that were left out because their tensors stand under
+    other ones: the metadata has these names."""
     state = safetensors.torch.load_file(path)
     with safetensors.safe_open(path, "pt") as file:
         others = file.metadata() or {}

@@ -16,7 +16,7 @@ MOST_IMAGES = 8
 STEP_BYTES = 1 << 14
 """The most bytes of all pictures of one step: the more there are, the smaller each is."""
 MOST_READ = 1024
-"""Of a longer side, every second, third ... row or column is read."""
+"""The most rows or columns that are read: of a longer side every second, third ... one."""
 _CHANNELS = (1, 3, 4)
 
 

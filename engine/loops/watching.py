@@ -83,8 +83,8 @@ class Watching:
 
 
 class _Sums(NamedTuple):
-    """Of some numbers: how many there are, their mean, the sum of the squared distances from it,
-    and how many are 0."""
+    """Sums over some numbers: how many there are, their mean, the sum of the squared distances from
+    it, and how many are 0."""
 
     count: int
     mean: Tensor
@@ -114,7 +114,8 @@ class _Watched:
         self._is_measured = False  # a graph may still hold a hook on an output
 
     def figures(self) -> Mapping[str, Tensor]:
-        """By WATCHED_FIGURES; without gradients before backward."""
+        """The figures by their names in WATCHED_FIGURES; before backward, those of gradients are
+        missing."""
         sums, module = self._sums, self._module()
         if sums is None or module is None:
             return {}
@@ -166,7 +167,7 @@ def _is_inside_backward() -> bool:
 
 
 def _numbers(tensor: Tensor) -> Tensor:
-    """In float32 at least."""
+    """The numbers of the tensor, in float32 or wider."""
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     return tensor if tensor.dtype == torch.float64 else tensor.float()
@@ -179,7 +180,7 @@ def _sums(tensor: Tensor) -> _Sums:
 
 
 def _joined(a: _Sums, b: _Sums) -> _Sums:
-    """As if all numbers had come together (T. Chan, G. Golub, R. LeVeque, "Updating formulae and a
+    """The sums over all numbers together (T. Chan, G. Golub, R. LeVeque, "Updating formulae and a
     pairwise algorithm for computing sample variances", 1979)."""
     count = a.count + b.count
     apart = b.mean - a.mean

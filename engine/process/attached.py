@@ -62,7 +62,8 @@ class AttachedEngine(EngineProcess):
         self._exit_code = None if self._process is None else ExitCode(self._process.pid)
 
     def is_alive(self) -> bool:
-        """Also if that is not known: the connection ends then."""
+        """Whether the process lives; True where that cannot be known, because then the connection
+        ends with it."""
         return self._process is None or _runs(self._process)
 
     def receive(self, timeout_s: float | None = None) -> Snapshot | None:

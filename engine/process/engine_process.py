@@ -50,7 +50,7 @@ class EngineProcess:
         self._lost = False
         self._garbled = False
         self.sent_bytes = self.received_bytes = 0
-        """Of all messages until now."""
+        """The bytes of all messages until now."""
 
     @property
     def pid(self) -> int | None:

@@ -34,7 +34,7 @@ MAX_WORKERS = 64
 MAX_PROCESSES = 64
 MAX_PREFETCH = 1000
 MAX_TIMEOUT = 86_400
-"""Of a worker of a DataLoader, in seconds."""
+"""The longest timeout of a worker of a DataLoader, in seconds."""
 MAX_CLIP = 1e12
 HOLD_LIMITS: dict[str, float] = {
     "loss_spike": 1e6,

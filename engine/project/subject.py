@@ -56,7 +56,7 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """Those of the data that is used."""
+        """The expressions of the data that is used."""
         named = () if self.of_setup else (self.data, self.validation)
         return tuple(text for text in named if text)
 

@@ -125,7 +125,7 @@ class SavedWeightsSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 Stream = Literal["stdout", "stderr", "result"]
-"""Of a cell's output; `result` is the repr of its last expression."""
+"""The streams of a cell's output; `result` is the repr of its last expression."""
 
 
 class OutputSnapshot(Snapshot, frozen=True, kw_only=True):

@@ -71,7 +71,7 @@ class ModulePaths:
         self._paths.append(None)
 
     def leave(self, module: nn.Module) -> None:
-        """Also leaves those inside that an exception ended."""
+        """Leave a module, and with it those inside that an exception ended."""
         running = self.running
         if running and running[-1] is module:
             del running[-1], self._paths[-1]

@@ -216,7 +216,8 @@ def _paint_mark(painter: QPainter, at: QPointF, state: str) -> None:
 
 
 def _paint_range(painter: QPainter, rect: QRectF, summary: TensorSummary, scale: float) -> None:
-    """From minimum to maximum a line, mean ± std a bar, zero a tick; -scale to scale is wide."""
+    """Paint the range of a block's numbers: a line from minimum to maximum, a bar for mean ± std, a
+    tick at zero. The width stands for -scale to scale."""
     low, high = summary.minimum, summary.maximum
     if low is None or high is None or scale <= 0:
         return

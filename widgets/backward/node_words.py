@@ -13,7 +13,7 @@ from widgets.text import format_bytes
 
 @dataclass(frozen=True)
 class NodeWords:
-    """Of a graph; `names` are the blocks' names by id."""
+    """The texts for one graph; `names` are the blocks' names by id."""
 
     graph: GraphSnapshot
     names: Mapping[str, str]

@@ -16,7 +16,7 @@ class PassHead(QWidget):
     start_requested = Signal()
     compare_requested = Signal()
     script_requested = Signal(bool)
-    """To a file (True) or to the clipboard."""
+    """Asks for the pass as a script: in a file (True) or on the clipboard."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -75,7 +75,7 @@ class ExportView(QWidget):
         self._show_format()
 
     def show_no_plan(self, why: str) -> None:
-        """There is no subject that could be exported."""
+        """Say that there is no subject which could be exported."""
         self._plan = None
         self.subject.setText("")
         self.formats.show_refused(FORMATS)
@@ -103,7 +103,7 @@ class ExportView(QWidget):
         self.result.show()
 
     def show_failed(self, why: str) -> None:
-        """It has failed, or it was cancelled."""
+        """Say why the export has failed, or that it was cancelled."""
         self._show_state("idle")
         make.tell(self.told, why)
 

@@ -110,7 +110,7 @@ class Finder:
         self._texts: list[str] | None = None
         self._order: list[int] = []
         self.hits: Bools | None = None
-        """By node; None without a search or a filter."""
+        """Whether each node is a hit, by node id; None without a search or a filter."""
         self.place = 0
         """The number of the hit shown last, from 1; 0 before the first."""
 

@@ -10,7 +10,7 @@ from operator import sub
 from .layer_graph import LayerGraph, Near
 
 LINE_GAP = 14.0
-"""Between two lines that pass a layer, and between a line and a box."""
+"""The gap between two lines that pass a layer, and between a line and a box."""
 SWEEPS = 6
 SPINE, LINE, BOX = 1e9, 100.0, 1.0
 """The weight of an item's own wish against the wishes of the items beside it. A push of less than

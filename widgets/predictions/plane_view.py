@@ -69,8 +69,8 @@ def _rgb(color: QColor) -> tuple[int, int, int]:
 
 
 def _image(plane: Plane) -> QImage:
-    """One pixel a point: from the surface's colour, where two classes are equally likely, to that
-    of the class."""
+    """The picture of the plane, a pixel for each point: in the colour of the likeliest class,
+    fading to the surface's colour where two classes are equally likely."""
     classes = np.frombuffer(plane.classes, np.uint8)
     chances = np.frombuffer(plane.chances, np.uint8)[:, None] / 255.0
     count = int(classes.max()) + 1

@@ -206,7 +206,8 @@ class RunBar(QFrame):
         self._show_best()
 
     def _show_best(self) -> None:
-        """After a run whose last epoch was not its best: offer the weights of the other one."""
+        """After a run whose last epoch was not its best, offer the weights of the best epoch, or
+        those of the last one again."""
         run = self._snapshot if isinstance(self._snapshot, TrainingSnapshot) else None
         ended = run is not None and run.state in ("finished", "stopped", "failed")
         best = run.best if run is not None else None

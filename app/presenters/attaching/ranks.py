@@ -277,7 +277,7 @@ class RanksPresenter(QObject):
         self._draw(self._curves())
 
     def _curves(self) -> Overlays:
-        """Of the other ranks; one that has ended stays."""
+        """The curves of the other ranks, also of those that have ended."""
         others = [(f"rank {m.about.rank}", m) for m in self._members.values() if m is not self._own]
         others += [(f"rank {m.about.rank} (ended)", m) for m in self._ended]
         others.sort(key=lambda other: other[1].about.rank)

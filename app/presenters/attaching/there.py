@@ -116,7 +116,7 @@ class FilesThere(QObject):
 
 
 class _Copy(QObject):
-    """One copy, a part after the other."""
+    """The copying of one file or folder, part after part."""
 
     def __init__(self, bench: Workbench, parent: QObject, done: Done) -> None:
         super().__init__(parent)

@@ -26,7 +26,7 @@ from app.workbench import Workbench
 
 
 class AutogradPresenters(NamedTuple):
-    """Those that other workspaces talk to."""
+    """The presenters of the page that other workspaces talk to."""
 
     passes: AutogradPresenter
     chosen: ChosenPresenter

@@ -14,7 +14,8 @@ from torch import Tensor
 from ...errors import LabError
 
 COPIED_BYTES = 16 * 2**20
-"""Up to here the numbers are copied; more are mapped, so that what is not looked at is not read."""
+"""The most bytes of a tensor that are copied into memory; a larger tensor is mapped, so that parts
+which are not looked at are not read."""
 MAX_DIMS = 64
 
 

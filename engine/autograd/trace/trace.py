@@ -27,7 +27,7 @@ from ..graph.large_snapshots import in_parts
 from .texts import kept_in, named_arguments, named_results, short_result, tensors_and_texts
 
 MAX_SOURCE = 100_000
-"""Longer files, in characters, are not sent with the trace."""
+"""The most characters of a file that is sent with the trace."""
 _UNSET = ("aten::empty", "aten::new_empty", "aten::resize")
 """Operators that return uninitialised memory."""
 

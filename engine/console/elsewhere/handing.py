@@ -143,7 +143,7 @@ _NOTHING = object()
 
 
 def _saved(values: Mapping[str, object]) -> bytes:
-    """By torch: tensors that share a storage share it there, too."""
+    """The values as torch.save writes them: tensors that share a storage share it there, too."""
     buffer = io.BytesIO()
     torch.save(dict(values), buffer)
     return buffer.getvalue()

@@ -107,10 +107,10 @@ class ImagesSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class HistogramsSnapshot(Snapshot, frozen=True, kw_only=True):
-    """Of the parameter or logged tensor `name`, among the `names` that were looked at. For each of
-    `steps`, `counts` has BINS little-endian uint32 of equal bins from `lows` to `highs`, the lowest
-    and the highest finite element; if these are equal, the first bin has all. `others` are not
-    finite."""
+    """The histograms of the parameter or logged tensor `name`, one of the `names` that were looked
+    at. For each of `steps`, `counts` has BINS little-endian uint32 of equal bins from `lows` to
+    `highs`, the lowest and the highest finite element; if these are equal, the first bin has all.
+    `others` are not finite."""
 
     folder: str
     name: str = ""

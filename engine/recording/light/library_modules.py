@@ -66,7 +66,8 @@ _SETTINGS: dict[type[nn.Module], tuple[str, object]] = {
     nn.CrossEntropyLoss: ("weight", None),
     nn.NLLLoss: ("weight", None),
 }
-"""With any other setting, the module runs more, gives more tensors, or writes to one."""
+"""The settings with which a module runs one function only. With another one it runs more, gives
+more tensors, or writes to one."""
 
 
 class ModuleCalls(Protocol):

@@ -106,14 +106,15 @@ class LightRecording:
         return repeat if repeat is not None and sequence < repeat.end else None
 
     def break_off(self) -> None:
-        """Of a call of a module that runs and is not looked into, nothing more is known: other code
-        will run in the middle of it."""
+        """Other code will run in the middle of a module's call that is not looked into: what the
+        call runs after that is not known."""
         if self.repeats and self.repeats[-1].end == sys.maxsize:
             repeat = self.repeats[-1]
             repeat.known_to = min(repeat.known_to, next_sequence())
 
     def _in_order(self) -> list[Noted]:
-        """By number. A custom Function ends after those that its forward calls."""
+        """The noted calls by the number of their first node. (A custom Function is noted after
+        those that its forward calls.)"""
         first, noted, ordered = self._first, self.noted, self._ordered
         newest = noted[-1] if noted else None
         if len(ordered) != len(first) + len(noted) or self._newest is not newest:

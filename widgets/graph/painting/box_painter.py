@@ -178,8 +178,9 @@ class BoxPainter:
             painter.drawText(QPointF(x + 2 * PAD, y + below), text)
 
     def _paint_numbers(self, painter: QPainter, boxes: Ints) -> None:
-        """At the right of a node: above its gradient, below the norm of what forward computed; a
-        tiny tensor of forward stands in the second line, in the colour of text."""
+        """Paint the numbers at the right of nodes: above the gradient, below the norm of what
+        forward computed. A tiny tensor of forward stands in the second line, in the colour of
+        text."""
         facts, face, word_face = self._facts, font(12, bold=True), font(10)
         for box in boxes.tolist():
             x, y, width, _ = self._geometry.rects[box].tolist()

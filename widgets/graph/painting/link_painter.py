@@ -79,8 +79,8 @@ class LinkPainter:
         self._paint_curves(painter, links)
 
     def _paint_texts(self, painter: QPainter, links: Ints) -> None:
-        """On a plate over each link: the gradient that has gone along it, else its shape; and the
-        number of bundled edges."""
+        """Paint a plate over each link: with the gradient that has gone along it, or else its
+        shape, and with the number of bundled edges."""
         facts, words, digits = self._facts, font(9), font(12, bold=True)
         texts: list[tuple[int, str, Shown | None]] = []
         for link in links.tolist():

@@ -153,7 +153,7 @@ class MemoryPane(QWidget):
         self.chart.show_layers(numbers, layers, ("operation", name), bands, lines, peak)
 
     def end(self, words: str) -> None:
-        """It cannot be measured: say why."""
+        """Say why the memory cannot be measured."""
         self.measure.setEnabled(True)
         self.say(words, "error")
 

@@ -179,7 +179,7 @@ def _noun(found: HistogramsSnapshot) -> str:
 
 
 def _bad_words(found: HistogramsSnapshot) -> str:
-    """Where elements were not finite."""
+    """Where elements were not finite, in words."""
     bad = [(step, n) for step, n in zip(found.steps, found.others, strict=True) if n]
     if not bad:
         return ""

@@ -15,7 +15,7 @@ from widgets.sample_picture import pixmap_of
 from widgets.theme import GRID
 
 SIDE = 12 * GRID
-"""Of the square that an image is in, in pixels."""
+"""The side of the square that an image is in, in pixels."""
 HEAD = 2 * GRID
 
 

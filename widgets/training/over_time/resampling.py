@@ -20,8 +20,8 @@ def counts_of(found: HistogramsSnapshot) -> Floats:
 
 
 def value_scale(found: HistogramsSnapshot, middle_only: bool) -> Scale:
-    """From the lowest to the highest element of all steps; with `middle_only` without the outermost
-    elements: at each step MIDDLE of all are inside."""
+    """The range from the lowest to the highest element of all steps. With `middle_only` the
+    outermost elements are left out: at each step the share MIDDLE of the elements is inside."""
     lows, highs = np.array(found.lows), np.array(found.highs)
     if middle_only:
         counts = counts_of(found)

@@ -10,7 +10,8 @@ MIB = 2**20
 MAY_BE_UNKNOWN = {"accuracy", "learning_rate", "step_ms", "samples_per_second", "gpu_percent"}
 """Plots in which NaN means that there is no such figure. In others it is a number gone wrong."""
 SCALES: dict[str, float] = {"accuracy": 100.0, "memory": 1 / MIB}
-"""From the protocol's unit to the plot's: fractions to percent, bytes to MiB."""
+"""By plot, the factor from the protocol's unit to the plot's: fractions to percent, bytes to
+MiB."""
 
 
 def standard_plots() -> dict[str, LivePlot]:

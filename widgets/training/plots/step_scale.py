@@ -9,7 +9,7 @@ import numpy as np
 from widgets.training.plots.pyramid import Floats, Pyramid
 
 LEAST = 1e-3
-"""On a logarithmic scale nothing is drawn at smaller numbers, which no step is."""
+"""The smallest number with a place on a logarithmic scale: no step is smaller."""
 
 
 def placed(steps: Floats, log: bool) -> Floats:

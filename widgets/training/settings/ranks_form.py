@@ -1,4 +1,4 @@
-"""By how many processes a run is trained, and the command for several machines."""
+"""The number of processes that train a run, and the command for several machines."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from widgets.sample_picture import pixmap_of
 from widgets.theme import GRID
 
 _SIDE = 5 * GRID
-"""Of an image on screen, in pixels."""
+"""The side of an image on screen, in pixels."""
 
 
 class SampleImages(QWidget):

@@ -102,8 +102,8 @@ def _piece(piece: Piece, holders: dict[int, Block], place: dict[int, int]) -> Al
 
 
 def highest(whole: list[int], limit: int) -> list[int]:
-    """At most `limit` places, in their order: of each of some equal stretches the lowest and the
-    highest, and both ends."""
+    """At most `limit` places, in their order: the lowest and the highest of each of some equal
+    stretches, and both ends."""
     if len(whole) <= limit:
         return list(range(len(whole)))
     stretches = (limit - 2) // 2

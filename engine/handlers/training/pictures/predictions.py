@@ -113,7 +113,7 @@ def _chosen(found: Predictions, command: ReadPredictionsCommand) -> Tensor:
 
 
 def _names(found: Predictions, dataset: Dataset | None) -> tuple[str, ...]:
-    """Of all classes that occur: a model may have more scores than there are classes."""
+    """The names of all classes that occur: a model may have more scores than there are classes."""
     known = dataset.classes if dataset is not None else ()
     most = int(torch.stack([found.y.max(), found.predicted.max()]).max()) + 1
     return (*known, *map(str, range(len(known), most)))
