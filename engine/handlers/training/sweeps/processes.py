@@ -65,7 +65,7 @@ def sweep_in_processes(
         trials = _Trials(command, study, sweep_id, weights, before)
         lab.run = trials.run
         try:
-            yield from trials.told(lab)
+            yield from trials.run_all(lab)
         finally:
             trials.close()
 
@@ -79,11 +79,11 @@ class _SweepRun(RanksRun):
 
 
 class _Trial:
-    """A trial, in the process that trains it; `told` are its snapshots."""
+    """A trial, in the process that trains it; `snapshots` are those that it has sent so far."""
 
     def __init__(self, command: TrialCommand, engine: SpawnedEngine) -> None:
         self.command, self.engine = command, engine
-        self.told: deque[TrainingSnapshot] = deque(maxlen=MAX_KEPT)
+        self.snapshots: deque[TrainingSnapshot] = deque(maxlen=MAX_KEPT)
         self.id = engine.send(command)
         self.epoch = 0
         self.pruned_at: float | None = None
@@ -117,7 +117,7 @@ class _Trials:
         self.run = _SweepRun(command.training, self._runs, self._send)
         self.run.last = replace(self.run.last, folder="")  # each trial has its own
 
-    def told(self, lab: Lab) -> Iterator[Snapshot | None]:
+    def run_all(self, lab: Lab) -> Iterator[Snapshot | None]:
         """Run the trials to the end of the sweep, and yield their snapshots; None between them.
         Raises LabError if no trial could be trained."""
         is_stopping = is_pausing = False
@@ -138,7 +138,7 @@ class _Trials:
             if not self._going:
                 break
             for trial in list(self._going):
-                yield from self._heard(trial, is_stopping)
+                yield from self._receive(trial, is_stopping)
             yield None
         if not self._best and self._failed is not None and not is_stopping:
             raise LabError(
@@ -174,7 +174,7 @@ class _Trials:
             engine.send(command)
         return engine
 
-    def _heard(self, trial: _Trial, is_stopping: bool) -> Iterator[Snapshot]:
+    def _receive(self, trial: _Trial, is_stopping: bool) -> Iterator[Snapshot]:
         """Wait a moment for messages of a trial's process, and yield the snapshots to send. Raises
         LabError if the process cannot have what the user's code made."""
         try:
@@ -184,22 +184,22 @@ class _Trials:
                     self._idle.append(trial.engine)
                     yield from self._ended(trial, is_stopping)
                     return
-                yield from self._of(trial, snapshot)
+                yield from self._take(trial, snapshot)
                 snapshot = trial.engine.receive(0)
         except EngineLost:
-            words = f"The process of trial {trial.number} has ended: {_told(trial.engine)}"
+            words = f"The process of trial {trial.number} has ended: {_exit_words(trial.engine)}"
             trial.engine.close()
             error = self._failed = ErrorReport(type="TrialLost", message=words)
-            if trial.told:
+            if trial.snapshots:
                 nothing_new = {"steps": StepColumns(), "epoch_rows": ()}
-                last = replace(trial.told[-1], state="failed", error=error, **nothing_new)
-                trial.told.append(last)
+                last = replace(trial.snapshots[-1], state="failed", error=error, **nothing_new)
+                trial.snapshots.append(last)
             with suppress(RunProblem, OSError):  # it has no folder yet
                 folder = Path(trial.command.folder)
                 save(folder, replace(load(folder), state="failed", error=words))
             yield from self._ended(trial, is_stopping)
 
-    def _of(self, trial: _Trial, snapshot: Snapshot) -> Iterator[Snapshot]:
+    def _take(self, trial: _Trial, snapshot: Snapshot) -> Iterator[Snapshot]:
         if isinstance(snapshot, ErrorSnapshot):
             if snapshot.reply_to != trial.id:  # it is of the user's files, or of the console
                 raise LabError(snapshot.error.message, hint=snapshot.error.hint)
@@ -208,14 +208,14 @@ class _Trials:
             if snapshot.reply_to:  # what code prints
                 yield snapshot
         else:
-            trial.told.append(snapshot)
+            trial.snapshots.append(snapshot)
             for row in snapshot.epoch_rows:
                 self._report(trial, row.epoch, figure_of(row, self._command.sweep.figure))
             if snapshot.state not in ("running", "paused"):
                 return  # `_ended` tells it
             if self._shown is None and trial is self._going[0]:
                 self._shown = trial
-                yield from map(self._with_progress, trial.told)
+                yield from map(self._with_progress, trial.snapshots)
             elif self._shown is trial:
                 yield self._with_progress(snapshot)
 
@@ -224,7 +224,7 @@ class _Trials:
         if epoch <= trial.epoch or value is None or trial.pruned_at is not None:
             return
         trial.epoch = epoch
-        is_over = epoch == trial.told[-1].epochs
+        is_over = epoch == trial.snapshots[-1].epochs
         if self._study.report(trial.number, epoch, value) and not is_over:
             trial.pruned_at = value
             with suppress(EngineLost):  # the next look at it tells
@@ -232,7 +232,7 @@ class _Trials:
 
     def _ended(self, trial: _Trial, is_stopping: bool) -> Iterator[Snapshot]:
         self._going.remove(trial)
-        last, wanted = trial.told[-1] if trial.told else None, self._command.sweep
+        last, wanted = trial.snapshots[-1] if trial.snapshots else None, self._command.sweep
         state = "failed" if last is None else last.state
         is_pruned = trial.pruned_at is not None and state == "stopped"
         value = self._figure(trial) if state == "finished" else None
@@ -247,14 +247,14 @@ class _Trials:
             return
         has_ended = not self._going and (is_stopping or self._begun == wanted.trials)
         if self._shown is not trial:
-            yield from map(self._with_progress, list(trial.told)[:-1])
+            yield from map(self._with_progress, list(trial.snapshots)[:-1])
         self._shown = None
-        told = self._with_progress(last, "pruned" if is_pruned else state, has_ended)
-        self.run.hear(told)
-        yield told
+        shown = self._with_progress(last, "pruned" if is_pruned else state, has_ended)
+        self.run.hear(shown)
+        yield shown
 
     def _figure(self, trial: _Trial) -> float | None:
-        rows = [row for snapshot in trial.told for row in snapshot.epoch_rows]
+        rows = [row for snapshot in trial.snapshots for row in snapshot.epoch_rows]
         return figure_of(rows[-1], self._command.sweep.figure) if rows else None
 
     def _with_progress(
@@ -267,12 +267,12 @@ class _Trials:
         progress = msgspec.structs.replace(
             trial, best=self._best, value=self._value, state=state, has_ended=has_ended
         )
-        shown = snapshot.state
-        if not has_ended and shown not in ("running", "paused"):
-            shown = "running"
-        told = replace(snapshot, trial=progress, state=shown)
-        self.run.hear(told)
-        return told
+        state_shown = snapshot.state
+        if not has_ended and state_shown not in ("running", "paused"):
+            state_shown = "running"
+        shown = replace(snapshot, trial=progress, state=state_shown)
+        self.run.hear(shown)
+        return shown
 
     # -- to the processes ------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class _Trials:
                 trial.engine.signal(signal)
 
 
-def _told(engine: SpawnedEngine) -> str:
+def _exit_words(engine: SpawnedEngine) -> str:
     end = engine.exit()
     return f"signal {-end.code}." if end.code < 0 else f"exit code {end.code}."
 
