@@ -23,17 +23,17 @@ def compare(first: Artifact, second: Artifact) -> Iterator[ArtifactDifference | 
     for entry in first.entries:
         other = others.pop(entry.key, None)
         if other is None:
-            yield ArtifactDifference(entry.key, "only first", _told(entry))
+            yield ArtifactDifference(entry.key, "only first", _entry_text(entry))
         else:
             yield from _compared(first, entry, second, other)
     for other in others.values():
-        yield ArtifactDifference(other.key, "only second", "", _told(other))
+        yield ArtifactDifference(other.key, "only second", "", _entry_text(other))
 
 
 def _compared(
     first: Artifact, a: Entry, second: Artifact, b: Entry
 ) -> Iterator[ArtifactDifference | None]:
-    sides = _told(a), _told(b)
+    sides = _entry_text(a), _entry_text(b)
     if a.kind == "value" or b.kind == "value":
         same = (a.kind, a.dtype, a.text) == (b.kind, b.dtype, b.text)
         yield ArtifactDifference(a.key, "equal" if same else "different", *sides)
@@ -88,7 +88,7 @@ def _difference(x: Tensor, y: Tensor) -> tuple[float, float]:
     return float(difference.max()) or 1.0, float(share.max())
 
 
-def _told(entry: Entry) -> str:
+def _entry_text(entry: Entry) -> str:
     if entry.kind == "value":
         return entry.text
     return f"{entry.shape} {entry.dtype}"

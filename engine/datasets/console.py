@@ -121,20 +121,20 @@ def _collected(
         raise DataProblem(f"{name} has no sample.", hint="Is it a generator that was read before?")
     shapes = {tuple(y.shape[1:]) for y in targets}
     if len(shapes) > 1:
-        raise DataProblem(f"The targets of {name} have different shapes: {_told(shapes)}.")
+        raise DataProblem(f"The targets of {name} have different shapes: {_first_shapes(shapes)}.")
     rows = [row for x in inputs for row in x] if len({x.shape[1:] for x in inputs}) > 1 else []
     if not rows:
         return torch.cat(inputs), torch.cat(targets)
     if padding == "refuse":
         shapes = {tuple(row.shape) for row in rows}
         raise DataProblem(
-            f"The samples of {name} have different shapes: {_told(shapes)}.",
+            f"The samples of {name} have different shapes: {_first_shapes(shapes)}.",
             hint="Set padding to right or left.",
         )
     return padded(rows, padding == "left", value)[0], torch.cat(targets)
 
 
-def _told(shapes: set[tuple[int, ...]]) -> str:
+def _first_shapes(shapes: set[tuple[int, ...]]) -> str:
     first = sorted(shapes)[:3]
     return ", ".join(map(str, first)) + (", …" if len(shapes) > len(first) else "")
 

@@ -54,7 +54,7 @@ def _place(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     for frame in reversed(frames):
         if is_user_file(frame.filename):
-            return _told(frame.filename, frame.lineno or 0)
+            return _line_words(frame.filename, frame.lineno or 0)
     return ""
 
 
@@ -62,11 +62,11 @@ def _place_in(text: str) -> str:
     """The last line of the user's code that the message names."""
     for path, line in reversed(_FILE.findall(text)):
         if is_user_file(path):
-            return _told(path, int(line))
+            return _line_words(path, int(line))
     return ""
 
 
-def _told(path: str, line: int) -> str:
+def _line_words(path: str, line: int) -> str:
     source = linecache.getline(path, line).strip()
     name = path.replace("\\", "/").rsplit("/", 1)[-1]
     return f"{name}, line {line}: {source}" if source else f"{name}, line {line}"

@@ -42,9 +42,9 @@ class ExitCode:
         return code
 
     def read(self) -> int | None:
-        status = self._told()
+        status = self._reaped_status()
         if status is None:
-            status = self._of_zombie()
+            status = self._zombie_status()
         return None if status is None else os.waitstatus_to_exitcode(status)
 
     def _may_tell(self) -> bool:
@@ -64,14 +64,14 @@ class ExitCode:
             return bytes(asked)
         return None
 
-    def _told(self) -> int | None:
+    def _reaped_status(self) -> int | None:
         """The exit status as the system tells it after the parent has waited for the process."""
         told = self._ask()
         if told is None or not _MASK.unpack_from(told)[0] & _EXIT:
             return None
         return _STATUS.unpack_from(told, _STATUS_AT)[0]
 
-    def _of_zombie(self) -> int | None:
+    def _zombie_status(self) -> int | None:
         """The exit status of a process for which its parent has not waited yet."""
         with suppress(OSError, ValueError, IndexError):
             told = Path(f"/proc/{self._pid}/stat").read_text(errors="replace")

@@ -40,7 +40,7 @@ class Where(NamedTuple):
     cell: str
     line: int | None
 
-    def told(self) -> WrittenBy:
+    def as_written_by(self) -> WrittenBy:
         text = linecache.getline(self.cell, self.line).strip() if self.line else ""
         return WrittenBy(
             op=self.op,
@@ -61,7 +61,7 @@ class Making(NamedTuple):
 
     @property
     def where(self) -> WrittenBy:
-        return self.at.told()
+        return self.at.as_written_by()
 
 
 class MadeBy(NamedTuple):
@@ -118,7 +118,7 @@ class Writes:
         with torch._C.DisableTorchFunction():
             storage = storage_of(t)
         seen = self._seen.get(storage)
-        return None if seen is None or seen.written_at is None else seen.written_at.told()
+        return None if seen is None or seen.written_at is None else seen.written_at.as_written_by()
 
     def making(self, t: Tensor) -> Making | None:
         """The operation by which `t` shares another tensor's memory; None if none was seen."""

@@ -104,7 +104,7 @@ class VariablesModel(QAbstractTableModel):
         if role == CHANGED_ROLE:
             return variable.name in self._changed
         if role == Qt.ItemDataRole.ToolTipRole:
-            return _told(variable)
+            return _tooltip(variable)
         if role == Qt.ItemDataRole.TextAlignmentRole and column.right:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         if role == Qt.ItemDataRole.FontRole:
@@ -129,7 +129,7 @@ class VariablesModel(QAbstractTableModel):
         return colors.color("text" if variable.kind == "tensor" else "muted")
 
 
-def _told(variable: Variable) -> str:
+def _tooltip(variable: Variable) -> str:
     parts = [f"{variable.name}: {variable.type}"]
     if variable.shape is not None:
         parts.append(f"{format_shape(variable.shape)} · {variable.dtype} · {variable.device}")

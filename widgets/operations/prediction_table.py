@@ -92,7 +92,7 @@ class PredictionTable(QWidget):
                 continue
             row = self._add(name, "muted")
             self._cells[row, 0].setToolTip(f"{tip}.")
-            self._cell(row, 1, _told(fact), "" if fact.agrees else "error", span=_MARK - 1).show()
+            self._cell(row, 1, _words(fact), "" if fact.agrees else "error", span=_MARK - 1).show()
             self._mark(row, fact.agrees)
 
     def _add(self, name: str, role: str = "") -> int:
@@ -130,7 +130,7 @@ class PredictionTable(QWidget):
         return label
 
 
-def _told(fact: FactRow) -> str:
+def _words(fact: FactRow) -> str:
     return fact.predicted if fact.agrees else f"{fact.predicted}; PyTorch: {fact.actual}"
 
 

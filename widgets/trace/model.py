@@ -115,7 +115,7 @@ class TraceModel(TreeModel):
         if role == Qt.ItemDataRole.FontRole and index.column() == CALL:
             return _font(call)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return self._told(call)
+            return self._tooltip(call)
         if role == Qt.ItemDataRole.TextAlignmentRole and column.right:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         return None
@@ -129,7 +129,7 @@ class TraceModel(TreeModel):
             return colors.color("muted", alpha)
         return colors.color("intermediate" if call.kind == "op" else "text")
 
-    def _told(self, call: TraceCall) -> str:
+    def _tooltip(self, call: TraceCall) -> str:
         parts = [f"{name_of(self.trace, call)}. {_KINDS[call.kind]}"]
         if call.kind != "module" and call.module:
             parts[0] += f", inside {call.module}"

@@ -174,14 +174,14 @@ def _nodes(
         raise LabError(f"The program has graphs nested more than {_MAX_NESTED} deep.")
     own = dict(names or {})
 
-    def told(name: str) -> str:
+    def full_name(name: str) -> str:
         return own.get(name) or plain(inside(box, name), 500)
 
     for node in graph["nodes"]:
         inputs, attributes, parts = [], [], []
         after: list[str] = []
         for argument in node["inputs"]:
-            given = [told(name) for name in _names(argument["arg"])]
+            given = [full_name(name) for name in _names(argument["arg"])]
             if given:
                 inputs += given
                 after += given

@@ -13,7 +13,7 @@ from ..contents.artifact import plain
 from ..contents.descriptions import Made
 from .script_code import ScriptCode
 from .script_inputs import Numbers, Weights, by_batch, likely_inputs
-from .script_shapes import UNKNOWN, MisfitError, ShapeRun, told
+from .script_shapes import UNKNOWN, MisfitError, ShapeRun, spec_of
 from .script_values import ModuleAt, TooLargeError, Value, names_in
 from .script_walk import Walk
 
@@ -41,7 +41,7 @@ def graph_of(
                 walks = [Walk(modules, code, tensors, run) for run in runs]
                 with suppress(MisfitError):
                     graphs = [_walked(walk, forward) for walk in walks]
-                    found = _told(graphs[0], graphs[-1])
+                    found = _with_batch_sizes(graphs[0], graphs[-1])
                     if all(value.shape is not None for value in found.outputs):
                         return found
                     if not any(walk.doubts for walk in walks):
@@ -65,7 +65,7 @@ def _walked(walk: Walk, forward: ast.FunctionDef) -> ProgramGraph:
 
     def value(name: str, dtype: str = "") -> ProgramValue:
         known = walk.shapes.of(name) if walk.shapes else UNKNOWN
-        shape, own = (None, dtype) if known is UNKNOWN else told(known)
+        shape, own = (None, dtype) if known is UNKNOWN else spec_of(known)
         return ProgramValue(name, shape, own)
 
     return ProgramGraph(
@@ -84,7 +84,7 @@ def _walked(walk: Walk, forward: ast.FunctionDef) -> ProgramGraph:
     )
 
 
-def _told(two: ProgramGraph, three: ProgramGraph) -> ProgramGraph:
+def _with_batch_sizes(two: ProgramGraph, three: ProgramGraph) -> ProgramGraph:
     """The graph with shapes in terms of the batch, from the graphs for batches of 2 and of 3. For a
     program that takes one size of batch only, both are the same graph."""
     threes = {each.name: each.shape for each in _values(three)}

@@ -198,7 +198,7 @@ def is_several(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(map(_has_tensor, value))
 
 
-def told(value: Any) -> tuple[tuple[int, ...] | None, str]:
+def spec_of(value: Any) -> tuple[tuple[int, ...] | None, str]:
     """Shape and dtype of a tensor; of a number None and its type."""
     if isinstance(value, Tensor):
         return tuple(value.shape), str(value.dtype).removeprefix("torch.")

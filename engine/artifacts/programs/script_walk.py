@@ -16,7 +16,7 @@ from ..contents.artifact import plain
 from ..contents.descriptions import Made, TensorOf
 from .script_code import ScriptCode
 from .script_inputs import Weights
-from .script_shapes import UNKNOWN, MisfitError, ShapeRun, is_several, same, told
+from .script_shapes import UNKNOWN, MisfitError, ShapeRun, is_several, same, spec_of
 from .script_values import (
     NOTHING,
     Known,
@@ -347,7 +347,7 @@ class Walk:
         results = {name: result}
         if is_several(result):
             results = {f"{name}.{place}": each for place, each in enumerate(result)}
-        outputs = tuple(ProgramValue(each, *told(value)) for each, value in results.items())
+        outputs = tuple(ProgramValue(each, *spec_of(value)) for each, value in results.items())
         inputs = list(dict.fromkeys(inputs))
         self.nodes.append(ProgramNode(name, op, module, tuple(inputs), outputs, attributes))
         if self.shapes and result is not UNKNOWN:

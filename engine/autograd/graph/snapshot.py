@@ -52,7 +52,7 @@ def graph_snapshots(
     lines: dict[Place, SourceLine] = {}
     cuts: dict[int, Sequence[GraphCut]] = dict.fromkeys(graph.cut, ())
     kept = kept or SavedForBackward(graph.nodes)
-    nodes = _told(shown, kept, provenance, blocks or {}, is_stale, lines, cuts)
+    nodes = _graph_nodes(shown, kept, provenance, blocks or {}, is_stale, lines, cuts)
     edges = graph.edges
     if count < len(graph.nodes):
         edges = [each for each in edges if each.source < count and each.target < count]
@@ -75,7 +75,7 @@ def graph_snapshots(
     )
 
 
-def _told(
+def _graph_nodes(
     shown: Sequence[Node],
     kept: SavedForBackward,
     provenance: Provenance,

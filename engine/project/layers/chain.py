@@ -130,7 +130,7 @@ class _Chain:
         if kind == part.layer.kind and part.layer.others and not is_sure:
             self.guessed[part.path] = f"{kind}, not {' or '.join(part.layer.others)}"
         if f"nn.{kind}" not in catalogue.kinds():
-            raise NoChain(f"There is no block for {part.layer.words} ({_told(part.path)}).")
+            raise NoChain(f"There is no block for {part.layer.words} ({_called(part.path)}).")
         if flow is not None:
             between = self._between(part, kind, params, flow)
         return f"nn.{kind}", params, between
@@ -162,14 +162,14 @@ class _Chain:
         if kind == "Linear" and flow.dims == 2 and wanted % flow.size == 0:
             side = math.isqrt(wanted // flow.size)
             if side * side == wanted // flow.size:
-                self.assumed["pool"] = f"AdaptiveAvgPool2d before {_told(part.path)}"
+                self.assumed["pool"] = f"AdaptiveAvgPool2d before {_called(part.path)}"
                 return [("nn.AdaptiveAvgPool2d", {"output_size": side}), ("nn.Flatten", {})]
         unit = "channels" if is_image else "features"
         takes = "takes indices" if kind == "Embedding" else f"takes {wanted} {unit}"
         gives = f"{flow.size} {'channels' if flow.dims else 'features'}"
         raise NoChain(
-            f"The layers are no chain in the order of the keys: {_told(part.path)} {takes}, and"
-            f" {_told(self._last_path)} gives {gives}. The file does not tell how they are wired."
+            f"The layers are no chain in the order of the keys: {_called(part.path)} {takes}, and"
+            f" {_called(self._last_path)} gives {gives}. The file does not tell how they are wired."
         )
 
     @property
@@ -293,5 +293,5 @@ def _listed(words: list[str]) -> str:
     return ", ".join(words[:TOLD]) + more
 
 
-def _told(path: str) -> str:
+def _called(path: str) -> str:
     return path or "the first layer"
