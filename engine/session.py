@@ -235,7 +235,7 @@ class Session:
             self._step(by)
 
     def _step(self, by: StepUnit) -> None:
-        """To the end of the step, or less far. Where it is held inside of a phase, the user may
+        """Run to the end of the step, or less far. Where it is held inside of a phase, the user may
         change how far."""
         run = self._run()
         before = run.step

@@ -43,7 +43,7 @@ def new_folder(path: Path, own: tuple[str, ...]) -> Iterator[Path]:
     except OSError as error:
         raise _unwritable(path, error) from error
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)  # it has another name by now, or is left over
+        shutil.rmtree(fresh, ignore_errors=True)  # it was renamed, or the block raised
 
 
 def _require_own(path: Path, own: tuple[str, ...]) -> None:

@@ -65,8 +65,8 @@ class Making(NamedTuple):
 
 
 class MadeBy(NamedTuple):
-    """One step of a `Making`, as it can be told of another call: `parent` is its place among the
-    arguments and results of the call, or what is not one of them."""
+    """One step of a `Making`, written so that it also holds for another call of the same kind:
+    `parent` is a place among the call's arguments and results, or a tensor that is none of them."""
 
     at: Where
     parent: int | weakref.ref[Tensor]

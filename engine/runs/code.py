@@ -19,7 +19,7 @@ from .record import CodeFile, RunProblem
 
 FOLDER = "code"
 MAX_BYTES = 16 * 2**20
-"""There are no copies of larger files."""
+"""The largest file that is copied."""
 
 
 class Ran(NamedTuple):

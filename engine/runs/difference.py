@@ -13,7 +13,7 @@ from ..protocol import SettingRow
 
 
 def differences(first: Project, second: Project) -> list[SettingRow]:
-    """By the path of each setting; where blocks stand does not count."""
+    """The settings that differ, by their paths. The places of blocks on the canvas do not count."""
     one, other = (dict(settings_of(project)) for project in (first, second))
     names = dict.fromkeys([*one, *other])
     return [

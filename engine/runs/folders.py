@@ -79,7 +79,7 @@ def new_id() -> str:
 
 
 TRIAL = "-trial-"
-"""Between the id of a sweep and the number of a trial, in the name of the trial's folder."""
+"""Stands between the id of a sweep and the number of a trial in the name of the trial's folder."""
 
 
 def make(folder: Path) -> None:

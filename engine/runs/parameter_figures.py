@@ -104,8 +104,8 @@ class LookTables:
                 self._insert(table, rows.fetchall())
 
     def thin_out(self) -> None:
-        """Once there are some more looks: leave no more than MAX_LOOKS and MAX_ROWS allow, half of
-        them if there are more."""
+        """After SOME new looks: if there are more than MAX_LOOKS and MAX_ROWS allow, leave half of
+        what they allow."""
         if self._new < SOME:
             return
         self._new = 0

@@ -51,8 +51,8 @@ def explain_error(error: BaseException) -> str:
 
 
 def _outside_of_table(error: BaseException) -> str:
-    """Of an index that an embedding's table does not have: the numbers, which torch's message
-    lacks. "" if it is not that, or the numbers cannot be read."""
+    """Words for an index that an embedding's table does not have, with the numbers, which torch's
+    message lacks. "" if it is not that, or the numbers cannot be read."""
     for frame, _ in walk_tb(error.__traceback__ if isinstance(error, IndexError) else None):
         if frame.f_code is not F.embedding.__code__:
             continue

@@ -35,7 +35,8 @@ def cell_text(value: object) -> str:
 
 
 def _shortest(t: Tensor) -> list[str]:
-    """For dtypes that numpy does not have: digits are added until each text is read back right."""
+    """The texts for dtypes that numpy does not have: digits are added until each text is read back
+    right."""
     numbers = t.double().tolist()
     found: list[str] = []
     for digits in range(1, 18):

@@ -13,7 +13,7 @@ from .sources import Source
 
 @dataclass
 class Result:
-    """As the fields of an ExportSnapshot. `done` of `stages` are behind it."""
+    """The fields of an ExportSnapshot, as they become known. `done` of `stages` are over."""
 
     stages: int = 1
     done: int = 0

@@ -66,7 +66,7 @@ class ExportPlanSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class ExportStageSnapshot(Snapshot, frozen=True, kw_only=True):
-    """What the export does now; `done` of `stages` are behind it."""
+    """What the export does now; `done` of `stages` are over."""
 
     words: str
     done: int

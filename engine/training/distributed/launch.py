@@ -114,7 +114,8 @@ class Launched:
         return self._connection is not None
 
     def send(self, message: Command | AnySignal) -> None:
-        """To rank 0, as soon as it listens. One that has ended hears nothing: `next` tells."""
+        """Send a message to rank 0, as soon as it listens. If rank 0 has ended, nothing is sent:
+        `next` raises then."""
         with self._connecting:
             if self._connection is None:
                 self._early.append(message)

@@ -148,7 +148,7 @@ class _TensorBatches:
         return [tensor.index_select(0, rows) for tensor in self.dataset.tensors]
 
     def parts(self, rank: int, size: int) -> Iterator[Part]:
-        """Of each batch, the rows of one rank."""
+        """The rows of one rank of each batch."""
         for order in iter(self._orders):
             for rows in order.split(self._size)[: len(self)]:
                 own = rows[rank::size]

@@ -21,8 +21,8 @@ _UPDATES = "_update_count"
 
 
 class MetricStates(NamedTuple):
-    """Of each metric that a step has returned its place among those found, by the figure's name;
-    of each found one its tensors, lists of tensors and numbers, by attribute."""
+    """By the figure's name, the place of each metric that a step has returned among the metrics
+    found; and for each metric found its tensors, lists of tensors and numbers, by attribute."""
 
     names: dict[str, int]
     values: list[dict[str, Any]]

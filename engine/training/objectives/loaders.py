@@ -75,7 +75,8 @@ class Given:
 
     @property
     def in_validation(self) -> Given:
-        """Those that do not say in which order samples come."""
+        """The objects that also serve validation: all but those that decide the order of the
+        samples."""
         return Given(worker_init_fn=self.worker_init_fn, collate_fn=self.collate_fn)
 
 

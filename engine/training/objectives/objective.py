@@ -99,7 +99,8 @@ class Objective(Protocol):
     def validation_batches(self) -> Iterator[Any]: ...
 
     def close(self) -> None:
-        """End what the data has begun: processes of workers. Batches can be had again."""
+        """End the processes of workers that the data has started. `batches` may be called again
+        after that."""
         ...
 
     def predict(self, batch: Any) -> Any:

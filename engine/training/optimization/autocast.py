@@ -49,7 +49,7 @@ class Autocast(AbstractContextManager[None]):
 
     @property
     def scale(self) -> float:
-        """By which gradients are scaled between backward and `unscale`."""
+        """The factor by which gradients are too large between backward and `unscale`."""
         return 1.0 if self._scaler is None else self._scaler.get_scale()
 
     def unscale(self) -> None:

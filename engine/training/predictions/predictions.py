@@ -21,8 +21,8 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Of N samples, on the CPU: `x` (N, ...) and `y` as the data has them, and the mean `loss` of
-    each, float64 (N,).
+    """The predictions for N samples, on the CPU: `x` (N, ...) and `y` as the data has them, and the
+    mean `loss` of each sample, float64 (N,).
 
     For classes, `predicted` has their numbers, in the shape of `y`, and `chances` the probability
     of each by softmax; for numbers `predicted` is float (N, T), and `chances` is None.
