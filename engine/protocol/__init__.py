@@ -1,6 +1,9 @@
 """Messages between the window and the engine, in one flat namespace, and their encoding.
 
 Not here: the document that some messages carry (`project`), and anything of torch.
+
+Messages are frozen structs in msgpack, never pickles: a stray tensor is refused. All structs that
+derive from `Command` or `Snapshot` are messages; this door alone lists the files with them.
 """
 
 from .advice_snapshots import *  # noqa: F403
