@@ -15,9 +15,9 @@ from app.history import History
 from app.presenters.advice import AdvicePresenter
 from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.attaching.calling import Way
+from app.presenters.attaching.engine_files import EngineFiles
 from app.presenters.attaching.place import PlacePresenter
 from app.presenters.attaching.ranks import RanksPresenter
-from app.presenters.attaching.there import FilesThere
 from app.presenters.attaching.traffic import TrafficPresenter
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
@@ -100,7 +100,7 @@ class Application(QObject):
         self.python_files = PythonFiles(bench, self)
         self.subject = SubjectPresenter(bench, self.python_files, self.window.subject_chooser, self)
         self.weights = WeightsPresenter(bench, self)
-        self.there = FilesThere(bench, self)
+        self.there = EngineFiles(bench, self)
         bench.files.there = self.there
         weights.use_there(self.there)
         self.there.began.connect(weights.begin_there)

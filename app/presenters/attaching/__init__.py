@@ -3,6 +3,6 @@
 Not here: what is shown of the process, which the other presenters do as for an engine of the
 window's own.
 
-`place` says where the window's own engine runs, `there` shows files of that machine, and `ranks`
-attaches to the other ranks of a run.
+`place` says where the window's own engine runs, `engine_files` shows files of that machine, and
+`ranks` attaches to the other ranks of a run.
 """

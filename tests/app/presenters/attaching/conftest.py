@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.presenters.attaching.there import FilesThere
+from app.presenters.attaching.engine_files import EngineFiles
 from engine.connecting.engine_place import EnginePlace
 from engine.protocol import Command, DoneSnapshot
 from engine.session import Session
@@ -45,8 +45,8 @@ def engine(link):
 
 
 @pytest.fixture
-def there(bench, link, engine: Engine) -> FilesThere:
-    made = FilesThere(bench, bench.window)
+def there(bench, link, engine: Engine) -> EngineFiles:
+    made = EngineFiles(bench, bench.window)
     bench.files.there = made
     bench.weights.use_there(made)
     made.began.connect(bench.weights.begin_there)

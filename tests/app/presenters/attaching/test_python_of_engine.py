@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 
-from app.presenters.attaching.there import FilesThere
+from app.presenters.attaching.engine_files import EngineFiles
 from app.presenters.python_files import PythonFiles
 from app.presenters.subject import SubjectPresenter
 from engine.connecting.engine_place import EnginePlace
@@ -61,7 +61,7 @@ def runs(link) -> list[str]:
 
 
 def test_a_file_there_is_chosen_runs_and_becomes_the_subject(
-    bench, link, there: FilesThere, engine: Engine, files, chooser, net: Path, monkeypatch
+    bench, link, there: EngineFiles, engine: Engine, files, chooser, net: Path, monkeypatch
 ):
     def act(dialog) -> None:
         assert dialog.windowTitle() == "Open a Python file: me@box"

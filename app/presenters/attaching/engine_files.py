@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from app.window.folder_dialog import FolderDialog
 
 
-class FilesThere(QObject):
+class EngineFiles(QObject):
     """As OtherFiles. `began()`: the engine has made `folder`; it has told its newest run before
     that."""
 

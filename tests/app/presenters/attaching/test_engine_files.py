@@ -9,7 +9,7 @@ import torch
 from PySide6.QtWidgets import QLabel
 from safetensors.torch import load_file, save_file
 
-from app.presenters.attaching.there import FilesThere
+from app.presenters.attaching.engine_files import EngineFiles
 from app.presenters.export import ExportPresenter
 from app.presenters.train.run_fetches import RunFetches
 from app.templates import load_template
@@ -280,7 +280,7 @@ def test_a_run_that_goes_on_elsewhere_keeps_its_weights(
     path = tmp_path / "net.tlab"
     files.save(load_template("mlp"), str(path))
     save_file({"w": torch.ones(2)}, tmp_path / "net.safetensors")
-    there = FilesThere(bench, bench.window)
+    there = EngineFiles(bench, bench.window)
     bench.files.there = there
     bench.weights.use_there(there)
     there.began.connect(bench.weights.begin_there)
@@ -311,7 +311,7 @@ def test_a_run_that_has_ended_while_no_window_was_there_keeps_its_weights(
         save_file({"w": torch.ones(2)}, Path(each).with_suffix(".safetensors"))
     if remembers:
         bench.settings.going_run = "run 1", path
-    there = FilesThere(bench, bench.window)
+    there = EngineFiles(bench, bench.window)
     weights = Weights(bench.store, link, settings=bench.settings)
     weights.use_there(there)
     there.began.connect(weights.begin_there)
