@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.presenters.show_in import Way
+from app.presenters.show_in import Destination
 from app.selection.finding import (
     blocks_of,
     calls_of,
@@ -18,19 +18,25 @@ from app.workspaces import Workspaces
 from engine.project.subject import CanvasSubject
 
 
-def ways(to: Workspaces) -> tuple[Way, ...]:
+def ways(to: Workspaces) -> tuple[Destination, ...]:
     return (
-        Way("canvas", "&Model", _on_canvas, lambda _: to.at_model().show_chosen()),
-        Way("structure", "&Model", _in_structure, lambda _: to.at_structure().show_chosen()),
-        Way("canvas code", "&Code", _on_canvas, lambda _: to.at_model().show_code()),
-        Way("code", "&Code", _beside_graph, lambda _: to.at_chosen().show_lines()),
-        Way("console", "C&onsole", _in_cell, lambda _: to.at_tensors().console.show_line()),
-        Way("graph", "Autograd &graph", nodes_of, lambda _: to.at_chosen().show_nodes()),
-        Way("gradients", "Gra&dients", _has_gradient, lambda r: to.at_chosen().show_gradient(r)),
-        Way("parameters", "&Train", parameter_of, lambda _: to.at_parameters().come_up()),
-        Way("trace", "&Forward, op by op", calls_of, lambda _: to.at_trace().show_chosen()),
-        Way("values", "&Values", expression_of, lambda r: to.at_tensors().show_values(r)),
-        Way("storage", "&Storage", expression_of, lambda r: to.at_tensors().show_storage(r)),
+        Destination("canvas", "&Model", _on_canvas, lambda _: to.at_model().show_chosen()),
+        Destination(
+            "structure", "&Model", _in_structure, lambda _: to.at_structure().show_chosen()
+        ),
+        Destination("canvas code", "&Code", _on_canvas, lambda _: to.at_model().show_code()),
+        Destination("code", "&Code", _beside_graph, lambda _: to.at_chosen().show_lines()),
+        Destination("console", "C&onsole", _in_cell, lambda _: to.at_tensors().console.show_line()),
+        Destination("graph", "Autograd &graph", nodes_of, lambda _: to.at_chosen().show_nodes()),
+        Destination(
+            "gradients", "Gra&dients", _has_gradient, lambda r: to.at_chosen().show_gradient(r)
+        ),
+        Destination("parameters", "&Train", parameter_of, lambda _: to.at_parameters().come_up()),
+        Destination("trace", "&Forward, op by op", calls_of, lambda _: to.at_trace().show_chosen()),
+        Destination("values", "&Values", expression_of, lambda r: to.at_tensors().show_values(r)),
+        Destination(
+            "storage", "&Storage", expression_of, lambda r: to.at_tensors().show_storage(r)
+        ),
     )
 
 

@@ -116,7 +116,7 @@ class _Row:
             widget.deleteLater()
 
     def show_value(self, value: ParamValue) -> None:
-        if self._shown_once and _same(value, self._value):
+        if self._shown_once and _is_equal(value, self._value):
             return
         self._shown_once = True
         self._value = value
@@ -126,7 +126,7 @@ class _Row:
 
     def _mark(self) -> None:
         param = self._param
-        changed = not param.required and not _same(self._value, param.default)
+        changed = not param.required and not _is_equal(self._value, param.default)
         self.label.setProperty("changed", changed)
         # A property for the style sheet, which on X11 overrides a font set before the first show.
         self.label.style().unpolish(self.label)
@@ -152,7 +152,7 @@ class _Row:
         except ValueError as error:
             self._show_error(str(error))
             return
-        if _same(value, self._value):
+        if _is_equal(value, self._value):
             # The same value typed in another form (`1e-3` for `0.001`): write the usual form.
             self._shown_once = False
             self.show_value(value)
@@ -171,6 +171,6 @@ def _place_row(grid: QGridLayout, row: int, label: QWidget, field: QWidget, erro
     grid.addWidget(error, row + 1, 0, 1, 3)
 
 
-def _same(left: ParamValue, right: ParamValue) -> bool:
+def _is_equal(left: ParamValue, right: ParamValue) -> bool:
     """Whether two values are equal and of one type: True is not 1."""
     return isinstance(left, bool) == isinstance(right, bool) and left == right

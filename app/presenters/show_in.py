@@ -16,7 +16,7 @@ from app.workbench import Workbench
 from widgets import make
 
 
-class Way(Struct, frozen=True):
+class Destination(Struct, frozen=True):
     """A view that shows things. `leads` says whether it shows this one, `show` brings it to the
     front there."""
 
@@ -31,13 +31,13 @@ class ShowIn(QObject):
     view in which something was chosen when the user goes back to it. `ways` are in the order of
     the menu; what leads nowhere is left out."""
 
-    def __init__(self, bench: Workbench, ways: Sequence[Way], parent: QObject) -> None:
+    def __init__(self, bench: Workbench, ways: Sequence[Destination], parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._ways = bench, ways
         make.menus.opened.connect(self._on_menu)
         bench.selection.returned.connect(self._return)
 
-    def ways_from(self, view: str = "") -> list[Way]:
+    def ways_from(self, view: str = "") -> list[Destination]:
         """The ways from what is selected to other views than this."""
         reference, known = self._bench.selection.current, self._bench.known
         if reference is None:
@@ -80,7 +80,7 @@ class ShowIn(QObject):
         for way in self.ways_from(view):
             menu.addAction(way.title, lambda way=way: self._follow(way, reference))
 
-    def _follow(self, way: Way, reference: Reference) -> None:
+    def _follow(self, way: Destination, reference: Reference) -> None:
         self._bench.selection.look_in(way.view)
         way.show(reference)
 

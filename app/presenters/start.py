@@ -11,7 +11,7 @@ from app import templates
 from app.actions import Actions
 from engine.project import files
 from engine.project.examples import graph_examples, mistakes
-from widgets.start.cards import Way
+from widgets.start.cards import EntryGroup
 from widgets.start.start_page import StartPage
 
 if TYPE_CHECKING:  # the page shows before it is needed
@@ -75,17 +75,17 @@ def start_page(actions: Actions, recent: Sequence[str]) -> StartPage:
     return page
 
 
-def _ways(actions: Actions) -> tuple[Way, ...]:
+def _ways(actions: Actions) -> tuple[EntryGroup, ...]:
     examples, wrong = graph_examples().values(), mistakes().values()
     return (
-        Way(
+        EntryGroup(
             "tensors",
             "Tensors",
             "The storage, strides and sharing of every tensor that your Python makes.",
             "mdi6.matrix",
             tuple((key, title, actions[key].statusTip()) for key, title in _TENSOR_ACTIONS),
         ),
-        Way(
+        EntryGroup(
             "autograd",
             "Autograd examples",
             "Small graphs, forward and backward, with numbers to check by hand.",
@@ -93,7 +93,7 @@ def _ways(actions: Actions) -> tuple[Way, ...]:
             tuple((each.key, each.title, each.tip) for each in examples),
             f"All {len(examples)} examples",
         ),
-        Way(
+        EntryGroup(
             "mistakes",
             "Usual mistakes",
             "What each one does, where the graph shows it, and what to write instead.",

@@ -207,7 +207,7 @@ def calls_of(reference: Reference | None, known: Known) -> tuple[int, ...]:
         case Call(number, of):
             return (number,) if of == trace.reply_to else ()
         case Line(file, line):
-            lines = {n for n, at in enumerate(trace.lines) if _is_at(at, file, line)}
+            lines = {n for n, at in enumerate(trace.lines) if _is_at_line(at, file, line)}
             return tuple(n for n, call in calls if call.kind == "line" and call.line in lines)
         case Node():
             node = known.node(reference)
@@ -232,7 +232,7 @@ def calls_of(reference: Reference | None, known: Known) -> tuple[int, ...]:
     )
 
 
-def _is_at(at: SourceLine, file: str, line: int) -> bool:
+def _is_at_line(at: SourceLine, file: str, line: int) -> bool:
     return at.file == file and line in (0, at.line)
 
 

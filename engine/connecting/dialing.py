@@ -125,10 +125,10 @@ def _socket_of(address: str) -> Path:
     if found:
         pids = ", ".join(str(place.about.pid) for place in found)
         raise Unwelcome(f"Several processes are called {address}: use a pid, {pids}.")
-    raise Unwelcome(f"No process {address} listens. {_others(there)}")
+    raise Unwelcome(f"No process {address} listens. {_which_listen(there)}")
 
 
-def _others(there: list[Place]) -> str:
+def _which_listen(there: list[Place]) -> str:
     if not there:
         return "`tensorlab.watch(model)` in a script makes it listen."
     return f"There are: {', '.join(place.about.title for place in there)}."

@@ -38,7 +38,7 @@ class ZeroGrad:
 
 
 @dataclass(frozen=True)
-class Given:
+class RootGradient:
     """The gradient that backward starts with at a root. `code` is Python with the placeholders
     {root} and {text}; `text` is the expression that the user typed."""
 
@@ -53,7 +53,7 @@ class Roots:
     run number `run`."""
 
     expressions: tuple[str, ...] = ()
-    gradients: tuple[Given, ...] = (Given(),)
+    gradients: tuple[RootGradient, ...] = (RootGradient(),)
     of: str = ""
     run: int = 0
 

@@ -54,9 +54,9 @@ def load_dataset(setup: DataSetup) -> Dataset:
     encoded = msgspec.json.encode(source, order="deterministic")
     is_read = setup.kind in _READERS
     if setup.kind == "console":
-        data = _asked(encoded, _console_stamp(setup))
+        data = _from_cell(encoded, _console_stamp(setup))
     else:
-        data = _read(encoded, _stamp(setup)) if is_read else _made(encoded)
+        data = _read(encoded, _stamp(setup)) if is_read else _decoded_data(encoded)
     if source == setup:
         return data
     return _prepared(data, setup.loading, msgspec.json.encode(setup.transforms))
@@ -127,13 +127,13 @@ def _console_stamp(setup: DataSetup) -> object:
 
 
 @lru_cache(maxsize=1)  # it may be large
-def _asked(encoded: bytes, stamp: object) -> Dataset:
+def _from_cell(encoded: bytes, stamp: object) -> Dataset:
     setup, arguments = _decoded(encoded)
     return _ready(setup, partial(console.read, setup.path), arguments)
 
 
 @lru_cache(maxsize=8)
-def _made(encoded: bytes) -> Dataset:
+def _decoded_data(encoded: bytes) -> Dataset:
     setup, arguments = _decoded(encoded)
     make = partial(_MAKERS[setup.kind], *((setup.points,) if setup.kind == "painted" else ()))
     return _ready(setup, make, arguments)

@@ -42,7 +42,7 @@ def imported(name, path, folder, digest):
     sys.argv = arguments
     return module
 '''
-_SAME: Mapping[str, object] = {
+_IMPORTED: Mapping[str, object] = {
     "torch": torch, "nn": nn, "F": F, "np": np, "Tensor": Tensor, "DataLoader": DataLoader,
     "TensorDataset": TensorDataset, "Path": Path, "Any": Any, "Mapping": Mapping, "random": random,
     "sys": sys, "argparse": argparse, "partial": partial, "islice": islice,
@@ -118,7 +118,7 @@ class CodeNames:
         is the expression of the subject."""
         taken = {*own, "model"} - ({"model"} if model == "model" else set())
         for name in sorted(self._made.keys() & taken):
-            if self._made[name] is not _SAME.get(name, _NOTHING):
+            if self._made[name] is not _IMPORTED.get(name, _NOTHING):
                 raise LabError(
                     f"The script has a `{name}` of its own, so it cannot have that of your code.",
                     hint=f"Give `{name}` another name.",
@@ -135,7 +135,7 @@ class CodeNames:
                 drew[id(known[-1])] = drawn_from(cell.before, cell.after)
         found = statements_of(self._wanted, known)
         self._made |= {name: self._variables.get(name) for name in found.makes - {"step"}}
-        has = {*_SAME, "model"}
+        has = {*_IMPORTED, "model"}
         if missing := [name for name in found.missing if name not in has]:
             raise LabError(
                 f"No cell that ran makes `{missing[0]}`: the script cannot have it.",
@@ -151,7 +151,7 @@ class CodeNames:
         value = file.variables.get(name, _NOTHING)
         if value is _NOTHING or name.startswith("__"):
             return False
-        return value is not _SAME.get(name, _NOTHING) and value is not vars(builtins).get(name)
+        return value is not _IMPORTED.get(name, _NOTHING) and value is not vars(builtins).get(name)
 
     def _alias(self, file: PythonFile) -> str:
         known = self._files.get(file.path)

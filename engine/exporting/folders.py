@@ -38,7 +38,7 @@ def new_folder(path: Path, own: tuple[str, ...]) -> Iterator[Path]:
         mask = os.umask(0)
         os.umask(mask)
         fresh.chmod(0o777 & ~mask)
-        _put(fresh, path)
+        _move_into_place(fresh, path)
         sync_folder(path.parent)
     except OSError as error:
         raise _unwritable(path, error) from error
@@ -59,7 +59,7 @@ def _require_own(path: Path, own: tuple[str, ...]) -> None:
     raise LabError(told, hint="Give the name of a new folder.")
 
 
-def _put(fresh: Path, path: Path) -> None:
+def _move_into_place(fresh: Path, path: Path) -> None:
     old = None
     if path.exists():
         old = fresh.with_name(f"{fresh.name}.old")

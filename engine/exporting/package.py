@@ -147,7 +147,7 @@ def write_archive(
         title=title,
         torch=torch.__version__,
         python=".".join(map(str, sys.version_info[:2])),
-        files="\n".join(f"- `{name}`: {_what(name)}" for name in names),
+        files="\n".join(f"- `{name}`: {_file_words(name)}" for name in names),
         arguments=", ".join(["x"] * len(example.args) + [f"{k}=..." for k in example.kwargs]),
     ).encode()
     with zipfile.ZipFile(file, "w") as made:
@@ -192,7 +192,7 @@ def _imported(source: bytes) -> set[str]:
     return names
 
 
-def _what(name: str) -> str:
+def _file_words(name: str) -> str:
     known = {
         "weights.pt": "the state_dict",
         "example.pt": "the arguments of one call",

@@ -15,9 +15,9 @@ from ..autograd.derivatives.code import check_code_of, code_of
 from ..autograd.derivatives.differences import compare, numerical_entry
 from ..autograd.derivatives.functions import (
     MATRIX_KINDS,
-    At,
     Derivative,
     Function,
+    FunctionAtPoint,
     at_point,
     derivative,
     shortened,
@@ -187,7 +187,9 @@ def _function_and_inputs(
     return cast("Function", found), cast("tuple[Tensor, ...]", given)
 
 
-def _vector(lab: Lab, command: DerivativeCommand, at: At, out: Tensor) -> Tensor | None:
+def _vector(
+    lab: Lab, command: DerivativeCommand, at: FunctionAtPoint, out: Tensor
+) -> Tensor | None:
     if command.kind in MATRIX_KINDS:
         return None
     if not command.vector.strip():
@@ -222,7 +224,11 @@ def _call_function(run: Callable[[], T]) -> T:
 
 
 def _snapshot(
-    command: DerivativeCommand, at: At, out: Tensor, found: Derivative, derived: Derived | None
+    command: DerivativeCommand,
+    at: FunctionAtPoint,
+    out: Tensor,
+    found: Derivative,
+    derived: Derived | None,
 ) -> DerivativeSnapshot:
     shown = DerivativeSnapshot(
         kind=command.kind,

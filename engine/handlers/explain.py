@@ -114,7 +114,12 @@ def _facts(step: Step, fact: Fact, names: dict[int, list[str]]) -> tuple[FactRow
         rows.append(FactRow("results", str(len(predicted)), str(len(actual)), agrees))
     for name in ("shape", "stride", "offset", "dtype", "device"):
         rows.append(
-            FactRow(name, _all(predicted, name), _all(actual, name), name not in fact.differs)
+            FactRow(
+                name,
+                _distinct_words(predicted, name),
+                _distinct_words(actual, name),
+                name not in fact.differs,
+            )
         )
     rows.append(
         FactRow(
@@ -136,7 +141,7 @@ def _sharers(results: Sequence[Layout], names: dict[int, list[str]]) -> list[str
     return list(found)
 
 
-def _all(layouts: Sequence[Layout], field: str) -> str:
+def _distinct_words(layouts: Sequence[Layout], field: str) -> str:
     texts = list(dict.fromkeys(_word(getattr(x, field)) for x in layouts[:MAX_LAYOUTS]))
     return _clip("; ".join(texts) + ("; ..." if len(layouts) > MAX_LAYOUTS else ""))
 

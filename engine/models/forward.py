@@ -34,7 +34,7 @@ LossFunction = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class _Before:
+class _StateBefore:
     """The state that running a block may change, from before it ran."""
 
     random: dict[str, Tensor]
@@ -91,7 +91,7 @@ class ForwardPass:
         self._activations: dict[str, Activation] = {}
         self._nodes: dict[fx.Node, Any] = {}
         self._random = RandomStream(self.seed, self.x.device)
-        self._before: list[_Before] = []
+        self._before: list[_StateBefore] = []
         self._put_back(self._buffers)
         self._recorder = Recorder(modules=self._module_paths(), files=lambda name: False)
         self._calls_before: list[int] = []
@@ -117,7 +117,7 @@ class ForwardPass:
         IndexError at the end.
         """
         block_id = self.order[self.position]
-        before = _Before(self._random.state(), self._buffers_of(block_id))
+        before = _StateBefore(self._random.state(), self._buffers_of(block_id))
         started_at = perf_counter()
         first = torch.autograd._get_sequence_nr()
         calls = len(self.recording.calls)
@@ -287,7 +287,7 @@ class ForwardPass:
                 self._nodes[node] = node.target(*args, **kwargs)
         return tuple(self._nodes[node] for node in self.blocks.outputs(block))
 
-    def _undo(self, before: _Before, block_id: str) -> None:
+    def _undo(self, before: _StateBefore, block_id: str) -> None:
         self._random.restore(before.random)
         self._put_back(before.buffers)
         for node in self.blocks.nodes.get(block_id, ()):

@@ -17,7 +17,7 @@ MAX_BYTES = 512 << 20
 
 
 @dataclass(eq=False, slots=True, repr=False)
-class Kept:
+class KeptTensor:
     """A tensor as it was at version `version`, without a graph.
 
     `tensor` shares the memory while `shared` is True, and is a copy after that. It is None where
@@ -38,7 +38,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Other:
+class OtherArgument:
     """An argument that is neither tensor nor plain number or text: the name of its type."""
 
     text: str
@@ -57,10 +57,10 @@ class Keeper:
         self.max_bytes = max_bytes
         self.held_bytes = 0
         self.full = False
-        self._sharing: dict[int, list[Kept]] = {}
-        self._newest: dict[int, Kept] = {}
+        self._sharing: dict[int, list[KeptTensor]] = {}
+        self._newest: dict[int, KeptTensor] = {}
 
-    def keep(self, t: torch.Tensor) -> Kept:
+    def keep(self, t: torch.Tensor) -> KeptTensor:
         """The value of `t` now. It makes no node. Call it where `detach` is not recorded."""
         known = self._newest.get(id(t))
         version = version_of(t)
@@ -85,7 +85,7 @@ class Keeper:
             return items if isinstance(value, list) else tuple(items)
         if isinstance(value, dict):
             return {key: self.values(item) for key, item in value.items()}
-        return value if isinstance(value, _PLAIN) else Other(type(value).__name__)
+        return value if isinstance(value, _PLAIN) else OtherArgument(type(value).__name__)
 
     def before_write(self, tensors: Iterable[torch.Tensor]) -> None:
         """Copy the kept values that share memory with `tensors`: a write follows."""
@@ -105,12 +105,12 @@ class Keeper:
             if kept.of is not None and kept.of() is not None
         }
 
-    def _kept(self, t: torch.Tensor, version: int | None) -> Kept:
+    def _kept(self, t: torch.Tensor, version: int | None) -> KeptTensor:
         try:
             shape = tuple(n if isinstance(n, int) else -1 for n in t.shape)
         except RuntimeError:  # a nested tensor has no one shape
             shape = ()
-        kept = Kept(None, version, shape, dtype_name(t.dtype), of=weakref.ref(t))
+        kept = KeptTensor(None, version, shape, dtype_name(t.dtype), of=weakref.ref(t))
         if is_functorch_wrapped_tensor(t):
             kept.note = "inside a transform of torch.func: it has no value of its own"
             return kept
@@ -132,7 +132,7 @@ class Keeper:
         self._sharing.setdefault(storage._cdata, []).append(kept)
         return kept
 
-    def _save(self, kept: Kept) -> None:
+    def _save(self, kept: KeptTensor) -> None:
         assert kept.tensor is not None
         kept.shared = False
         size_bytes = kept.tensor.numel() * kept.tensor.element_size()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from .argument_values import Keeper, Other
+from .argument_values import Keeper, OtherArgument
 from .line_values import (
     CTX_NAMES,
     MAX_ITEMS,
@@ -97,7 +97,7 @@ class LineRecorder:
             at.call = self._recorder.begin_line(frame, at.turn, at.statement.line, shown)
 
     def ends(self, frame: FrameType, at: FrameListener, goes_on: int) -> None:
-        more = {GOES_ON: Other(f"line {goes_on}")} if at.statement.branches else {}
+        more = {GOES_ON: OtherArgument(f"line {goes_on}")} if at.statement.branches else {}
         self._end(frame, at, more)
 
     def raises(self, frame: FrameType, at: FrameListener, error: BaseException) -> None:
@@ -189,11 +189,11 @@ def _values(frame: FrameType, at: FrameListener) -> dict[str, Any]:
             found[name] = _find(name, local, outside)
             if is_a(found[name], FunctionCtx):
                 for fact, shown in CTX_NAMES.items():
-                    found[f"{name}.{shown}"] = _or_none(attribute(found[name], fact))
+                    found[f"{name}.{shown}"] = _none_if_missing(attribute(found[name], fact))
     return found
 
 
-def _or_none(value: Any) -> Any:
+def _none_if_missing(value: Any) -> Any:
     return None if value is MISSING else value
 
 
@@ -219,8 +219,8 @@ def _changes(
         old, stamp = before.get(name, (MISSING, None))
         if value is MISSING:
             if old is not MISSING and "." not in name:
-                found[name] = Other("deleted")
-        elif name in bound or value is not old or not _is_same(stamp, _stamp(value)):
+                found[name] = OtherArgument("deleted")
+        elif name in bound or value is not old or not _is_same_stamp(stamp, _stamp(value)):
             found[name] = value
     return found
 
@@ -240,7 +240,7 @@ def _stamp(value: Any) -> Stamp | None:
     return None
 
 
-def _is_same(old: Stamp | None, new: Stamp | None) -> bool:
+def _is_same_stamp(old: Stamp | None, new: Stamp | None) -> bool:
     if old is None or new is None:
         return old is new
     same = len(old[1]) == len(new[1]) and all(a is b for a, b in zip(old[1], new[1], strict=True))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 
-from .argument_values import Kept, Other
+from .argument_values import KeptTensor, OtherArgument
 
 MAX_ITEMS = 8
 MAX_DEPTH = 3
@@ -52,44 +52,44 @@ def is_data(value: object) -> bool:
     return is_a(value, tuple, list, dict, set, frozenset)
 
 
-def glimpse(value: Any, keep: Callable[[Tensor], Kept], depth: int = MAX_DEPTH) -> Any:
+def glimpse(value: Any, keep: Callable[[Tensor], KeptTensor], depth: int = MAX_DEPTH) -> Any:
     """`value` with `keep(t)` for each tensor, down to a bounded depth."""
     if is_a(value, Tensor):
         return keep(value)
-    if type(value) in _PLAIN or type(value) is Other:
+    if type(value) in _PLAIN or type(value) is OtherArgument:
         return value
     if is_a(value, int):
         bits = int.bit_length(value)
-        return int.__int__(value) if bits <= MAX_BITS else Other(f"an int of {bits:,} bits")
+        return int.__int__(value) if bits <= MAX_BITS else OtherArgument(f"an int of {bits:,} bits")
     if is_a(value, str, bytes):
         text = repr(value[:MAX_CHARACTERS]) if type(value) in (str, bytes) else type(value).__name__
-        return Other(text + "…" if len(value) > MAX_CHARACTERS else text)
+        return OtherArgument(text + "…" if len(value) > MAX_CHARACTERS else text)
     if is_a(value, np.ndarray):
-        return Other(f"array {tuple(value.shape)} {value.dtype}")
+        return OtherArgument(f"array {tuple(value.shape)} {value.dtype}")
     if is_a(value, np.generic):
-        return Other(f"{value.dtype}({value})")
+        return OtherArgument(f"{value.dtype}({value})")
     if is_a(value, tuple, list, dict):
         return _container(value, keep, depth)
-    return Other(_words(value))
+    return OtherArgument(_words(value))
 
 
-def _container(value: Any, keep: Callable[[Tensor], Kept], depth: int) -> Any:
+def _container(value: Any, keep: Callable[[Tensor], KeptTensor], depth: int) -> Any:
     size = len_of(value)
     if not depth:
-        return Other(f"{type(value).__name__} of {size:,}")
-    more = [Other(f"… {size - MAX_ITEMS:,} more")] if size > MAX_ITEMS else []
+        return OtherArgument(f"{type(value).__name__} of {size:,}")
+    more = [OtherArgument(f"… {size - MAX_ITEMS:,} more")] if size > MAX_ITEMS else []
     if is_a(value, dict):
         items = {
             _key(key): glimpse(item, keep, depth - 1)
             for key, item in islice(dict.items(value), MAX_ITEMS)
         }
-        return {**items, **dict.fromkeys(more, Other(""))}
+        return {**items, **dict.fromkeys(more, OtherArgument(""))}
     seen = [glimpse(item, keep, depth - 1) for item in islice(items_of(value), MAX_ITEMS)]
     return [*seen, *more] if is_a(value, list) else (*seen, *more)
 
 
 def _key(key: object) -> Any:
-    return key if type(key) in (str, int, bool, float) else Other(_words(key))
+    return key if type(key) in (str, int, bool, float) else OtherArgument(_words(key))
 
 
 def _words(value: object) -> str:

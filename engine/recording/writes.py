@@ -33,7 +33,7 @@ SHARING = frozenset({"detach", "data"})
 """Operations whose result shares memory and is not a view in autograd's sense."""
 
 
-class Where(NamedTuple):
+class OperationPlace(NamedTuple):
     """The operation, and the line of the cell that it ran under."""
 
     op: str
@@ -54,7 +54,7 @@ class Making(NamedTuple):
     """How a tensor came to share memory: an operation made it from `parent`, which `earlier` had
     made (this is kept because the parent in a chain like `x.T[0]` does not live long)."""
 
-    at: Where
+    at: OperationPlace
     parent: weakref.ref[Tensor]
     earlier: Making | None
     depth: int
@@ -64,11 +64,11 @@ class Making(NamedTuple):
         return self.at.as_written_by()
 
 
-class MadeBy(NamedTuple):
+class MakingStep(NamedTuple):
     """One step of a `Making`, written so that it also holds for another call of the same kind:
     `parent` is a place among the call's arguments and results, or a tensor that is none of them."""
 
-    at: Where
+    at: OperationPlace
     parent: int | weakref.ref[Tensor]
 
 
@@ -76,14 +76,14 @@ class Written(NamedTuple):
     """A tensor that was written to, and by what."""
 
     tensor: weakref.ref[Tensor]
-    at: Where
+    at: OperationPlace
 
 
 class _Seen(NamedTuple):
     """A storage's version when it was last looked at, and the write that led to it."""
 
     version: int
-    written_at: Where | None
+    written_at: OperationPlace | None
 
 
 class Writes:
@@ -124,30 +124,30 @@ class Writes:
         """The operation by which `t` shares another tensor's memory; None if none was seen."""
         return self._made.get(t)
 
-    def wrote(self, t: Tensor, version: int, at: Where) -> None:
+    def wrote(self, t: Tensor, version: int, at: OperationPlace) -> None:
         storage = storage_of(t)
         if storage is not None:
             self._seen.set(storage, _Seen(version, at))
 
-    def made(self, t: Tensor, parent: Tensor, at: Where) -> None:
+    def made(self, t: Tensor, parent: Tensor, at: OperationPlace) -> None:
         earlier = self.making(parent)
         if earlier is not None and earlier.depth >= MAX_EARLIER:
             earlier = None
         depth = 0 if earlier is None else earlier.depth + 1
         self._made.set(t, Making(at, weakref.ref(parent), earlier, depth))
 
-    def making_of(self, t: Tensor, known: Sequence[Tensor]) -> tuple[MadeBy, ...]:
+    def making_of(self, t: Tensor, known: Sequence[Tensor]) -> tuple[MakingStep, ...]:
         """How `t`, a result of a call, came to share memory: the last step first. `known` are the
         arguments and the results of the call."""
         steps, making = [], self.making(t)
         while making is not None:
             parent = making.parent()
             place = next((n for n, each in enumerate(known) if each is parent), making.parent)
-            steps.append(MadeBy(making.at, place))
+            steps.append(MakingStep(making.at, place))
             making = None if isinstance(place, int) else making.earlier
         return tuple(steps)
 
-    def made_again(self, t: Tensor, steps: Sequence[MadeBy], known: Sequence[Tensor]) -> None:
+    def made_again(self, t: Tensor, steps: Sequence[MakingStep], known: Sequence[Tensor]) -> None:
         """`t` is the result of another call with these arguments and results, and came about as in
         the first."""
         for at, parent in reversed(steps):
@@ -174,7 +174,7 @@ class Writes:
         for reference, cell, line in self._steps.values():
             optimizer = reference()
             for t in () if optimizer is None else _tensors_of(optimizer):
-                self._wrote_last(t, Where("step", cell, line))
+                self._wrote_last(t, OperationPlace("step", cell, line))
         self._steps.clear()
 
     def _look_at_repeats(self) -> None:
@@ -186,7 +186,7 @@ class Writes:
                     self._wrote_last(t, at)
         self._again.clear()
 
-    def _wrote_last(self, t: Tensor, at: Where) -> None:
+    def _wrote_last(self, t: Tensor, at: OperationPlace) -> None:
         version, storage = version_of(t), storage_of(t)
         if version and storage is not None:
             seen = self._seen.get(storage)
@@ -201,7 +201,7 @@ class Writes:
         if seen is None:
             self._seen.set(storage, _Seen(version, None))
         elif version > seen.version:
-            self.wrote(t, version, Where("", cell, None))
+            self.wrote(t, version, OperationPlace("", cell, None))
 
     def _forget_the_dead(self) -> None:
         self._seen.forget_the_dead()
@@ -262,7 +262,7 @@ class Watch:
             file, line = place or ("", None)
             if file != self._cell:
                 line = self._line()
-            self._writes.made(t, parent, Where(op, self._cell, line))
+            self._writes.made(t, parent, OperationPlace(op, self._cell, line))
 
     def stepped(self, optimizer: Optimizer, place: tuple[str, int] | None) -> None:
         """`place` is the user's innermost line, if it is known."""
@@ -271,8 +271,8 @@ class Watch:
             line = self._line()
         self._writes.stepped(optimizer, self._cell, line)
 
-    def _where(self, op: str) -> Where:
-        return Where(op, self._cell, self._line())
+    def _where(self, op: str) -> OperationPlace:
+        return OperationPlace(op, self._cell, self._line())
 
     def _line(self) -> int | None:
         """The line of the cell that runs."""

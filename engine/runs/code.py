@@ -88,7 +88,7 @@ def copies_wanted(folder: Path, then: Iterable[CodeFile]) -> tuple[FileCopy, ...
     mains = [file for file in files if not file.imported]
     gone = [file for file in mains if contents[file.path] is None]
     lost = next((file for file in files if contents[file.path] is None), None)
-    if not gone and lost is not None and _are_as_then(mains, contents):
+    if not gone and lost is not None and _are_unchanged(mains, contents):
         gone = mains
     if not gone or lost is None:
         return ()
@@ -104,7 +104,7 @@ def copies_wanted(folder: Path, then: Iterable[CodeFile]) -> tuple[FileCopy, ...
     )
 
 
-def _are_as_then(files: Iterable[CodeFile], contents: Mapping[str, bytes | None]) -> bool:
+def _are_unchanged(files: Iterable[CodeFile], contents: Mapping[str, bytes | None]) -> bool:
     return all(_sha256(contents[file.path] or b"") == file.sha256 for file in files)
 
 

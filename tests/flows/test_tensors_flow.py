@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 from app.application import Application
 from app.window.tensors_page import TensorsPage
 from engine.protocol import LocationSnapshot, StorageSnapshot, VariablesSnapshot
-from widgets.operations.step_card import TO_COME
+from widgets.operations.step_card import NOT_CHECKED
 
 pytestmark = pytest.mark.one_program
 
@@ -451,7 +451,7 @@ def test_the_operands_of_an_error_are_drawn_in_the_console_and_on_the_card(desk)
     view.refresh()
     desk.settle()
     card = view.cards[0]
-    assert card.operands.isVisible() and card.words.text() == TO_COME
+    assert card.operands.isVisible() and card.words.text() == NOT_CHECKED
     predicted = card.operands.failed
     QTest.keyClick(view.line, Qt.Key.Key_Return)
     desk.settle()

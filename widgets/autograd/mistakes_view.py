@@ -16,7 +16,7 @@ from widgets.shapes.operand_fields import ExpressionField
 from widgets.theme import GRID
 from widgets.vertical_scroll import VerticalScroll
 
-_APART = "It has variables of its own; those of the console stay as they are."
+_OWN_VARIABLES = "It has variables of its own; those of the console stay as they are."
 
 
 class MistakesView(QWidget):
@@ -45,10 +45,10 @@ class MistakesView(QWidget):
             self.list.addItem(mistake.title)
         self.list.setSpacing(GRID // 2)
         self.list.currentRowChanged.connect(lambda row: self.show_mistake(self._mistakes[row]))
-        self.code = CodePane("mistake_code", "The mistake", f"Run this. {_APART}")
+        self.code = CodePane("mistake_code", "The mistake", f"Run this. {_OWN_VARIABLES}")
         self.code.run_requested.connect(self._make)
         self.instead = CodePane(
-            "mistake_instead", "What to write instead", f"Run this instead. {_APART}"
+            "mistake_instead", "What to write instead", f"Run this instead. {_OWN_VARIABLES}"
         )
         self.instead.run_requested.connect(self.run_requested)
         self._ran = make.text("mistake_instead_ran", "muted", wrap=True)

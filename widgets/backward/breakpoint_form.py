@@ -12,13 +12,13 @@ from engine.protocol import Breakpoint, StopCondition
 from widgets import make
 from widgets.theme import GRID
 
-_WHERE = {
+_PLACES = {
     "any": ("any node", "", "At every node"),
     "op": ("op", "addmm", "The operation: addmm, mul, or torch's name, AddmmBackward0"),
     "module": ("module", "layers.0.attn", "A module's path; the modules inside count"),
     "node": ("node", "17", "The number of one node"),
 }
-_WHEN: dict[str, tuple[str, StopCondition, Literal["incoming", "outgoing"], str]] = {
+_CONDITIONS: dict[str, tuple[str, StopCondition, Literal["incoming", "outgoing"], str]] = {
     "always": ("always, before it runs", "always", "incoming", ""),
     "made": ("it makes NaN or inf", "makes_not_finite", "outgoing", ""),
     "bad_in": ("NaN or inf comes in", "not_finite", "incoming", ""),
@@ -44,14 +44,14 @@ class BreakpointForm(QWidget):
             "breakpoint_where",
             "Where to stop",
             "Nodes to stop at",
-            ((title, key) for key, (title, _, _) in _WHERE.items()),
+            ((title, key) for key, (title, _, _) in _PLACES.items()),
         )
         self.target = _field("breakpoint_target", "Name of the op, module or node")
         self.when = make.combo(
             "breakpoint_when",
             "When to stop",
             "The condition",
-            ((title, key) for key, (title, *_) in _WHEN.items()),
+            ((title, key) for key, (title, *_) in _CONDITIONS.items()),
         )
         self.when.setCurrentIndex(1)
         self.value = _field("breakpoint_value", "Number or shape to compare with")
@@ -83,10 +83,10 @@ class BreakpointForm(QWidget):
     def breakpoint(self) -> Breakpoint:
         """The breakpoint in the fields. Raises ValueError with the reason if they make none."""
         on = cast(Literal["any", "op", "module", "node"], self.where.currentData())
-        _, condition, of, example = _WHEN[self.when.currentData()]
+        _, condition, of, example = _CONDITIONS[self.when.currentData()]
         target = self.target.text().strip() if on != "any" else ""
         if on != "any" and not target:
-            raise ValueError(f"Type the {on} to stop at, for example {_WHERE[on][1]}.")
+            raise ValueError(f"Type the {on} to stop at, for example {_PLACES[on][1]}.")
         if on == "node" and not target.isdecimal():
             raise ValueError("A node is given by its number, for example 17.")
         if on == "any" and condition == "always":
@@ -109,11 +109,11 @@ class BreakpointForm(QWidget):
         )
 
     def _show_fields(self) -> None:
-        where = _WHERE[self.where.currentData()]
+        where = _PLACES[self.where.currentData()]
         self.target.setVisible(bool(where[1]))
         self.target.setPlaceholderText(where[1])
         self.target.setToolTip(where[2])
-        example = _WHEN[self.when.currentData()][3]
+        example = _CONDITIONS[self.when.currentData()][3]
         self.value.setVisible(bool(example))
         self.value.setPlaceholderText(example)
 

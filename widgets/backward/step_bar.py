@@ -36,14 +36,18 @@ class Move(NamedTuple):
 _RESET = Move("Reset", "skip-backward", "Return before the first {one}", "back", "Ctrl+Home", "", 1)
 _BACK = Move("Back", "step-backward", "Undo the last {one}", "back", "Ctrl+Left")
 _STEP = Move("Step", "step-forward", "Run the next {one}", "on", "Ctrl+Right", "F10")
-_TO = Move("To here", "debug-step-over", "Run to the selected {one} (Enter)", "target", folds=3)
+_TO_HERE = Move(
+    "To here", "debug-step-over", "Run to the selected {one} (Enter)", "target", folds=3
+)
 _END = Move("Run all", "skip-forward", "Run all {one}s that are left", "on", "Ctrl+End", "", 2)
 _BACK_RUN = Move("", "rewind", "Run back to the previous breakpoint", "back")
 _RUN = Move("Run", "play", "Run to the next breakpoint", "on", "Ctrl+Shift+Right", "F12")
 _LEAF = Move("", "leaf", "Run to the next leaf: a .grad is filled", "on", "Ctrl+Down", folds=3)
-_OUT = Move("", "debug-step-out", "Finish this module: run its {one}s that are left", "on")
+_REST_OF_MODULE = Move(
+    "", "debug-step-out", "Finish this module: run its {one}s that are left", "on"
+)
 
-MOVES = {"reset": _RESET, "back": _BACK, "step": _STEP, "to": _TO, "end": _END}
+MOVES = {"reset": _RESET, "back": _BACK, "step": _STEP, "to": _TO_HERE, "end": _END}
 """The moves of every pass."""
 
 DEBUG_MOVES = {
@@ -53,8 +57,8 @@ DEBUG_MOVES = {
     "step": _STEP._replace(window_keys="F11"),
     "run": _RUN,
     "leaf": _LEAF,
-    "out": _OUT._replace(keys="Ctrl+Up", window_keys="Shift+F11", folds=5),
-    "to": _TO._replace(text="", folds=4),
+    "out": _REST_OF_MODULE._replace(keys="Ctrl+Up", window_keys="Shift+F11", folds=5),
+    "to": _TO_HERE._replace(text="", folds=4),
     "end": _END._replace(text="", tip="Run all {one}s that are left, past breakpoints"),
 }
 """The moves of a pass with breakpoints: few have a text, so that they stay in one row."""

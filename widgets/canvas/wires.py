@@ -213,7 +213,7 @@ class WireItem(QGraphicsItem):
             rect = QRectF(0, 0, style.text_width(self.label, face) + 6, face.pixelSize() + 5)
             for x, y in self._label_places(rect.height()):
                 rect.moveCenter(QPointF(x, y))
-                if _apart(rect, near):
+                if _touches_none(rect, near):
                     self.label_rects[large] = rect
                     break
         self._bounds = self._path_bounds() | self.label_rects[False] | self.label_rects[True]
@@ -283,7 +283,7 @@ def _distance(here: Point, start: Point, end: Point) -> float:
     return hypot(off_x - along * across, off_y - along * down)
 
 
-def _apart(rect: QRectF, boxes: Collection[Box]) -> bool:
+def _touches_none(rect: QRectF, boxes: Collection[Box]) -> bool:
     left, top, right, bottom = box_of(rect.adjusted(-PORT_ROOM, 0, PORT_ROOM, 0))
     return all(
         box[2] <= left or box[0] >= right or box[3] <= top or box[1] >= bottom for box in boxes

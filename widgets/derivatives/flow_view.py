@@ -63,7 +63,7 @@ class FlowView(QWidget):
         for column in self.columns:
             if column.initialisation == snapshot.initialisation:
                 column.show_flow(snapshot)
-        last = snapshot.initialisation == self._asked()[-1]
+        last = snapshot.initialisation == self._initialisations()[-1]
         over = snapshot.step >= snapshot.steps or bool(snapshot.ended)
         self._show_running(not (last and over) and snapshot.ended != "Stopped.")
 
@@ -101,7 +101,7 @@ class FlowView(QWidget):
         self._show_running(False)
 
     def _run(self) -> None:
-        asked = self._asked()
+        asked = self._initialisations()
         if len(asked) < len(self.columns):
             self.show_problem("Choose three different initialisations to compare.")
             return
@@ -110,7 +110,7 @@ class FlowView(QWidget):
         self._show_running(True)
         self.run_requested.emit(self.steps.value(), asked)
 
-    def _asked(self) -> tuple[str, ...]:
+    def _initialisations(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(column.initialisation for column in self.columns))
 
     def _show_running(self, running: bool) -> None:

@@ -21,7 +21,7 @@ class GraphMap(DiagramMap):
     the frame over them. Its form is that of the graph: a chain has a narrow map."""
 
     EDGE_PX = GRID
-    LEAST = QSize(6 * GRID, 6 * GRID)
+    MIN_SIZE = QSize(6 * GRID, 6 * GRID)
 
     def __init__(self, view: DiagramView, item: GraphItem) -> None:
         super().__init__(
@@ -37,7 +37,7 @@ class GraphMap(DiagramMap):
         margin = round(self.MARGIN_PX)
         room = self.SIZE.shrunkBy(QMargins(margin, margin, margin, margin))
         size = self.world().size().scaled(room, Qt.AspectRatioMode.KeepAspectRatio).toSize()
-        fitting = size.grownBy(QMargins(margin, margin, margin, margin)).expandedTo(self.LEAST)
+        fitting = size.grownBy(QMargins(margin, margin, margin, margin)).expandedTo(self.MIN_SIZE)
         if fitting != self.size():
             self.setFixedSize(fitting)
             self.refresh()

@@ -49,11 +49,11 @@ def layout_map(aliases: AliasesSnapshot) -> MapLayout:
         if node.storage not in storages:
             storages[node.storage] = QRectF(0, y, STORAGE_WIDTH, NODE_HEIGHT)
         # The first child is beside its parent; the others are below.
-        y += NODE_HEIGHT + ROW_GAP if not _goes_on_beside(aliases, len(tensors)) else 0.0
+        y += NODE_HEIGHT + ROW_GAP if not _is_child_of_last(aliases, len(tensors)) else 0.0
     return MapLayout(storages, tuple(tensors))
 
 
-def _goes_on_beside(aliases: AliasesSnapshot, following: int) -> bool:
+def _is_child_of_last(aliases: AliasesSnapshot, following: int) -> bool:
     nodes = aliases.tensors
     return following < len(nodes) and nodes[following].parent == following - 1
 

@@ -25,8 +25,8 @@ from widgets import make, theme
 from widgets.memory.layout_sums import Index, element_name, has_element, index_of_position
 from widgets.memory.strip_picture import (
     BY_POSITION,
-    MANY,
     MARGIN,
+    MAX_READERS,
     MIN_CELL_WIDTH,
     ROW_HEIGHT,
     StripGeometry,
@@ -284,7 +284,7 @@ class StorageStrip(QAbstractScrollArea):
             index = index_of_position(snapshot.shape, snapshot.positions[at])
             lines.append(f"Read by {element_name(snapshot.expression, index)}")
         if count > 1:
-            many = f"{MANY} or more" if count == MANY else str(count)
+            many = f"{MAX_READERS} or more" if count == MAX_READERS else str(count)
             lines.append(f"{many} elements read this one cell: a write to one changes all of them.")
         return "\n".join(lines)
 

@@ -23,7 +23,7 @@ MIN_CELL_WIDTH = 40
 MAX_CELL_WIDTH = 88
 FAR = 4096
 """An arc to a cell further below than this, in pixels, ends here: outside of the view."""
-MANY = 99
+MAX_READERS = 99
 """The engine counts the readers of a cell up to this number."""
 BY_POSITION = -1
 """In place of a dimension: colours cells by the number of their element, counted row by row."""
@@ -128,7 +128,7 @@ class StripPicture:
         """Paint `×3` in the corner of a cell that three elements read."""
         colors = theme.current()
         face = font(9, bold=True)
-        text = f"×{count}{'+' if count == MANY else ''}"
+        text = f"×{count}{'+' if count == MAX_READERS else ''}"
         width = text_width(text, face) + 6
         badge = QRectF(box.right() - width + 3, box.bottom() - 6, width, 13)
         painter.setPen(Qt.PenStyle.NoPen)

@@ -127,7 +127,11 @@ class OperationView(QWidget):
     def show_snapshot(self, snapshot: ExplanationSnapshot) -> None:
         if snapshot.source != self.source:
             return  # the line has changed since: its own answer will come
-        if self._shown is not None and self._shown.ran and _same(self._shown, snapshot):
+        if (
+            self._shown is not None
+            and self._shown.ran
+            and _has_same_predictions(self._shown, snapshot)
+        ):
             return  # the answer with torch's results is still right
         self._shown = snapshot
         self._show_words(snapshot.problem, snapshot.note, snapshot.hint)
@@ -240,7 +244,7 @@ class OperationView(QWidget):
         self.verdict.setVisible(snapshot.ran)
 
 
-def _same(shown: ExplanationSnapshot, snapshot: ExplanationSnapshot) -> bool:
+def _has_same_predictions(shown: ExplanationSnapshot, snapshot: ExplanationSnapshot) -> bool:
     """Whether `snapshot`, which has not run, has the same predictions as `shown`."""
     if snapshot.ran or (snapshot.source, snapshot.problem) != (shown.source, shown.problem):
         return False

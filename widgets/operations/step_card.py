@@ -12,7 +12,7 @@ from widgets.operations.prediction_table import PredictionTable
 from widgets.shapes.failure_view import FailureView
 from widgets.theme import GRID, mono_font
 
-TO_COME = "Press Check to read PyTorch's own message."
+NOT_CHECKED = "Press Check to read PyTorch's own message."
 
 
 class StepCard(QFrame):
@@ -57,7 +57,7 @@ class StepCard(QFrame):
         make.tell(self.hint, f"Try: {step.hint}" if step.hint else "")
         self.operands.show_failed(step.failed)
         self.operands.setVisible(step.failed is not None)
-        words = step.error or (TO_COME if refused and not step.facts else "")
+        words = step.error or (NOT_CHECKED if refused and not step.facts else "")
         make.set_role(self.words, "error" if step.error else "muted")
         make.tell(self.words, words)
         self._show_verdict(step)

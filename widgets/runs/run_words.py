@@ -62,12 +62,14 @@ def writer_words(row: RunRow, read_s: float) -> str:
         return ""
     if row.state == "silent":
         return (
-            f"{_sentence(row.elsewhere)} has given no sign for {_since(row.sign_s, read_s)}. If it"
-            " has ended, Resume goes on here."
+            f"{_sentence(row.elsewhere)} has given no sign for {_time_since(row.sign_s, read_s)}."
+            " If it has ended, Resume goes on here."
         )
     if not row.told_s:
         return f"{_sentence(row.elsewhere)} trains it; no figures yet."
-    return f"{_sentence(row.elsewhere)} trains it; last figure {_since(row.told_s, read_s)} ago."
+    return (
+        f"{_sentence(row.elsewhere)} trains it; last figure {_time_since(row.told_s, read_s)} ago."
+    )
 
 
 def _subject(row: RunRow) -> str:
@@ -93,13 +95,13 @@ def _state(row: RunRow, read_s: float) -> str:
     if row.trial is not None and row.trial.state:
         return row.trial.state
     if row.state == "silent":
-        return f"no sign for {_since(row.sign_s, read_s)}"
+        return f"no sign for {_time_since(row.sign_s, read_s)}"
     if row.elsewhere and row.told_s:
-        return f"elsewhere, {_since(row.told_s, read_s)} ago"
+        return f"elsewhere, {_time_since(row.told_s, read_s)} ago"
     return "elsewhere" if row.elsewhere else row.state
 
 
-def _since(then_s: float, now_s: float) -> str:
+def _time_since(then_s: float, now_s: float) -> str:
     seconds = max(0, round(now_s - then_s))
     if not then_s:
         return "a long time"

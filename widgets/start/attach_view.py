@@ -15,7 +15,7 @@ from widgets.theme import GRID
 
 TWO_LINES = "import tensorlab\ntensorlab.watch(model, optimizer)"
 """What a script has to say."""
-_NONE = (
+_NO_SCRIPT = (
     "A script of yours that runs is listed here if it says these two lines before its loop. It"
     " trains on as it would without them."
 )
@@ -44,7 +44,7 @@ class AttachView(QFrame):
         super().__init__()
         self._shown: tuple[Running, ...] | None = None
         self._list = make.column(gap=0)
-        self._none = make.label(_NONE, "muted", "attach_none", wrap=True)
+        self._none = make.label(_NO_SCRIPT, "muted", "attach_none", wrap=True)
         self._lines = make.text("attach_lines", mono=10, width="own")
         self._lines.setText(TWO_LINES)
         self.address = make.field(

@@ -20,7 +20,7 @@ _TEMPLATE = QSize(27 * GRID, 108)
 _WAY_PX = 46 * GRID
 
 
-class Way(Struct, frozen=True):
+class EntryGroup(Struct, frozen=True):
     """Some entries of a workspace: each (key, title, tooltip). The card shows the first `shown`
     entries; a menu with the title `more` has all."""
 
@@ -108,11 +108,11 @@ class TemplateCard(QFrame):
 
 
 class WayCard(QFrame):
-    """The entries of a `Way`, each a button. `chosen(key)`: the key of the entry."""
+    """The entries of an `EntryGroup`, each a button. `chosen(key)`: the key of the entry."""
 
     chosen = Signal(str)
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: EntryGroup) -> None:
         super().__init__()
         self.setProperty("role", "card")
         make.named(self, f"way_{way.key}", way.title)
@@ -143,7 +143,7 @@ class WayCard(QFrame):
         made.clicked.connect(lambda: self.chosen.emit(key))
         return made
 
-    def _all(self, way: Way) -> QPushButton:
+    def _all(self, way: EntryGroup) -> QPushButton:
         made = flat_button(f"start_{way.key}_all", way.more, f"{way.title}: the whole list.")
         set_icon(made, "mdi6.dots-horizontal", "muted")
         menu = make.menu(made, accessible=way.more, tips=True)

@@ -14,7 +14,7 @@ from widgets import make
 from widgets.flow_layout import FlowLayout
 from widgets.icons import set_icon
 from widgets.start.attach_view import AttachView
-from widgets.start.cards import FirstStepsCard, TemplateCard, Way, WayCard, flat_button
+from widgets.start.cards import EntryGroup, FirstStepsCard, TemplateCard, WayCard, flat_button
 from widgets.theme import GRID
 
 TemplateRow = tuple[str, str, str] | tuple[str, str, str, "QPixmap | str"]
@@ -29,8 +29,8 @@ _FIRST_STEPS = (
 
 
 class StartPage(QScrollArea):
-    """Signals say what the user chose. `way_chosen(way, entry)` has the keys of a `Way` and of its
-    entry."""
+    """Signals say what the user chose. `way_chosen(way, entry)` has the keys of an `EntryGroup` and
+    of its entry."""
 
     new_requested = Signal()
     open_requested = Signal()
@@ -102,7 +102,7 @@ class StartPage(QScrollArea):
             card.chosen.connect(self.template_chosen)
             self._cards.addWidget(card)
 
-    def show_ways(self, ways: Sequence[Way]) -> None:
+    def show_ways(self, ways: Sequence[EntryGroup]) -> None:
         """Show a card for each way into a workspace."""
         make.clear(self._ways)
         for way in ways:

@@ -11,7 +11,7 @@ from widgets import theme
 from widgets.structure.weights_model import ROW_ROLE
 
 _MARGIN = 3
-_LEAST = 1.0
+_MIN_COUNT = 1.0
 """A bin with one element is seen, however many the others have."""
 
 
@@ -44,6 +44,6 @@ class Sparkline(QStyledItemDelegate):
         color = theme.current().color(role)
         for place, count in enumerate(counts):
             if count:
-                height = max(cell.height() * count / most, _LEAST)
+                height = max(cell.height() * count / most, _MIN_COUNT)
                 left, top = cell.left() + place * width, cell.bottom() - height
                 painter.fillRect(QRectF(left, top, width, height), color)

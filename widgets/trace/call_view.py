@@ -18,7 +18,7 @@ _KINDS = {
     "function": "torch function",
     "op": "operator",
 }
-_MADE = {
+_MADE_WORDS = {
     "made_nan": "NaN is made here: only finite numbers went in.",
     "made_inf": "Infinity is made here: only finite numbers went in.",
 }
@@ -67,7 +67,7 @@ class CallView(QWidget):
         call = trace.calls[step.position]
         self._title.setText(name_of(trace, call))
         self._facts.setText(facts(call, step))
-        self._mark.setText(_MADE.get(call.mark, ""))
+        self._mark.setText(_MADE_WORDS.get(call.mark, ""))
         self._error.setText(step.error)
         operands = trace.error.operands if step.error and trace.error is not None else None
         self.failed.show_failed(operands)

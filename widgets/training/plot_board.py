@@ -36,7 +36,7 @@ from widgets.training.run_words import DIVERGED
 
 _ACCURACY = "accuracy"
 """A figure of this name that code logs is drawn as that which Train counts."""
-_NOT_IN_ALL = (_ACCURACY, "samples_per_second", "gpu_percent")
+_OPTIONAL_PLOTS = (_ACCURACY, "samples_per_second", "gpu_percent")
 _USUAL = frozenset({"accuracy", "samples_per_second"})
 """Plots of figures that not every run has, and those of them that are there before a run."""
 FRAME_MS = 16
@@ -186,19 +186,19 @@ class PlotBoard(QWidget):
         plot.deleteLater()
 
     def _expected_of(self, snapshot: RunSnapshot) -> frozenset[str]:
-        """The plots of _NOT_IN_ALL that may get points, or say why there are none."""
+        """The plots of _OPTIONAL_PLOTS that may get points, or say why there are none."""
         may = {
             "accuracy": not len(self.plots["loss"].tracks["loss"].raw),
             "samples_per_second": isinstance(snapshot, TrainingSnapshot),
             "gpu_percent": snapshot.gpu is not None,
         }
-        return frozenset(name for name in _NOT_IN_ALL if may[name])
+        return frozenset(name for name in _OPTIONAL_PLOTS if may[name])
 
     def _show_known(self) -> None:
         """Hide the plots of figures that the run does not have. In a run that counts no accuracy,
         the loss has its place."""
         changed = False
-        for name in _NOT_IN_ALL:
+        for name in _OPTIONAL_PLOTS:
             plot = self.plots[name]
             shown = name in self._expected or plot.has_points
             changed |= plot.isHidden() == shown
@@ -219,7 +219,7 @@ class PlotBoard(QWidget):
 
     def _arrange(self) -> None:
         """Give each plot its place: loss and accuracy first, and higher than the others."""
-        left_out = [self.plots[name] for name in _NOT_IN_ALL if self.plots[name].isHidden()]
+        left_out = [self.plots[name] for name in _OPTIONAL_PLOTS if self.plots[name].isHidden()]
         plots = [*self.plots.values(), *self.figures.values()]
         plots = [plot for plot in plots if plot not in left_out]
         heads = 1 if self.plots["accuracy"] in left_out else 2

@@ -166,7 +166,7 @@ class ValuesView(QWidget):
 
     def _show_values(self, values: ValuesSnapshot) -> None:
         asked = self._asked
-        if asked is None or _what(values) != _what(asked):
+        if asked is None or _cells_of(values) != _cells_of(asked):
             return  # about another tensor or window
         self._asked = None
         fits = self._shown is not None and values.dims == self._dims
@@ -378,5 +378,5 @@ class ValuesView(QWidget):
         return element_text(self._expression, self._picture_element(cell))
 
 
-def _what(message: ReadValuesCommand | ValuesSnapshot) -> tuple[object, ...]:
+def _cells_of(message: ReadValuesCommand | ValuesSnapshot) -> tuple[object, ...]:
     return message.expression, message.slice, message.row_start, message.column_start

@@ -53,12 +53,12 @@ class NodeDetailsPresenter(QObject):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         match snapshot:
             case BackwardSnapshot():
-                self._look_at(self._first if snapshot.step is None else snapshot.step.node)
+                self._look_at(self._first_node if snapshot.step is None else snapshot.step.node)
             case GraphSnapshot() | ForwardSnapshot():
                 self._clear()
 
     @property
-    def _first(self) -> int:
+    def _first_node(self) -> int:
         graph = self._bench.newest(GraphSnapshot)
         return graph.plan[0] if graph is not None and graph.plan else 0
 

@@ -96,7 +96,7 @@ class RulesPresenter(QObject):
             return
         self._where = where
         self.card.forget_step()
-        node = self._first if snapshot.step is None else snapshot.step.node
+        node = self._first_node if snapshot.step is None else snapshot.step.node
         if node is not None:
             self._look_at(node)
 
@@ -110,7 +110,7 @@ class RulesPresenter(QObject):
             self.ask(node)
 
     @property
-    def _first(self) -> int | None:
+    def _first_node(self) -> int | None:
         graph = self._bench.newest(GraphSnapshot)
         return graph.plan[0] if graph is not None and graph.plan else None
 

@@ -22,7 +22,7 @@ from engine.protocol import (
 )
 from widgets.structure.view import StructureView
 
-OTHER = ConsoleSubject | FileSubject | None
+OtherSubject = ConsoleSubject | FileSubject | None
 """What the subject is compared with; None is the copy that is kept."""
 
 
@@ -35,7 +35,7 @@ class ComparingPresenter(QObject):
         self._questions = Questions(bench, self)
         self._console: list[ConsoleSubject] = []
         self._files: dict[str, list[FileSubject]] = {}
-        self._other: OTHER = None
+        self._other: OtherSubject = None
         view.compare.keep_requested.connect(self._keep)
         view.compare.compare_requested.connect(self._compare)
         bench.store.project_changed.connect(self._on_project_changed)
@@ -62,7 +62,7 @@ class ComparingPresenter(QObject):
             command = KeepBeforeCommand(subject=self._subject, training=training)
             self._ask(command)
 
-    def _compare(self, other: OTHER) -> None:
+    def _compare(self, other: OtherSubject) -> None:
         if self._subject is None:
             return
         self._other = other

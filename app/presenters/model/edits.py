@@ -123,8 +123,12 @@ class ModelEdits:
         bottom = max(box[1] + box[3] for box in boxes)
         seen = self._page.canvas.visible_rect()
         edge = _PASTE_PX
-        x = _held(x - (right - left) / 2, seen.left() + edge, seen.right() - edge - (right - left))
-        y = _held(y - (bottom - top) / 2, seen.top() + edge, seen.bottom() - edge - (bottom - top))
+        x = _clamped(
+            x - (right - left) / 2, seen.left() + edge, seen.right() - edge - (right - left)
+        )
+        y = _clamped(
+            y - (bottom - top) / 2, seen.top() + edge, seen.bottom() - edge - (bottom - top)
+        )
         dx, dy = placing.shift_clear(self._bench.project, piece, snap(x - left), snap(y - top))
         self._add_piece("Paste", piece, dx, dy)
 
@@ -144,7 +148,7 @@ class ModelEdits:
             self._page.canvas.reveal(reduce(QRectF.united, boxes))
 
 
-def _held(value: float, low: float, high: float) -> float:
+def _clamped(value: float, low: float, high: float) -> float:
     """`value` between two bounds; as it is if there is nothing between them."""
     return min(max(value, low), high) if low <= high else value
 

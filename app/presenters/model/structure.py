@@ -38,7 +38,7 @@ from widgets.structure.words import raised_words
 STRUCTURE = "structure"
 DELAY_MS = 150
 """Several changes in this time cost one reading, several typed letters one preview."""
-_OVER = ("finished", "stopped", "failed")
+_ENDED = ("finished", "stopped", "failed")
 _CELL = "Run the line in the console: it stands in its history, and in the project's cells."
 _SUBJECT = "lab.subject"
 _LAB_SUBJECT = f"{_CELL} {_SUBJECT} is the module that is shown here, while it is the subject."
@@ -129,7 +129,7 @@ class StructurePresenter(QObject):
             case BackwardSnapshot():
                 self._has_old_gradients = True
                 self._read_if_stale()
-            case TrainingSnapshot(state=state) if state in _OVER:
+            case TrainingSnapshot(state=state) if state in _ENDED:
                 self._let_read()
 
     def _on_engine_state(self, state: str) -> None:

@@ -25,7 +25,7 @@ from widgets.console.console_view import ConsoleView
 
 CONSOLE = "console"
 FILTER = "Python (*.py);;All files (*)"
-_KEPT = "<kept cell "
+_KEPT_CELL = "<kept cell "
 """The start of the file name of a cell that is run again."""
 
 
@@ -67,10 +67,10 @@ class ConsolePresenter(QObject):
     def run_again(self) -> None:
         """Run the project's cells in order, up to the first one that fails."""
         for number, cell in enumerate(self._cells.cells, start=1):
-            self._view.submit(cell.source, f"{_KEPT}{number}>", remember=False)
+            self._view.submit(cell.source, f"{_KEPT_CELL}{number}>", remember=False)
 
     def _run(self, source: str, filename: str) -> None:
-        to_keep = "" if filename.startswith(_KEPT) else source.strip("\n")
+        to_keep = "" if filename.startswith(_KEPT_CELL) else source.strip("\n")
         project = self._bench.project
         command = RunCellCommand(
             source=source, filename=filename, model=project.model, training=project.training

@@ -31,7 +31,7 @@ Index = tuple[int, ...]
 V = TypeVar("V", bound=QWidget)
 L = TypeVar("L", OperationView, ShapeView)
 
-_GONE = (
+_ENGINE_ENDED = (
     "The engine has ended, and the tensors of this line with it. Run the project's cells again, or"
     " make new ones: then the line is explained again."
 )
@@ -194,7 +194,7 @@ class _LineTab(Tab[L]):
 
     def forget(self) -> None:
         self._questions.drop()
-        self.view.forget(_GONE)
+        self.view.forget(_ENGINE_ENDED)
 
     def refresh(self) -> None:
         self.view.refresh()

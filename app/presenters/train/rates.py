@@ -10,7 +10,7 @@ from engine.project.document import Project
 from engine.protocol import ErrorReport, PreviewRatesCommand
 from widgets.training.settings.rate_curve import RateCurve
 
-_ASKED = (
+_TEST_SETTINGS = (
     "data",
     "batch_size",
     "epochs",
@@ -34,7 +34,7 @@ class RatesPresenter(QObject):
         self._ask()
 
     def _on_project_changed(self, old: Project, new: Project) -> None:
-        before, after = ([getattr(p.training, name) for name in _ASKED] for p in (old, new))
+        before, after = ([getattr(p.training, name) for name in _TEST_SETTINGS] for p in (old, new))
         subjects = (old.subject, old.objective) == (new.subject, new.objective)
         if before != after or not subjects:
             self._ask()

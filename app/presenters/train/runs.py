@@ -105,12 +105,12 @@ class RunsPresenter(QObject):
         switch.toggled.connect(lambda on: setattr(bench.settings, "train_runs", on))
 
     @property
-    def _own(self) -> str:
+    def _runs_folder(self) -> str:
         return self._bench.files.runs_folder
 
     @property
     def _folder(self) -> str:
-        return self._place or self._own
+        return self._place or self._runs_folder
 
     def _ask_folder(self) -> None:
         """Let the user choose another folder of runs."""
@@ -241,8 +241,8 @@ class RunsPresenter(QObject):
     def _on_saved(self) -> None:
         """The project has a file now: its runs move beside it."""
         unsaved, self._unsaved = self._unsaved, []
-        if unsaved and self._own:
-            command = MoveRunsCommand(folders=tuple(unsaved), runs=self._own)
+        if unsaved and self._runs_folder:
+            command = MoveRunsCommand(folders=tuple(unsaved), runs=self._runs_folder)
             self._ask(command, self._take_move)
         else:
             self.list()

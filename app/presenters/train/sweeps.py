@@ -54,9 +54,9 @@ def options_of(project: Project) -> list[SweepOption]:
     setup = project.training
     options = [
         SweepOption(RATE, "Learning rate", "1e-4..1e-1:log"),
-        SweepOption("batch_size", "Batch size", _around(setup.batch_size)),
+        SweepOption("batch_size", "Batch size", _half_to_twice(setup.batch_size)),
         SweepOption("optimizer", "Optimizer", _OPTIMIZERS),
-        SweepOption("epochs", "Epochs", _around(setup.epochs)),
+        SweepOption("epochs", "Epochs", _half_to_twice(setup.epochs)),
         SweepOption("seed", "Seed", "0, 1, 2, 3, 4"),
         SweepOption("clip_norm", "Largest gradient norm", "0.1..10:log"),
         SweepOption("accumulate", "Batches per step", "1, 2, 4"),
@@ -93,6 +93,6 @@ def _usual(param: catalogue.Param) -> str:
     return f"{low:g}..{min(param.maximum, 0.99) if param.maximum is not None else low + 1:g}"
 
 
-def _around(value: int) -> str:
+def _half_to_twice(value: int) -> str:
     """Half of it, itself and twice of it."""
     return ", ".join(map(str, dict.fromkeys((max(1, value // 2), value, 2 * value))))

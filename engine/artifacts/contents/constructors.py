@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from .descriptions import Global, Made, NotAPickle, StorageOf, TensorOf
+from .descriptions import Global, NotAPickle, OtherObject, StorageOf, TensorOf
 
 _INTEGERS = {torch.qint8: torch.int8, torch.quint8: torch.uint8, torch.qint32: torch.int32}
-_KEYS = (str, bytes, int, float, NoneType, Made)
+_KEYS = (str, bytes, int, float, NoneType, OtherObject)
 _UTILS = "torch._utils._rebuild_"
 DIM_RANGE = "torch._dynamo.decorators._DimRange"
 JAGGED = frozenset(
@@ -38,7 +38,9 @@ def _typed_tensor(
 
 
 def _parameter(data: Any = None, *_: Any) -> Any:
-    return replace(data, is_parameter=True) if isinstance(data, TensorOf) else Made("Parameter")
+    return (
+        replace(data, is_parameter=True) if isinstance(data, TensorOf) else OtherObject("Parameter")
+    )
 
 
 def _quantized(
@@ -115,7 +117,7 @@ def _dict(items: Any = (), *_: Any) -> dict:
 def pairs(items: list[Any]) -> dict:
     """A dict from a list of key, value, key, value, ... A key that is a tuple is replaced: the hash
     of nested tuples could exhaust the stack."""
-    keys = [key if isinstance(key, _KEYS) else Made("a key") for key in items[::2]]
+    keys = [key if isinstance(key, _KEYS) else OtherObject("a key") for key in items[::2]]
     return dict(zip(keys, items[1::2], strict=True))
 
 
@@ -145,7 +147,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     f"{_UTILS}nested_tensor": _nested,
     f"{_UTILS}wrapper_subclass": _subclass,
     "torch.nested._internal.nested_tensor._rebuild_njt": _jagged,
-    DIM_RANGE: lambda *_: Made(DIM_RANGE),
+    DIM_RANGE: lambda *_: OtherObject(DIM_RANGE),
     f"{_UTILS}device_tensor_from_cpu_tensor": lambda data, *_: data,
     "torch.nn.parameter.Parameter": _parameter,
     "collections.OrderedDict": _dict,

@@ -19,7 +19,7 @@ class Global:
 
 
 @dataclass(eq=False)
-class Made:
+class OtherObject:
     """An object of a class that has no other description here."""
 
     name: str

@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import LabError
 from ...tensors.readable import dtype_name
 from .artifact import Entry, plain
-from .descriptions import Global, Made, StorageOf, TensorOf
+from .descriptions import Global, OtherObject, StorageOf, TensorOf
 from .file_bytes import FileBytes, check_stride, checked_shape
 
 MAX_DEPTH = 40
@@ -42,12 +42,12 @@ def entries_of(value: Any, locate: Locate) -> Iterator[Entry]:
 def _children(item: Any) -> list[tuple[str, Any]]:
     """The items that get entries of their own: those of a dict, and those of a list that has more
     than plain values."""
-    if isinstance(item, Made):
+    if isinstance(item, OtherObject):
         item = item.state
     if isinstance(item, dict):
         return [(_name(key), each) for key, each in item.items()]
     if isinstance(item, list | tuple) and any(
-        isinstance(each, TensorOf | dict | list | tuple | Made) for each in item
+        isinstance(each, TensorOf | dict | list | tuple | OtherObject) for each in item
     ):
         return [(str(place), each) for place, each in enumerate(item)]
     return []
@@ -88,13 +88,13 @@ def tensor_entry(
 def _name(key: Any) -> str:
     if isinstance(key, bytes):
         return key[:200].decode(errors="backslashreplace")
-    if isinstance(key, Made):
+    if isinstance(key, OtherObject):
         return f"<{key.name}>"
     return plain(_text(key), 1000) if not isinstance(key, str) else key
 
 
 def _type(item: Any) -> str:
-    if isinstance(item, Global | Made):
+    if isinstance(item, Global | OtherObject):
         return item.name
     if isinstance(item, StorageOf):
         return "storage"
@@ -111,7 +111,7 @@ def _text(item: Any) -> str:
         return f"{len(item):,} bytes"
     if isinstance(item, bool | int | float | complex) or item is None:
         return str(item)
-    if isinstance(item, Global | Made):
+    if isinstance(item, Global | OtherObject):
         return item.name
     if isinstance(item, list | tuple):
         shown = ", ".join(_inner(each) for each in item[:SHOWN_ITEMS])

@@ -14,7 +14,7 @@ from torch._weights_only_unpickler import _get_allowed_globals
 
 from ...errors import LabError
 from .constructors import CALLS, JAGGED, pairs
-from .descriptions import Global, Made, NotAPickle, StorageOf
+from .descriptions import Global, NotAPickle, OtherObject, StorageOf
 
 MAX_PICKLE_BYTES = 64 * 2**20
 MAX_OPERATIONS = 3_000_000
@@ -47,7 +47,7 @@ def refusal(name: str, found: MoreThanWeights) -> LabError:
 
 def read_pickle(data: bytes, classes: Callable[[str], bool] = lambda name: False) -> Any:
     """The description of the one pickle in `data`. `classes` tells which other classes may be
-    described as Made. Raises MoreThanWeights and NotAPickle."""
+    described as OtherObject. Raises MoreThanWeights and NotAPickle."""
     return read_first(BytesIO(data), classes)
 
 
@@ -150,7 +150,7 @@ class _Reader(pickle._Unpickler):
         if not isinstance(function, Global) or not isinstance(args, tuple):
             raise NotAPickle("a call of what is not a function")
         if function.name in self.refused:
-            return Made(function.name)
+            return OtherObject(function.name)
         if function.name == _GETATTR:
             return self._member(*args)
         if function.name == "torch._tensor._rebuild_from_type_v2":
@@ -159,14 +159,14 @@ class _Reader(pickle._Unpickler):
         if make is not None:
             return make(*args)
         if self._classes(function.name):
-            return Made(function.name, args)
+            return OtherObject(function.name, args)
         raise NotAPickle(f"a call of {function.name}")
 
-    def _member(self, of: Any = None, name: Any = None, *_: Any) -> Made:
+    def _member(self, of: Any = None, name: Any = None, *_: Any) -> OtherObject:
         """What getattr gives: a member of the one enum; all else is refused."""
         if not (isinstance(of, Global) and of.name == MEMORY_FORMAT and isinstance(name, str)):
             self.refused.setdefault(_GETATTR)
-        return Made(MEMORY_FORMAT, (name,))
+        return OtherObject(MEMORY_FORMAT, (name,))
 
     def make(self) -> None:
         args = self.stack.pop()
@@ -174,7 +174,7 @@ class _Reader(pickle._Unpickler):
         if not isinstance(kind, Global) or not isinstance(args, tuple):
             raise NotAPickle("an object of no class")
         if self._classes(kind.name) or kind.name in self.refused:
-            self.stack.append(Made(kind.name, args or None))
+            self.stack.append(OtherObject(kind.name, args or None))
         else:
             self.stack.append(self._called(kind, args))
 
@@ -185,7 +185,7 @@ class _Reader(pickle._Unpickler):
     def build(self) -> None:
         state = self.stack.pop()
         made = self.stack[-1]
-        if isinstance(made, Made):
+        if isinstance(made, OtherObject):
             made.state = state
 
     def set_item(self) -> None:
@@ -198,7 +198,7 @@ class _Reader(pickle._Unpickler):
 
     def _put(self, items: list[Any]) -> None:
         into = self.stack[-1]
-        if isinstance(into, Made):  # of a class that is refused
+        if isinstance(into, OtherObject):  # of a class that is refused
             return
         if not isinstance(into, dict):
             raise NotAPickle("items for what is not a dict")
@@ -215,7 +215,7 @@ class _Reader(pickle._Unpickler):
 
     def _extend(self, items: list[Any]) -> None:
         into = self.stack[-1]
-        if isinstance(into, Made):
+        if isinstance(into, OtherObject):
             return
         if not isinstance(into, list):
             raise NotAPickle("items for what is not a list")
@@ -238,7 +238,7 @@ class _Reader(pickle._Unpickler):
 
     def _instance(self, kind: Any, args: list[Any]) -> None:
         name = kind.name if isinstance(kind, Global) else "?"
-        self.append(self._member(*args) if name == _GETATTR else Made(name))
+        self.append(self._member(*args) if name == _GETATTR else OtherObject(name))
 
     def extension(self) -> None:
         raise NotAPickle("a class by its number")

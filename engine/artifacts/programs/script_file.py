@@ -13,7 +13,7 @@ from ...errors import LabError
 from ...protocol import ProgramGraph
 from ..contents.archive import Archive
 from ..contents.artifact import Artifact, Entry, plain, with_own_keys
-from ..contents.descriptions import Made, TensorOf
+from ..contents.descriptions import OtherObject, TensorOf
 from ..contents.entries import entries_of, tensor_entry
 from ..weights.torch_file import described, storages
 from .script_code import ScriptCode
@@ -32,7 +32,7 @@ def open_script(path: Path, archive: Archive) -> Artifact:
     """The index of the archive. Raises LabError."""
     whole = described(path.name, archive, "data.pkl", _is_of_script)
     constants = described(path.name, archive, "constants.pkl", _is_of_script)
-    if not isinstance(whole, Made):
+    if not isinstance(whole, OtherObject):
         raise LabError(f"{path.name} holds no module: it may be damaged.")
     code = _code(archive)
     modules = dict(_modules(whole, "", 0))
@@ -76,17 +76,23 @@ def _is_of_script(name: str) -> bool:
     return name.startswith(("__torch__.", "torch.jit._pickle."))
 
 
-def _modules(module: Made, path: str, depth: int) -> Iterator[tuple[str, Made]]:
+def _modules(module: OtherObject, path: str, depth: int) -> Iterator[tuple[str, OtherObject]]:
     """All modules by their paths, each before those in it."""
     yield path, module
     if depth < MAX_DEPTH and isinstance(module.state, dict):
         for name, each in module.state.items():
-            if isinstance(each, Made) and isinstance(each.state, dict) and isinstance(name, str):
+            if (
+                isinstance(each, OtherObject)
+                and isinstance(each.state, dict)
+                and isinstance(name, str)
+            ):
                 inner = f"{path}.{name}" if path else name
                 yield from _modules(each, plain(inner, 500), depth + 1)
 
 
-def _entries(archive: Archive, modules: dict[str, Made], code: ScriptCode) -> Iterator[Entry]:
+def _entries(
+    archive: Archive, modules: dict[str, OtherObject], code: ScriptCode
+) -> Iterator[Entry]:
     locate = storages(archive, "data/")
     seen: dict[tuple[str, int], str] = {}
     for path, module in modules.items():
@@ -108,7 +114,7 @@ def _is_usual(name: str) -> bool:
 
 def _unwrapped(value: Any) -> Any:
     """The list that a typed list is made of."""
-    is_list = isinstance(value, Made) and value.name.startswith("torch.jit._pickle.")
+    is_list = isinstance(value, OtherObject) and value.name.startswith("torch.jit._pickle.")
     return value.state[0] if is_list and isinstance(value.state, tuple) and value.state else value
 
 

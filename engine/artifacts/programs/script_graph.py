@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue, shape_text
 from ..contents.artifact import plain
-from ..contents.descriptions import Made
+from ..contents.descriptions import OtherObject
 from .script_code import ScriptCode
 from .script_inputs import Numbers, Weights, by_batch, likely_inputs
 from .script_shapes import UNKNOWN, MisfitError, ShapeRun, spec_of
@@ -23,7 +23,7 @@ _NOTE = "What a loop repeats is shown once; of a branch that the data decide, bo
 
 
 def graph_of(
-    modules: dict[str, Made], code: ScriptCode, tensors: Weights, numbers: Numbers
+    modules: dict[str, OtherObject], code: ScriptCode, tensors: Weights, numbers: Numbers
 ) -> ProgramGraph:
     """The graph of the whole program's forward, without what its result does not need. `tensors`
     are those of the file, `numbers` the constants among them that are one number. Shapes are shown
@@ -89,18 +89,18 @@ def _with_batch_sizes(two: ProgramGraph, three: ProgramGraph) -> ProgramGraph:
     program that takes one size of batch only, both are the same graph."""
     threes = {each.name: each.shape for each in _values(three)}
 
-    def told_of(values: tuple[ProgramValue, ...]) -> tuple[ProgramValue, ...]:
+    def with_batch_dims(values: tuple[ProgramValue, ...]) -> tuple[ProgramValue, ...]:
         return tuple(
             replace(each, shape=by_batch(each.shape, threes.get(each.name))) for each in values
         )
 
-    inputs = told_of(two.inputs)
+    inputs = with_batch_dims(two.inputs)
     sizes = ", ".join(f"{each.name} {shape_text(each.shape)}" for each in inputs if each.shape)
     return replace(
         two,
         inputs=inputs,
-        outputs=told_of(two.outputs),
-        nodes=tuple(replace(node, outputs=told_of(node.outputs)) for node in two.nodes),
+        outputs=with_batch_dims(two.outputs),
+        nodes=tuple(replace(node, outputs=with_batch_dims(node.outputs)) for node in two.nodes),
         note=" ".join(filter(None, (f"{_SHAPES} {sizes}.", two.note))),
     )
 

@@ -66,7 +66,7 @@ class ShapeRun:
                 if "dtype" in named:
                     named["dtype"] = _dtype(named["dtype"])
                 return function(*args, **named)
-        except _NOT_TAKEN:
+        except _REFUSALS:
             return UNKNOWN
         except (RuntimeError, ValueError, IndexError, ZeroDivisionError, AssertionError) as error:
             if any(each in str(error) for each in _OF_ANOTHER_KIND):
@@ -74,7 +74,7 @@ class ShapeRun:
             raise MisfitError(str(error)) from error
 
 
-_NOT_TAKEN = (
+_REFUSALS = (
     NotImplementedError,
     TypeError,
     AttributeError,

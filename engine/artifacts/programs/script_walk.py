@@ -13,7 +13,7 @@ from typing import Any
 
 from ...protocol import ProgramNode, ProgramValue
 from ..contents.artifact import plain
-from ..contents.descriptions import Made, TensorOf
+from ..contents.descriptions import OtherObject, TensorOf
 from .script_code import ScriptCode
 from .script_inputs import Weights
 from .script_shapes import UNKNOWN, MisfitError, ShapeRun, is_several, same, spec_of
@@ -36,7 +36,7 @@ MAX_EXPRESSIONS = 500_000
 
 @dataclass
 class Walk:
-    modules: dict[str, Made]
+    modules: dict[str, OtherObject]
     code: ScriptCode
     tensors: Weights
     shapes: ShapeRun | None = None
@@ -376,7 +376,9 @@ _CHANGES_LIST = frozenset(
 
 def _tensors_of(value: Any) -> list[TensorOf]:
     """The tensors of a typed list of tensors, as `_flat_weights` of a recurrent module is one."""
-    is_list = isinstance(value, Made) and isinstance(value.state, tuple) and bool(value.state)
+    is_list = (
+        isinstance(value, OtherObject) and isinstance(value.state, tuple) and bool(value.state)
+    )
     items = value.state[0] if is_list else None
     are = isinstance(items, list) and all(isinstance(each, TensorOf) for each in items)
     return list(items) if items and are else []

@@ -14,7 +14,7 @@ from ...errors import LabError
 from ...tensors.readable import dtype_name
 from ..contents.archive import Archive
 from ..contents.artifact import Artifact, Entry, plain, with_own_keys
-from ..contents.descriptions import Global, Made, NotAPickle, TensorOf
+from ..contents.descriptions import Global, NotAPickle, OtherObject, TensorOf
 from ..contents.entries import entries_of
 from ..contents.file_bytes import checked_shape, require_memory
 from ..contents.pickles import MAX_PICKLE_BYTES, MoreThanWeights, read_pickle, refusal
@@ -147,7 +147,7 @@ def _is_of_dcp(name: str) -> bool:
 
 def _fields(made: Any) -> dict[str, Any]:
     """The fields of a described dataclass."""
-    if not isinstance(made, Made) or not isinstance(made.state, dict):
+    if not isinstance(made, OtherObject) or not isinstance(made.state, dict):
         raise TypeError("an object of the index has no fields")
     return made.state
 
@@ -158,7 +158,7 @@ def _index(key: Any) -> tuple[str, tuple[int, ...]]:
 
 
 def _dtype(properties: Any) -> torch.dtype:
-    state = properties.state if isinstance(properties, Made) else None
+    state = properties.state if isinstance(properties, OtherObject) else None
     found = state[0] if isinstance(state, tuple) and state else None
     if isinstance(state, dict):
         found = state["dtype"]

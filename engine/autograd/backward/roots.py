@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 
 from ...compiled import own_modules
-from ...console.journal import Given, Roots
+from ...console.journal import RootGradient, Roots
 from ...errors import LabError
 from ...models.forward import ForwardPass
 from ...protocol import WrittenBy
@@ -241,7 +241,7 @@ class ConsoleSubject(Subject):
 
     def _given(
         self, texts: tuple[str, ...], values: list[Any]
-    ) -> list[tuple[Tensor | None, Given]]:
+    ) -> list[tuple[Tensor | None, RootGradient]]:
         """The gradient that backward starts with at each root."""
         if not texts:
             for root, text in zip(self.roots, self._expressions, strict=True):
@@ -251,7 +251,7 @@ class ConsoleSubject(Subject):
                         "or from a gradient for each of these.",
                         hint=f"Give the gradient torch.ones_like({text}), or take {text}.sum().",
                     )
-            return [(None, Given())] * len(self.roots)
+            return [(None, RootGradient())] * len(self.roots)
         if len(values) != len(self.roots):
             raise LabError(
                 f"{len(self.roots)} roots need as many gradients; there are {len(values)}.",
@@ -283,7 +283,7 @@ class GradientSubject(Subject):
         self.root = f"gradient of {name}"
         self.roots = [gradient]
         grad: Tensor | None = torch.ones_like(gradient, requires_grad=False)
-        given = Given("torch.ones_like({root})") if gradient.dim() else Given()
+        given = RootGradient("torch.ones_like({root})") if gradient.dim() else RootGradient()
         if value is not None:
             grad, given = checked_gradient(value, text, gradient, name)
         self.gradient = [grad]

@@ -92,11 +92,11 @@ def leaves_held(fn: Any) -> list[torch.Tensor]:
             if value.is_leaf and value.requires_grad:
                 found.append(value)
         else:
-            waiting += _held_by(value)
+            waiting += _contents(value)
     return found
 
 
-def _held_by(value: Any) -> Iterable[Any]:
+def _contents(value: Any) -> Iterable[Any]:
     match value:
         case nn.Module():
             return value.parameters()

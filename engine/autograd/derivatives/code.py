@@ -22,7 +22,7 @@ def code_of(command: DerivativeCommand) -> str:
             return f"J = torch.func.{jac}({f}{by})({given})"
         case "hessian":
             return f"H = torch.func.hessian({f}{by})({given})"
-    one = called if len(inputs) == 1 else _of_one(called, inputs, command.argument)
+    one = called if len(inputs) == 1 else _as_lambda(called, inputs, command.argument)
     like = f"{called}({given})" if command.kind == "vjp" else chosen
     v = v or f"torch.ones_like({like})"
     match command.kind:
@@ -34,7 +34,7 @@ def code_of(command: DerivativeCommand) -> str:
             return f"_, hvp = torch.func.jvp(torch.func.grad({one}), ({chosen},), ({v},))"
 
 
-def _of_one(called: str, inputs: list[str], argument: int) -> str:
+def _as_lambda(called: str, inputs: list[str], argument: int) -> str:
     names = ", ".join("t" if i == argument else text for i, text in enumerate(inputs))
     return f"lambda t: {called}({names})"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .functions import At, Kind, Mode, derivative, shortened, units, vjp_of
+from .functions import FunctionAtPoint, Kind, Mode, derivative, shortened, units, vjp_of
 
 
 def step_of(dtype: torch.dtype) -> float:
@@ -18,7 +18,9 @@ def step_of(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps ** (1 / 3)
 
 
-def numerical(at: At, kind: Kind, vector: Tensor | None = None, eps: float | None = None) -> Tensor:
+def numerical(
+    at: FunctionAtPoint, kind: Kind, vector: Tensor | None = None, eps: float | None = None
+) -> Tensor:
     """The derivative by central differences, (f(x + h) - f(x - h)) / 2h, in the inputs' dtype.
 
     A Hessian and an HVP are differences of autograd's gradient. The shapes are those of
@@ -37,7 +39,9 @@ def numerical(at: At, kind: Kind, vector: Tensor | None = None, eps: float | Non
     return matrix
 
 
-def numerical_entry(at: At, kind: Kind, row: int, column: int, eps: float | None = None) -> float:
+def numerical_entry(
+    at: FunctionAtPoint, kind: Kind, row: int, column: int, eps: float | None = None
+) -> float:
     """One entry of the matrix of `numerical`, from two calls of the function."""
     h = step_of(at.x.dtype) if eps is None else eps
     unit = torch.zeros(at.x.numel(), dtype=at.x.dtype, device=at.x.device)
@@ -46,7 +50,7 @@ def numerical_entry(at: At, kind: Kind, row: int, column: int, eps: float | None
     return float(central_difference(f, at.x, unit.reshape(at.x.shape), h).reshape(-1)[row])
 
 
-def _gradient_of(at: At) -> Callable[[Tensor], Tensor]:
+def _gradient_of(at: FunctionAtPoint) -> Callable[[Tensor], Tensor]:
     def gradient(x: Tensor) -> Tensor:
         with torch.enable_grad():
             x = x.detach().requires_grad_()
@@ -73,7 +77,9 @@ class Comparison:
     note: str = ""
 
 
-def compare(at: At, kind: Kind, vector: Tensor | None, mode: Mode) -> Iterator[Comparison | None]:
+def compare(
+    at: FunctionAtPoint, kind: Kind, vector: Tensor | None, mode: Mode
+) -> Iterator[Comparison | None]:
     """Compare three ways with the analytic derivative in float64, which comes first, as None."""
     doubles = at.to(torch.float64)
     try:

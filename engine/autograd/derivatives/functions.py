@@ -28,7 +28,7 @@ MATRIX_KINDS = frozenset({"jacobian", "hessian"})
 
 
 @dataclass(frozen=True)
-class At:
+class FunctionAtPoint:
     """A function at a point: `inputs` are all its arguments, and the derivative is by the one with
     number `argument`. `function` is never the user's own module but a copy of it.
 
@@ -63,7 +63,7 @@ class At:
             self.of(self.x.clone())
         return not torch.equal(torch.get_rng_state(), self.randomness)
 
-    def to(self, dtype: torch.dtype) -> At:
+    def to(self, dtype: torch.dtype) -> FunctionAtPoint:
         """The same function and point in another precision: floating inputs, parameters, and all
         other tensors that the function uses."""
         function = self.function
@@ -72,10 +72,10 @@ class At:
         else:
             function = in_precision(function, dtype)
         inputs = tuple(t.to(dtype) if t.is_floating_point() else t for t in self.inputs)
-        return At(function, inputs, self.argument, self.randomness)
+        return FunctionAtPoint(function, inputs, self.argument, self.randomness)
 
 
-def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> At:
+def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> FunctionAtPoint:
     """The function at detached copies of these inputs. A module is copied too.
 
     Raises LabError when there is no derivative by the chosen argument, or an input has no numbers.
@@ -109,7 +109,7 @@ def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> A
         )
     if isinstance(function, nn.Module):
         function = copy.deepcopy(function)
-    return At(function, tuple(t.detach().clone() for t in inputs), argument)
+    return FunctionAtPoint(function, tuple(t.detach().clone() for t in inputs), argument)
 
 
 # -- by torch ------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class Derivative:
 
 
 def derivative(
-    at: At, kind: Kind, vector: Tensor | None = None, mode: Mode = "reverse"
+    at: FunctionAtPoint, kind: Kind, vector: Tensor | None = None, mode: Mode = "reverse"
 ) -> Derivative:
     """The derivative by torch.func; by autograd, row by row, for a function that torch.func refuses
     (an autograd.Function without setup_context, a BatchNorm that counts its batches).
@@ -161,7 +161,7 @@ def derivative(
         return Derivative(_by_rows(at, kind, vector).detach(), note)
 
 
-def _by_func(at: At, kind: Kind, vector: Tensor | None, mode: Mode) -> Tensor:
+def _by_func(at: FunctionAtPoint, kind: Kind, vector: Tensor | None, mode: Mode) -> Tensor:
     scalar = lambda x: at.of(x).reshape(())  # noqa: E731 - a Hessian's (1,) is a number
     x = at.x.clone()  # the function may write into it
     match kind:
@@ -178,7 +178,7 @@ def _by_func(at: At, kind: Kind, vector: Tensor | None, mode: Mode) -> Tensor:
             return torch.func.jvp(torch.func.grad(scalar), (x,), (vector,))[1]
 
 
-def _by_rows(at: At, kind: Kind, vector: Tensor | None) -> Tensor:
+def _by_rows(at: FunctionAtPoint, kind: Kind, vector: Tensor | None) -> Tensor:
     x = at.x.detach().requires_grad_()
     out = at.of(x)
     if kind in ("hessian", "hvp"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from ...protocol import Initialisation
-from .functions import At, Kind
+from .functions import FunctionAtPoint, Kind
 from .gradient_flow import FlowRun
 
 
@@ -15,7 +15,7 @@ from .gradient_flow import FlowRun
 class Derived:
     """The last Jacobian or Hessian: `matrix` is (output elements, input elements), at `at`."""
 
-    at: At
+    at: FunctionAtPoint
     kind: Kind
     matrix: Tensor
     output_shape: tuple[int, ...]

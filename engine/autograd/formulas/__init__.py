@@ -13,7 +13,7 @@ The formulas themselves are in `families`. Not here: checking a rule by differen
 
 from . import families  # noqa: F401 - its files enter their formulas into the book
 from .book import names, words_of
-from .given import MissingValue
+from .node_values import MissingValue
 from .numbers import Numbers
 from .rule import Rule, rule_of
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .given import Given, MissingValue
 from .input_rules import InputRule
+from .node_values import MissingValue, NodeValues
 from .pointwise import Align, Let, Pointwise, Setting
 
 
@@ -24,7 +24,7 @@ class Formula:
     words: str
     rules: tuple[InputRule, ...]
     setting: Setting = field(default_factory=Setting)
-    when: Callable[[Given], bool] | None = None
+    when: Callable[[NodeValues], bool] | None = None
     each: bool = False
     meanings: Mapping[str, str] | None = None
 
@@ -54,7 +54,7 @@ def pointwise(
     align: Mapping[str, Align] | None = None,
     defaults: Mapping[str, Any] | None = None,
     holomorphic: bool = True,
-    when: Callable[[Given], bool] | None = None,
+    when: Callable[[NodeValues], bool] | None = None,
     meanings: Mapping[str, str] | None = None,
     **formulas: str,
 ) -> None:
@@ -70,7 +70,7 @@ def enter(
     words: str,
     *rules: InputRule,
     saved: Mapping[str, str] | None = None,
-    when: Callable[[Given], bool] | None = None,
+    when: Callable[[NodeValues], bool] | None = None,
     each: bool = False,
     meanings: Mapping[str, str] | None = None,
 ) -> None:
@@ -90,8 +90,8 @@ def words_of(name: str) -> str:
     return _BOOK[name][0].words if name in _BOOK else ""
 
 
-def choose(name: str, given: Callable[[Formula], Given]) -> tuple[Formula, Given] | None:
-    """The first entry of this name that holds for the node, and its Given; None if none holds."""
+def choose(name: str, given: Callable[[Formula], NodeValues]) -> tuple[Formula, NodeValues] | None:
+    """The first entry of this name that holds for the node, and its values; None if none holds."""
     for formula in _BOOK.get(name, ()):
         mine = given(formula)
         if mine.is_complex and not formula.setting.holomorphic:

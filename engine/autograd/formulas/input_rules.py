@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from .given import Given
+from .node_values import NodeValues
 from .numbers import Element, Numbers
 
 
@@ -33,12 +33,12 @@ class InputRule(Protocol):
     @property
     def symbols(self) -> tuple[str, ...]: ...
 
-    def compute(self, given: Given, number: int) -> Tensor | None:
+    def compute(self, given: NodeValues, number: int) -> Tensor | None:
         """The outgoing gradient of input `number`; None for TextOnly. Raises MissingValue when a
         saved tensor is gone."""
         ...
 
-    def numbers(self, given: Given, number: int, element: Element) -> Numbers | None:
+    def numbers(self, given: NodeValues, number: int, element: Element) -> Numbers | None:
         """The sum that gives one element of the outgoing gradient of input `number`; None for
         TextOnly. Raises MissingValue when a saved tensor is gone."""
         ...
@@ -52,10 +52,10 @@ class TextOnly:
     text: str
     symbols: tuple[str, ...] = ("g",)
 
-    def compute(self, given: Given, number: int) -> Tensor | None:
+    def compute(self, given: NodeValues, number: int) -> Tensor | None:
         return None
 
-    def numbers(self, given: Given, number: int, element: Element) -> Numbers | None:
+    def numbers(self, given: NodeValues, number: int, element: Element) -> Numbers | None:
         return None
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from .expression import pretty
-from .given import Given, MissingValue
 from .input_rules import fitted
+from .node_values import MissingValue, NodeValues
 from .numbers import (
     SHOWN_TERMS,
     Element,
@@ -40,17 +40,17 @@ class Transposed:
 
     label: str
     text: str
-    forward: Callable[[Given, Tensor, Any], Tensor]
+    forward: Callable[[NodeValues, Tensor, Any], Tensor]
     other: str = ""
     factor: str = ""
-    rule: Callable[[Given], Tensor] | None = None
+    rule: Callable[[NodeValues], Tensor] | None = None
     shown: tuple[str, ...] = ()
 
     @property
     def symbols(self) -> tuple[str, ...]:
         return ("g", *(name for name in (self.other, self.factor, *self.shown) if name))
 
-    def compute(self, given: Given, number: int) -> Tensor | None:
+    def compute(self, given: NodeValues, number: int) -> Tensor | None:
         target = given.target(number)
         if self.rule is not None:
             found = self.rule(given)
@@ -63,7 +63,7 @@ class Transposed:
             found = found * given[self.factor]
         return fitted(found, target)
 
-    def numbers(self, given: Given, number: int, element: Element) -> Numbers | None:
+    def numbers(self, given: NodeValues, number: int, element: Element) -> Numbers | None:
         gradient = given.gradient()
         shape = given.shape(number)
         other: Tensor | None = given[self.other] if self.other else None
@@ -108,13 +108,13 @@ class Computed:
 
     label: str
     text: str
-    rule: Callable[[Given], Tensor]
+    rule: Callable[[NodeValues], Tensor]
     symbols: tuple[str, ...] = ("g",)
 
-    def compute(self, given: Given, number: int) -> Tensor | None:
+    def compute(self, given: NodeValues, number: int) -> Tensor | None:
         return fitted(self.rule(given), given.target(number))
 
-    def numbers(self, given: Given, number: int, element: Element) -> Numbers | None:
+    def numbers(self, given: NodeValues, number: int, element: Element) -> Numbers | None:
         return linear_numbers(
             lambda gradients: self.rule(given.with_gradients(gradients)),
             given.gradients,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .given import Given
 from .input_rules import fitted
+from .node_values import NodeValues
 from .numbers import Element, Numbers, Term, at, item, number_text, sum_over_gradients
 
 Positions = Sequence[Tensor | None]
@@ -27,10 +27,10 @@ class Moves:
 
     label: str
     text: str
-    forward: Callable[[Given, Positions], Tensor | Sequence[Tensor]]
+    forward: Callable[[NodeValues, Positions], Tensor | Sequence[Tensor]]
     symbols: tuple[str, ...] = ()
 
-    def _origins(self, given: Given, number: int) -> tuple[tuple[Tensor, ...], Tensor]:
+    def _origins(self, given: NodeValues, number: int) -> tuple[tuple[Tensor, ...], Tensor]:
         """The element numbers that `forward` moved to each output, and those of input `number`."""
         count, positions = 1, []
         for i in range(len(given.node.fn.next_functions)):
@@ -45,7 +45,7 @@ class Moves:
         found = self.forward(given, positions)
         return ((found,) if torch.is_tensor(found) else tuple(found)), positions[number]
 
-    def compute(self, given: Given, number: int) -> Tensor | None:
+    def compute(self, given: NodeValues, number: int) -> Tensor | None:
         origins, own = self._origins(given, number)
         target = given.target(number)
         size = own.numel()
@@ -58,7 +58,7 @@ class Moves:
             found = found.index_add(0, places, gradient.expand(origin.shape)[mine].to(found.dtype))
         return fitted(found.reshape(tuple(target.shape)), target)
 
-    def numbers(self, given: Given, number: int, element: Element) -> Numbers | None:
+    def numbers(self, given: NodeValues, number: int, element: Element) -> Numbers | None:
         origins, own = self._origins(given, number)
         mine = own[element]
         gradients = [g.expand(o.shape) for g, o in zip(given.gradients, origins, strict=True)]

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from .expression import Expression, expression, pretty
-from .given import Given
 from .input_rules import fitted
+from .node_values import NodeValues
 from .numbers import SHOWN_TERMS, Element, Numbers, Term, at, item, number_text, write_sum
 
-Align = Callable[[Given, Tensor], tuple[Tensor, tuple[int, ...]]]
+Align = Callable[[NodeValues, Tensor], tuple[Tensor, tuple[int, ...]]]
 """Shapes a saved tensor so that it broadcasts against the input. Returns it, and which of the
 dimensions it had before."""
 
@@ -55,7 +55,7 @@ class Setting:
 class _Symbols:
     """The values of symbols, found when asked for: by name, or in a Let as `v.g * v.y`."""
 
-    def __init__(self, setting: Setting, given: Given) -> None:
+    def __init__(self, setting: Setting, given: NodeValues) -> None:
         self.given, self._setting = given, setting
         self._found: dict[str, _SymbolValue] = {}
 
@@ -119,7 +119,7 @@ class Pointwise:
     def symbols(self) -> tuple[str, ...]:
         return self._expression.symbols
 
-    def summed(self, given: Given, number: int) -> tuple[int, ...]:
+    def summed(self, given: NodeValues, number: int) -> tuple[int, ...]:
         """The dimensions of g over which the formula is summed: those that forward stretched.
         Raises MissingValue when a saved tensor is gone."""
         shape, _ = self._aligned(given, number)
@@ -129,11 +129,11 @@ class Pointwise:
         stretched = (d for d in range(lead, len(full)) if shape[d - lead] == 1 and full[d] != 1)
         return (*range(lead), *stretched)
 
-    def _values(self, given: Given) -> dict[str, _SymbolValue]:
+    def _values(self, given: NodeValues) -> dict[str, _SymbolValue]:
         values = _Symbols(self.setting, given)
         return {name: values.symbol(name) for name in self.symbols}
 
-    def _aligned(self, given: Given, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _aligned(self, given: NodeValues, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The input's shape as it broadcasts against g, and which dimensions the input has."""
         shape = tuple(given.target(number).shape)
         align = self.setting.align.get(self.label)
@@ -142,7 +142,7 @@ class Pointwise:
         stretched, own = align(given, torch.empty(()).expand(shape))
         return tuple(stretched.shape), own
 
-    def compute(self, given: Given, number: int) -> Tensor | None:
+    def compute(self, given: NodeValues, number: int) -> Tensor | None:
         target = given.target(number)
         shape, _ = self._aligned(given, number)
         values = {name: s.value for name, s in self._values(given).items()}
@@ -151,7 +151,7 @@ class Pointwise:
         summed = found.expand(full).sum_to_size(shape)
         return fitted(summed.reshape(tuple(target.shape)), target)
 
-    def numbers(self, given: Given, number: int, element: Element) -> Numbers | None:
+    def numbers(self, given: NodeValues, number: int, element: Element) -> Numbers | None:
         target = given.target(number)
         shape, own = self._aligned(given, number)
         left = f"∂L/∂{at(self.label, element)}"

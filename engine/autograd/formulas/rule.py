@@ -13,9 +13,9 @@ from ..graph.engine_run import run_node
 from ..graph.reading import Node
 from .book import Formula, choose
 from .expression import pretty
-from .given import Given, MissingValue, gradient_number
 from .input_rules import InputRule, TextOnly
 from .linear import linear_numbers
+from .node_values import MissingValue, NodeValues, gradient_number
 from .numbers import Element, Numbers, number_text
 from .pointwise import Pointwise
 
@@ -36,8 +36,8 @@ class Rule:
 
     def __init__(self, node: Node, incoming: Sequence[Tensor | None]) -> None:
         self.node = node
-        found = choose(node.name, lambda formula: Given(node, incoming, formula.setting.names))
-        self._formula, self._given = found or (None, Given(node, incoming))
+        found = choose(node.name, lambda formula: NodeValues(node, incoming, formula.setting.names))
+        self._formula, self._given = found or (None, NodeValues(node, incoming))
 
     @property
     def general(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import get_gradient_edge
 
-from ...recording.argument_values import Kept
+from ...recording.argument_values import KeptTensor
 from ...recording.recording import Call
 from .reading import Graph, Node
 
@@ -58,7 +58,7 @@ class ForwardValues:
         kept = result if isinstance(result, list | tuple) else (result,)
         if len(kept) != count:
             return nothing
-        return [each.tensor if isinstance(each, Kept) else None for each in kept]
+        return [each.tensor if isinstance(each, KeptTensor) else None for each in kept]
 
 
 def _saved_result(node: Node) -> torch.Tensor | None:

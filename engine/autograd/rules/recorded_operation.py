@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...recording.argument_values import Kept, Other
+from ...recording.argument_values import KeptTensor, OtherArgument
 from ...recording.recording import Call
 from ..graph.reading import Node
 
@@ -47,7 +47,7 @@ class Operation:
         self._by_name = {a.name for a in schema if a.kwarg_only}
 
     def _take(self, value: Any, is_tensor: bool) -> Any:
-        if isinstance(value, Kept):
+        if isinstance(value, KeptTensor):
             if value.tensor is None:
                 raise CannotCheck(f"A value of forward was not kept: {value.note}.")
             t = value.tensor.detach()
@@ -86,7 +86,7 @@ class _CustomFunction(Operation):
         if isinstance(found, Tensor):  # an integer tensor: the node has an input for it too
             found = Argument(found)
             self.arguments.append(found)
-        if isinstance(found, Other):
+        if isinstance(found, OtherArgument):
             raise CannotCheck(f"An argument of type {found.text} was not kept.")
         return found
 
@@ -126,7 +126,7 @@ def _copied(value: Any) -> Any:
 
 def tensors_in(value: Any) -> list[Tensor]:
     """The tensors in a result, in order."""
-    if isinstance(value, Kept):
+    if isinstance(value, KeptTensor):
         return [] if value.tensor is None else [value.tensor]
     if isinstance(value, Tensor):
         return [value]

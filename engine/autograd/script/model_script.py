@@ -81,7 +81,7 @@ class ModelScript:
     def _loss_lines(self) -> list[str]:
         function, prediction = self._forward.loss_function, f"{self.model}({self._x})"
         if isinstance(function, nn.CrossEntropyLoss) and function.weight is None:
-            given = _given(function, ignore_index=-100, reduction="mean", label_smoothing=0.0)
+            given = _arguments(function, ignore_index=-100, reduction="mean", label_smoothing=0.0)
             return [f"return F.cross_entropy({prediction}, {self._y}{given})"]
         kind = f"nn.{type(function).__name__}"
         if kind in catalogue.losses():
@@ -101,7 +101,7 @@ class ModelScript:
         )
 
 
-def _given(function: object, **defaults: object) -> str:
+def _arguments(function: object, **defaults: object) -> str:
     """The arguments that differ from their defaults: `, reduction="sum"`."""
     values = {name: getattr(function, name) for name in defaults}
     return "".join(

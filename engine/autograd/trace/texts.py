@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...recording.argument_values import Kept, Other
+from ...recording.argument_values import KeptTensor, OtherArgument
 from ...recording.executed_lines import GOES_ON, RETURNS, YIELDS
 from ...recording.recording import Call
 
@@ -39,22 +39,22 @@ def named_results(call: Call) -> Iterator[Named]:
 
 def tensors_and_texts(
     values: Iterator[Named], containers: bool = False
-) -> tuple[list[tuple[str, Kept]], list[tuple[str, str]]]:
+) -> tuple[list[tuple[str, KeptTensor]], list[tuple[str, str]]]:
     """The tensors in `values`, and all other values as text. With `containers`, a list or dict of
     tensors has a text too."""
-    tensors: list[tuple[str, Kept]] = []
+    tensors: list[tuple[str, KeptTensor]] = []
     texts: list[tuple[str, str]] = []
     for name, value in values:
         found = list(kept_in(name, value))
         tensors += found
-        if not found or (containers and not isinstance(value, Kept)):
+        if not found or (containers and not isinstance(value, KeptTensor)):
             texts.append((name, text_of(value)))
     return tensors, texts
 
 
-def kept_in(name: str, value: Any) -> Iterator[tuple[str, Kept]]:
+def kept_in(name: str, value: Any) -> Iterator[tuple[str, KeptTensor]]:
     """The tensors in a value, with their names: `name`, `name[0]`, `name['key']`."""
-    if isinstance(value, Kept):
+    if isinstance(value, KeptTensor):
         yield name, value
     elif isinstance(value, list | tuple):
         for place, item in enumerate(value):
@@ -90,7 +90,7 @@ def _short(value: Any) -> str:
 
 def text_of(value: Any) -> str:
     """The value's repr, cut to MAX_TEXT characters."""
-    text = value.text if isinstance(value, Other) else repr(value)
+    text = value.text if isinstance(value, OtherArgument) else repr(value)
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 

@@ -18,7 +18,7 @@ from ...protocol import (
     TraceSnapshot,
     TraceStepSnapshot,
 )
-from ...recording.argument_values import Kept
+from ...recording.argument_values import KeptTensor
 from ...recording.recording import Call, Place, Recording, source_line
 from ...recording.statement_counts import MAX_TURNS
 from ...tensors.readable import readable
@@ -63,7 +63,9 @@ class Trace:
     def origin(self) -> int:
         """The first operator that made NaN or inf from finite numbers; -1 without one."""
         calls = self.recording.calls
-        made = (i for i, mark in enumerate(self.marks) if mark in _MADE and calls[i].kind == "op")
+        made = (
+            i for i, mark in enumerate(self.marks) if mark in _MADE_MARKS and calls[i].kind == "op"
+        )
         return next(made, -1)
 
     # -- moving ----------------------------------------------------------------------------------
@@ -213,7 +215,7 @@ class Trace:
             note=sendable(". ".join(sorted(missing))),
         )
 
-    def _label(self, argument: str, kept: Kept) -> str:
+    def _label(self, argument: str, kept: KeptTensor) -> str:
         tensor = None if kept.of is None else kept.of()
         name = "" if tensor is None else self._name_of(tensor)
         return sendable(f"{argument} = {name}" if name not in ("", argument) else argument)
@@ -221,7 +223,7 @@ class Trace:
 
 # -- NaN and inf ---------------------------------------------------------------------------------
 
-_MADE: tuple[TraceMark, ...] = ("made_nan", "made_inf")
+_MADE_MARKS: tuple[TraceMark, ...] = ("made_nan", "made_inf")
 
 
 def mark_calls(calls: list[Call]) -> list[TraceMark]:
@@ -241,19 +243,19 @@ def mark_calls(calls: list[Call]) -> list[TraceMark]:
         marks.append(mark)
     for index in range(len(calls) - 1, -1, -1):  # from the inside out
         parent = calls[index].parent
-        if parent >= 0 and marks[index] in _MADE and marks[parent] == "passed_on":
+        if parent >= 0 and marks[index] in _MADE_MARKS and marks[parent] == "passed_on":
             marks[parent] = marks[index]
     return marks
 
 
-def _worst(values: Iterable[tuple[str, Kept]], known: dict[int, TraceMark]) -> TraceMark:
+def _worst(values: Iterable[tuple[str, KeptTensor]], known: dict[int, TraceMark]) -> TraceMark:
     """`made_nan` if any value has a NaN, else `made_inf` if any has an infinity, else ""."""
     found: set[TraceMark] = set()
     for _, kept in values:
         if id(kept) not in known:
             known[id(kept)] = _mark_of(kept.tensor)
         found.add(known[id(kept)])
-    for mark in _MADE:
+    for mark in _MADE_MARKS:
         if mark in found:
             return mark
     return ""

@@ -33,7 +33,7 @@ class Statements(NamedTuple):
 
 def whole(cell: str) -> Statement:
     """All of a cell as one statement."""
-    parts = [*_in(cell)]
+    parts = [*_statements_in(cell)]
     makes, reads, binds = (
         frozenset().union(*(getattr(part, name) for part in parts))
         for name in ("makes", "reads", "binds")
@@ -48,7 +48,7 @@ def statements_of(names: Iterable[str], cells: Sequence[str | Statement]) -> Sta
     known = [
         statement
         for cell in cells
-        for statement in ([cell] if isinstance(cell, Statement) else _in(cell))
+        for statement in ([cell] if isinstance(cell, Statement) else _statements_in(cell))
     ]
     wanted, before = set(names), set[str]()
     while wanted != before:
@@ -65,12 +65,12 @@ def statements_of(names: Iterable[str], cells: Sequence[str | Statement]) -> Sta
 def statements_making(name: str, cells: Sequence[str]) -> list[Statement]:
     """The statements at the top of the cells that give this name a value: the last that does so
     and all that change an entry or an attribute of it."""
-    found = [each for cell in cells for each in _in(cell) if name in each.makes]
+    found = [each for cell in cells for each in _statements_in(cell) if name in each.makes]
     whole = [i for i, each in enumerate(found) if name in each.binds]
     return found[whole[-1] :] if whole else []
 
 
-def _in(cell: str) -> Iterable[Statement]:
+def _statements_in(cell: str) -> Iterable[Statement]:
     try:
         tree = ast.parse(cell)
     except SyntaxError:  # it never ran

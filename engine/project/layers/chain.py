@@ -20,9 +20,9 @@ STEPS = 16
 """The length of a sequence in the batches that are shown: the file does not tell it."""
 SIDE = 32
 """The height and width of an image in them."""
-TOLD = 5
+MAX_NAMES = 5
 """The most names of each kind in a sentence."""
-_APART = (304.0, 160.0)
+_SPACING = (304.0, 160.0)
 _IS_EMBEDDING = re.compile(r"emb|tok|wte|wpe|lookup", re.IGNORECASE)
 
 
@@ -91,7 +91,7 @@ class _Chain:
             for other, others_params in between:
                 self._add(other, others_params)
             self._add(kind, params, part.path, has_tensors=True)
-            self.flow = self._after(kind, params)
+            self.flow = self._flow_after(kind, params)
         self._add("Output", {})
         return Found(
             Model(tuple(_placed(self.blocks)), tuple(self.wires)),
@@ -150,7 +150,10 @@ class _Chain:
     def _between(
         self, part: Part, kind: str, params: Mapping[str, ParamValue], flow: _Flow
     ) -> list[tuple[str, dict[str, ParamValue]]]:
-        wanted, is_image = _taken(kind, params), kind.startswith(("Conv", "BatchNorm", "GroupNorm"))
+        wanted, is_image = (
+            _input_size(kind, params),
+            kind.startswith(("Conv", "BatchNorm", "GroupNorm")),
+        )
         if kind == "PReLU":
             return []
         if kind != "Embedding" and wanted == flow.size:
@@ -178,7 +181,7 @@ class _Chain:
 
     def _begin(self, part: Part, kind: str, params: Mapping[str, ParamValue]) -> None:
         plain = kind.removeprefix("nn.")
-        size = _taken(plain, params)
+        size = _input_size(plain, params)
         if plain == "Embedding":
             self._add("Input", {"shape": (STEPS,), "dtype": "int64"})
             self.assumed["steps"] = f"{STEPS} steps in a sequence"
@@ -193,7 +196,7 @@ class _Chain:
             shape = params.get("normalized_shape")
             self._add("Input", {"shape": shape if isinstance(shape, tuple) else (size,)})
 
-    def _after(self, kind: str, params: Mapping[str, ParamValue]) -> _Flow:
+    def _flow_after(self, kind: str, params: Mapping[str, ParamValue]) -> _Flow:
         plain, flow = kind.removeprefix("nn."), self.flow
         if plain.startswith("Conv"):
             return _Flow("image", int(params["out_channels"]), int(plain[-2]))  # pyright: ignore
@@ -207,8 +210,8 @@ class _Chain:
             size = int(params.get("proj_size") or params["hidden_size"])  # pyright: ignore
             return _Flow("sequence", size * (2 if params.get("bidirectional") else 1))
         if plain in ("MultiheadAttention", "TransformerEncoderLayer"):
-            return _Flow("sequence", _taken(plain, params))
-        return flow or _Flow("features", _taken(plain, params))
+            return _Flow("sequence", _input_size(plain, params))
+        return flow or _Flow("features", _input_size(plain, params))
 
     def _fill_gap(self, before: str, path: str, between: int) -> None:
         """Numbers that a Sequential leaves out are of modules without tensors: an Identity stands
@@ -262,7 +265,7 @@ class _Chain:
             yield f"Of no layer that is known, left out: {_listed(left_out)}."
 
 
-def _taken(kind: str, params: Mapping[str, ParamValue]) -> int:
+def _input_size(kind: str, params: Mapping[str, ParamValue]) -> int:
     """The size of the dimension of features, or of channels, that a layer takes."""
     names = (
         "in_channels", "in_features", "num_features", "num_channels", "normalized_shape",
@@ -279,7 +282,7 @@ def _placed(blocks: list[Block]) -> Iterable[Block]:
     for number, block in enumerate(blocks):
         row, column = divmod(number, columns)
         yield Block(
-            block.id, block.kind, block.name, block.params, column * _APART[0], row * _APART[1]
+            block.id, block.kind, block.name, block.params, column * _SPACING[0], row * _SPACING[1]
         )
 
 
@@ -289,8 +292,8 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _listed(words: list[str]) -> str:
-    more = f" and {len(words) - TOLD:,} more" if len(words) > TOLD else ""
-    return ", ".join(words[:TOLD]) + more
+    more = f" and {len(words) - MAX_NAMES:,} more" if len(words) > MAX_NAMES else ""
+    return ", ".join(words[:MAX_NAMES]) + more
 
 
 def _called(path: str) -> str:

@@ -14,7 +14,7 @@ _GATES = {1: "RNN", 3: "GRU", 4: "LSTM"}
 _OF_RECURRENT = re.compile(r"(weight|bias)_(ih|hh|hr)_l\d+(_reverse)?")
 _OF_ATTENTION = re.compile(r"in_proj_weight|in_proj_bias|out_proj\.(weight|bias)")
 _OF_BATCH_NORM = re.compile(r"weight|bias|running_mean|running_var|num_batches_tracked")
-_OF_OTHERS = re.compile(r"weight|bias")
+_OTHER_TENSORS = re.compile(r"weight|bias")
 
 
 class Layer(NamedTuple):
@@ -32,7 +32,7 @@ class Layer(NamedTuple):
 
 def layer_of(tensors: Mapping[str, Shape]) -> Layer | None:
     """The module whose own tensors have these names and shapes; None if they tell nothing."""
-    known = _OF_OTHERS
+    known = _OTHER_TENSORS
     if "running_mean" in tensors:
         layer, known = _batch_norm(tensors), _OF_BATCH_NORM
     elif len(tensors.get("in_proj_weight", ())) == 2:

@@ -116,10 +116,10 @@ def _number(name: str, text: str) -> int | float:
 
 def in_words(values: Mapping[str, ParamValue]) -> str:
     """The values of a trial: "lr 0.0031, batch_size 32"."""
-    return ", ".join(f"{_last(name)} {_short(value)}" for name, value in values.items())
+    return ", ".join(f"{_short_name(name)} {_short(value)}" for name, value in values.items())
 
 
-def _last(name: str) -> str:
+def _short_name(name: str) -> str:
     return name.removeprefix("optimizer_params.").removeprefix("blocks.")
 
 

@@ -61,7 +61,7 @@ def with_values(project: Project, values: Mapping[str, ParamValue]) -> Project:
         if name == "optimizer":
             continue
         of_optimizer = name.startswith("optimizer_params.")
-        if of_optimizer and "optimizer" in values and not _has(project, name):
+        if of_optimizer and "optimizer" in values and not _has_setting(project, name):
             continue
         is_block = name.startswith("blocks.")
         project = (_with_block if is_block else _with_setting)(project, name, value)
@@ -76,7 +76,7 @@ def _with_optimizer(project: Project, kind: ParamValue) -> Project:
     )
 
 
-def _has(project: Project, name: str) -> bool:
+def _has_setting(project: Project, name: str) -> bool:
     params = catalogue.optimizers().get(project.training.optimizer, ())
     return name.removeprefix("optimizer_params.") in {param.name for param in params}
 

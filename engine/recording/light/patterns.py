@@ -14,7 +14,7 @@ from torch import Tensor
 from ..argument_values import TinyValues
 from ..gradient_cuts import GradientCuts
 from ..recording import Call, GradientCut, Place, Slot
-from ..writes import MadeBy, Written
+from ..writes import MakingStep, Written
 
 Noted = tuple[int, int, str, str, Place | None, tuple[Slot, ...], TinyValues | None]
 """What is noted of a call: its `first`, `end`, `name`, `module`, `place`, `slots` and `tiny`."""
@@ -24,7 +24,7 @@ class Result(NamedTuple):
     """The origin of a tensor that a call returns: the views that lead to it, and why it requires no
     grad. `is_cut_here`: the cut names this tensor; `is_tiny`: its numbers are noted."""
 
-    made: tuple[MadeBy, ...] = ()
+    made: tuple[MakingStep, ...] = ()
     cut: GradientCut | None = None
     is_cut_here: bool = False
     is_tiny: bool = False

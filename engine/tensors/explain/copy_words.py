@@ -186,7 +186,7 @@ def _placed(step: Step, place: int = 1) -> int:
     return dim % max(step.operands[0].layout.ndim, 1) if type(dim) is int else 0
 
 
-def _along(what: str) -> Why:
+def _along_dim(what: str) -> Why:
     def why(step: Step, done: Outcome) -> Words:
         x, made = step.operands[0].layout, done.result
         asked = step.kwargs.get("dtype")
@@ -246,7 +246,7 @@ def _einsum(step: Step, done: Outcome) -> str | Words:
     )
 
 
-def _taken_along(step: Step, done: Outcome) -> str | Words:
+def _take_along_words(step: Step, done: Outcome) -> str | Words:
     dim, x = step.given(2, "dim"), step.operands[0].layout
     if type(dim) is not int:
         return "without the argument dim, both are read as flat lists."
@@ -279,16 +279,16 @@ WORDS: dict[str, Why] = {
         ("repeat", "tile"), "repeat writes every repetition out (expand would not copy)."
     ),
     **dict.fromkeys(_FOLDS, _reduced),
-    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), _along("all so far")),
-    **dict.fromkeys(("cummax", "cummin"), _along("the largest or smallest so far")),
-    **dict.fromkeys(("softmax", "log_softmax", "softmin"), _along("shares that add up to 1")),
+    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), _along_dim("all so far")),
+    **dict.fromkeys(("cummax", "cummin"), _along_dim("the largest or smallest so far")),
+    **dict.fromkeys(("softmax", "log_softmax", "softmin"), _along_dim("shares that add up to 1")),
     **dict.fromkeys(("sort", "argsort", "msort"), _sorted),
     "topk": _topk,
     **dict.fromkeys(_PRODUCTS, _product),
     **dict.fromkeys(("outer", "ger"), _outer),
     "einsum": _einsum,
     "gather": "element by element, the index says which to fetch: its shape is the result's.",
-    "take_along_dim": _taken_along,
+    "take_along_dim": _take_along_words,
     "take": "x is read as a flat list, in C order.",
     "index_select": _selected,
     "scatter": "a copy in C order, then written where the index says.",

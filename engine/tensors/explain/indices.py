@@ -163,7 +163,7 @@ def _slice_text(item: slice) -> str:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _IndexedDim:
     """An index tensor, and the dimension of `size` elements that it picks from."""
 
     index: Term
@@ -177,13 +177,13 @@ _GATHERING = ("gather", "scatter", "scatter_add", "scatter_reduce")
 _SELECTING = ("index_select", "index_add", "index_copy", "index_fill")
 
 
-def _asked(step: Step) -> Iterator[_Asked]:
+def _indexed_dims(step: Step) -> Iterator[_IndexedDim]:
     name = step.operation.rstrip("_")
     if step.operation in ("__getitem__", "__setitem__"):
         x = step.operands[0].layout
         for item in items_of(step):
             if isinstance(item.value, Term) and not item.is_mask and item.dim < x.ndim:
-                yield _Asked(item.value, x.shape[item.dim], item.dim, IndexError, True)
+                yield _IndexedDim(item.value, x.shape[item.dim], item.dim, IndexError, True)
         return
     tensor, index, dim = step.given(0, "input"), step.given(2, "index"), step.given(1, "dim")
     raises, from_end = RuntimeError if name in _GATHERING else None, False
@@ -199,23 +199,23 @@ def _asked(step: Step) -> Iterator[_Asked]:
     if not isinstance(tensor, Term) or not isinstance(index, Term):
         return
     if dim is None:
-        yield _Asked(index, tensor.layout.numel, 0, raises, from_end)
+        yield _IndexedDim(index, tensor.layout.numel, 0, raises, from_end)
     elif type(dim) is int:
         dim %= max(tensor.layout.ndim, 1)
-        yield _Asked(index, (tensor.layout.shape or (1,))[dim], dim, raises)
+        yield _IndexedDim(index, (tensor.layout.shape or (1,))[dim], dim, raises)
 
 
 def check_ranges(step: Step) -> str:
     """Raises Refusal for the first index that is out of range. Returns what could not be checked,
     in words: "" unless there are too many indices."""
     unless = ""
-    for asked in _asked(step):
+    for asked in _indexed_dims(step):
         if asked.index.layout.dtype in INDICES and asked.index.layout.numel:
             unless = _check_range(asked) or unless
     return unless
 
 
-def _check_range(asked: _Asked) -> str:
+def _check_range(asked: _IndexedDim) -> str:
     values, size = asked.index.read(MAX_CHECKED), asked.size
     if values is None:
         return (

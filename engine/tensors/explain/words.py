@@ -13,7 +13,7 @@ from .indices import index_words
 from .layout import Ints
 from .steps import Kind, Outcome, Refusal, Step, Term
 
-_OWN = view_words.WORDS | copy_words.WORDS
+_STEP_WORDS = view_words.WORDS | copy_words.WORDS
 
 _OF_KIND: dict[Kind, str] = {
     "view": "new strides read the same cells: nothing is copied.",
@@ -48,7 +48,7 @@ def _words_of(step: Step, done: Outcome, written_to: Ints | None) -> view_words.
         return "only requires_grad changes: operations on it are recorded from now on.", ()
     if done.kind == "in place":
         name = name.removesuffix("_") if name in _RESHAPING else ""
-    own = _OWN.get(name, copy_words.elementwise if done.kind == "copy" else None)
+    own = _STEP_WORDS.get(name, copy_words.elementwise if done.kind == "copy" else None)
     if own is None:
         return _OF_KIND[done.kind], ()
     said = own if isinstance(own, str) else own(step, done)

@@ -11,7 +11,9 @@ from ...recording.call_names import index_text
 from .call import MAX_DIMS, Call, CallTensor, clip, counted, headings_of, row
 from .matching_shapes import aligned
 
-_INTO = r"Target sizes: \[([\d, ]*)\]|into the \(([\d, ]*)\)|expand\(.*, size=\[([\d, ]*)\]\)"
+_TARGET_SHAPE = (
+    r"Target sizes: \[([\d, ]*)\]|into the \(([\d, ]*)\)|expand\(.*, size=\[([\d, ]*)\]\)"
+)
 """Where a message of an assignment has the shape that the value must broadcast to."""
 
 
@@ -89,7 +91,7 @@ def _masked(call: Call, seen: CallTensor, mask: CallTensor, dim: int) -> FailedO
 def _assigned(call: Call) -> FailedOperands | None:
     """`x[i] = y`, where y does not broadcast to x[i], whose shape is in the message."""
     value = call.given(2)
-    match = re.search(_INTO, call.message)
+    match = re.search(_TARGET_SHAPE, call.message)
     match = match or re.search(
         r"shape mismatch: .* to indexing result of shape \[([\d, ]*)\]", call.message
     )

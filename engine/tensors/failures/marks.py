@@ -27,7 +27,7 @@ def failed_operands(call: Call) -> FailedOperands | None:
         _dimension,
         _batches,
         _labels,
-        _ANALYSES.get(call.name, _others),
+        _ANALYSES.get(call.name, _broadcast_failure),
     ):
         found = analyse(call)
         if found is not None:
@@ -128,7 +128,7 @@ def _labels(call: Call) -> FailedOperands | None:
 _BROADCASTS = re.compile(r"non-singleton dimension|broadcast|must match the size|Target sizes")
 
 
-def _others(call: Call) -> FailedOperands | None:
+def _broadcast_failure(call: Call) -> FailedOperands | None:
     return broadcast_marks(call) if _BROADCASTS.search(call.message) else None
 
 

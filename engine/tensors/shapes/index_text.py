@@ -226,11 +226,11 @@ def _value(namespace: Namespace, node: ast.expr) -> Any:
         ) if type(op) in _OPERATORS:
             return _computed(node, op, _value(namespace, left), _value(namespace, right))
         case ast.Call() if ast.unparse(node.func) in _MAKERS:
-            return _made(namespace, node)
+            return _called(namespace, node)
     return namespace.resolve(ast.unparse(node))
 
 
-def _made(namespace: Namespace, node: ast.Call) -> torch.Tensor | float:
+def _called(namespace: Namespace, node: ast.Call) -> torch.Tensor | float:
     text, make = ast.unparse(node), _MAKERS[ast.unparse(node.func)]
     if node.keywords:
         raise LabError(f"`{text}`: keyword arguments cannot be used here.", hint=_EXAMPLES)

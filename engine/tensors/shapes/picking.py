@@ -71,7 +71,7 @@ def pick(namespace: Namespace, source: str, element: Shape | None = None) -> Pic
         is_view = made is not None and _storage(made) == _storage(numbers)
         if made is not None and base.dense is not None:
             result = with_texts(result, made[slices(result)])
-        return snapshot(is_view=is_view, why=_why(is_view, base.text), result=result)
+        return snapshot(is_view=is_view, why=_view_or_copy_words(is_view, base.text), result=result)
     others = [] if place is None else plan.elements_from(place, MAX_OTHERS + 1)
     return snapshot(
         why=_why_written(write, base.text, max(counts, default=0)),
@@ -170,7 +170,7 @@ def _listed(table: torch.Tensor) -> int:
     return int(table.count_nonzero()) if table.dtype == torch.bool else table.numel()
 
 
-def _why(is_view: bool, name: str) -> str:
+def _view_or_copy_words(is_view: bool, name: str) -> str:
     if is_view:
         return (
             f"A view: integers, slices, … and None only change offset and strides, so it shares"

@@ -32,12 +32,12 @@ def with_epoch(
     data it is the best one of training. A value of NaN is not better than any."""
     figure, value = figure_of(row, stopping)
     if best is None or best.figure != figure:
-        return None if isnan(value) else _of(row, figure, value, value, 0, model)
+        return None if isnan(value) else _best_epoch(row, figure, value, value, 0, model)
     sign = 1.0 if "loss" in figure else -1.0
     gained = sign * value < sign * best.reference - stopping.min_delta
     reference, waited = (value, 0) if gained else (best.reference, best.waited + 1)
     if sign * value < sign * best.value:
-        return _of(row, figure, value, reference, waited, model)
+        return _best_epoch(row, figure, value, reference, waited, model)
     return msgspec.structs.replace(best, reference=reference, waited=waited)
 
 
@@ -54,7 +54,7 @@ def is_over(best: BestEpoch | None, stopping: Stopping) -> bool:
     return best is not None and 0 < stopping.patience <= best.waited
 
 
-def _of(
+def _best_epoch(
     row: EpochRow, figure: str, value: float, reference: float, waited: int, model: nn.Module
 ) -> BestEpoch:
     weights = {name: t.detach().to("cpu", copy=True) for name, t in model.state_dict().items()}

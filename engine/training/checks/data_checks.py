@@ -23,7 +23,7 @@ NARROW to WIDE."""
 
 def inputs(batches: Sequence[Any]) -> Check:
     """Whether the numbers of the first tensor of each batch are near mean 0 and deviation 1."""
-    tensors = [tensor for tensor in map(_first, batches) if tensor is not None]
+    tensors = [tensor for tensor in map(_first_tensor, batches) if tensor is not None]
     if not tensors or not tensors[0].is_floating_point():
         return Check("inputs", "note", "The inputs are no real numbers: they need no scale.")
     x = torch.cat([tensor.detach().double().flatten(1) for tensor in map(_rows, tensors)])
@@ -148,7 +148,7 @@ def labels(calls: Sequence[LossSeen]) -> Check:
     return Check("labels", "good", "Every label is a class of the prediction.", evidence)
 
 
-def _first(batch: Any) -> Tensor | None:
+def _first_tensor(batch: Any) -> Tensor | None:
     return next(iter(tensors_in(batch)), None)
 
 

@@ -109,10 +109,10 @@ def modes(model: nn.Module, objective: Objective, batch: Any) -> Check:
         return Check("modes", "note", "The step does not call the model itself.")
     args, kwargs, trained = taken[0]
     with untouched(model, training=False), torch.no_grad():
-        evaluated, part = model(*args, **kwargs), _of_first(model, args, kwargs)
+        evaluated, part = model(*args, **kwargs), _first_output(model, args, kwargs)
     whole = next(iter(tensors_in(evaluated)), None)
     if part is not None and whole is not None and whole.ndim and len(whole) > 1:
-        apart = _apart(whole[:1], part)
+        apart = _largest_difference(whole[:1], part)
         if apart is None or apart > CLOSE:
             return Check(
                 "modes",
@@ -129,7 +129,7 @@ def modes(model: nn.Module, objective: Objective, batch: Any) -> Check:
         }
     )
     first = next(iter(tensors_in(trained)), None)
-    apart = None if first is None or whole is None else _apart(first, whole)
+    apart = None if first is None or whole is None else _largest_difference(first, whole)
     if apart is None or apart <= CLOSE:
         return Check("modes", "good", "The model gives the same in training and in eval mode.")
     because = f" because of {', '.join(kinds)}" if kinds else ""
@@ -190,7 +190,7 @@ def one_batch(
         )
 
 
-def _of_first(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> Tensor | None:
+def _first_output(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> Tensor | None:
     """The output for the first sample alone; None if it cannot be had."""
     given = [*args, *kwargs.values()]
     if not given or not all(isinstance(each, Tensor) and each.ndim for each in given):
@@ -199,7 +199,7 @@ def _of_first(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> Tensor |
     return next(iter(tensors_in(result)), None)
 
 
-def _apart(a: Tensor, b: Tensor) -> float | None:
+def _largest_difference(a: Tensor, b: Tensor) -> float | None:
     """The largest difference as a share of the largest number; None for other shapes."""
     if a.shape != b.shape:
         return None

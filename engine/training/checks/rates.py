@@ -20,7 +20,7 @@ from .untouched import untouched
 
 STEPS = 100
 LOWEST, HIGHEST = 1e-6, 10.0
-BESIDE = 4
+NEIGHBORS = 4
 """The smoothed loss of a rate is the mean of its own loss and of this many losses on either side,
 fewer at the ends. (A mean of the past only would show each fall too late.)"""
 TOO_HIGH = 4.0
@@ -59,10 +59,10 @@ def rates(
 
 
 def smoothed(losses: list[float]) -> list[float]:
-    """The mean around each loss (see BESIDE)."""
+    """The mean around each loss (see NEIGHBORS)."""
     found = []
     for i in range(len(losses)):
-        beside = min(BESIDE, i, len(losses) - 1 - i)
+        beside = min(NEIGHBORS, i, len(losses) - 1 - i)
         part = losses[i - beside : i + beside + 1]
         found.append(sum(part) / len(part))
     return found
@@ -72,7 +72,7 @@ def suggestion(tried: list[float], smooth: list[float]) -> float:
     """The rate, to one digit, around which the smoothed loss falls steepest over the logarithm of
     the rate, before its lowest value; 0 if the loss hardly falls. The first ones are left out: they
     are means of few."""
-    beside = min(BESIDE, len(tried) // 4)
+    beside = min(NEIGHBORS, len(tried) // 4)
     if not beside or min(smooth) > FALLS * smooth[beside]:
         return 0.0
     lowest = max(int(np.argmin(smooth)), beside + 1)

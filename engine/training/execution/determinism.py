@@ -27,13 +27,13 @@ class Determinism:
     def __enter__(self) -> None:
         if self._is_on:
             self._other = _modes()
-            _set(_DETERMINISTIC)
+            _set_modes(_DETERMINISTIC)
             self._active = True
 
     def __exit__(self, *exception: object) -> None:
         if self._is_on:
             self._active = False
-            _set(self._other)
+            _set_modes(self._other)
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -71,7 +71,7 @@ def _modes() -> _Modes:
     )
 
 
-def _set(modes: _Modes) -> None:
+def _set_modes(modes: _Modes) -> None:
     is_on, warns_only, cudnn, benchmark = modes
     torch.use_deterministic_algorithms(is_on, warn_only=warns_only)
     torch.backends.cudnn.deterministic = cudnn

@@ -40,12 +40,12 @@ class PartLoader:
         self._parts: deque[tuple[int, int]] = deque()
         self._own = DataLoader(
             loader.dataset,
-            batch_sampler=_Own(self),  # pyright: ignore[reportArgumentType]
+            batch_sampler=_RankBatches(self),  # pyright: ignore[reportArgumentType]
             num_workers=loader.num_workers,
             collate_fn=loader.collate_fn,
             pin_memory=loader.pin_memory,
             timeout=loader.timeout,
-            worker_init_fn=_Apart(rank, loader.worker_init_fn),
+            worker_init_fn=_RankSeed(rank, loader.worker_init_fn),
             multiprocessing_context=loader.multiprocessing_context,
             generator=loader.generator,
             prefetch_factor=loader.prefetch_factor,
@@ -101,7 +101,7 @@ class PartLoader:
         _seed(hash((drawn, self._number, self._rank)) & (2**63 - 1))
 
 
-class _Own:
+class _RankBatches:
     """The batch sampler of a rank."""
 
     def __init__(self, parts: PartLoader) -> None:
@@ -112,7 +112,7 @@ class _Own:
 
 
 @dataclass(frozen=True)
-class _Apart:
+class _RankSeed:
     """Seeds a worker for its rank, then calls the loader's own `worker_init_fn`."""
 
     rank: int

@@ -94,10 +94,10 @@ def _judged(output: object, y: Tensor, loss: nn.Module | None) -> tuple[Tensor, 
     if isinstance(output, Tensor):
         if not y.is_floating_point() and output.ndim == y.ndim + 1:
             chances, predicted = output.float().softmax(1).max(1)
-            losses = _each(loss or nn.CrossEntropyLoss(), output, y)
+            losses = _sample_losses(loss or nn.CrossEntropyLoss(), output, y)
             return predicted.cpu(), chances.cpu(), losses
         if y.is_floating_point() and output.shape == y.shape:
-            losses = _each(loss or nn.MSELoss(), output, y)
+            losses = _sample_losses(loss or nn.MSELoss(), output, y)
             return output.float().cpu(), torch.zeros(len(y)), losses
     shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
     raise LabError(
@@ -108,7 +108,7 @@ def _judged(output: object, y: Tensor, loss: nn.Module | None) -> tuple[Tensor, 
     )
 
 
-def _each(loss: nn.Module, output: Tensor, y: Tensor) -> Tensor:
+def _sample_losses(loss: nn.Module, output: Tensor, y: Tensor) -> Tensor:
     """The mean loss of each sample, float64 (B,): by the loss's own reduction of one sample."""
     if type(loss) is nn.CrossEntropyLoss and loss.weight is None and loss.reduction == "mean":
         # The usual one, all at once.

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.recording.argument_values import Keeper, Other
+from engine.recording.argument_values import Keeper, OtherArgument
 from engine.recording.line_values import (
     MAX_BITS,
     MAX_CHARACTERS,
@@ -41,17 +41,17 @@ def test_containers_are_looked_into_down_to_a_depth() -> None:
         found = seen(nested(MAX_DEPTH + 1, wrap))
         for _ in range(MAX_DEPTH):
             (found,) = found.values() if isinstance(found, dict) else found  # type: ignore[misc]
-        assert found == Other(f"{name} of 1")
+        assert found == OtherArgument(f"{name} of 1")
 
 
 def test_long_containers_are_cut() -> None:
     few = list(range(MAX_ITEMS))
     assert seen(few) == few and seen(tuple(few)) == tuple(few)
-    assert seen([*few, 1, 2]) == [*few, Other("… 2 more")]
+    assert seen([*few, 1, 2]) == [*few, OtherArgument("… 2 more")]
     assert seen(dict.fromkeys([*few, -1])) == {
-        **dict.fromkeys(few), Other("… 1 more"): Other("")}  # fmt: skip
+        **dict.fromkeys(few), OtherArgument("… 1 more"): OtherArgument("")}  # fmt: skip
     assert seen([torch.ones(3), {torch.ones(1): 1}.keys()])[0] == ("kept", 3.0)  # type: ignore[index]
-    assert seen({1, 2}) == Other("set of 2")
+    assert seen({1, 2}) == OtherArgument("set of 2")
 
 
 def test_a_copy_of_what_is_written_to_takes_its_own_bytes() -> None:
@@ -79,19 +79,19 @@ class Own:
         (None, None),
         (2.5, 2.5),
         (2**MAX_BITS - 1, 2**MAX_BITS - 1),
-        (2**MAX_BITS, Other(f"an int of {MAX_BITS + 1} bits")),
-        ("a" * MAX_CHARACTERS, Other(repr("a" * MAX_CHARACTERS))),
-        ("a" * (MAX_CHARACTERS + 1), Other(f"{'a' * MAX_CHARACTERS!r}…")),
-        (b"raw", Other("b'raw'")),
-        (np.zeros((2, 3)), Other("array (2, 3) float64")),
-        (np.int8(5), Other("int8(5)")),
+        (2**MAX_BITS, OtherArgument(f"an int of {MAX_BITS + 1} bits")),
+        ("a" * MAX_CHARACTERS, OtherArgument(repr("a" * MAX_CHARACTERS))),
+        ("a" * (MAX_CHARACTERS + 1), OtherArgument(f"{'a' * MAX_CHARACTERS!r}…")),
+        (b"raw", OtherArgument("b'raw'")),
+        (np.zeros((2, 3)), OtherArgument("array (2, 3) float64")),
+        (np.int8(5), OtherArgument("int8(5)")),
         (torch.float32, torch.float32),
         (torch.ones(2), ("kept", 2.0)),
-        ({(1, 2): 3}, {Other("tuple"): 3}),
-        (frozenset({1}), Other("frozenset of 1")),
-        (math, Other("module")),
-        (Own, Other("class Own")),
-        (Own(), Other("Own")),
+        ({(1, 2): 3}, {OtherArgument("tuple"): 3}),
+        (frozenset({1}), OtherArgument("frozenset of 1")),
+        (math, OtherArgument("module")),
+        (Own, OtherArgument("class Own")),
+        (Own(), OtherArgument("Own")),
     ],
 )
 def test_a_value_is_told_in_few_words(value: object, told: object) -> None:

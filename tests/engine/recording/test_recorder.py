@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from engine.autograd.graph.reading import Node, read_graph
-from engine.recording.argument_values import Keeper, Kept
+from engine.recording.argument_values import Keeper, KeptTensor
 from engine.recording.light.light_recorder import LightRecorder
 from engine.recording.light.light_recording import LightRecording
 from engine.recording.recorder import Recorder
@@ -170,7 +170,7 @@ def test_values_are_kept_as_they_were() -> None:
     assert function.result.tensor.tolist() == [12, 14, 16]
     for call in recorder.recording.calls:
         for value in (*call.args, call.result):
-            if isinstance(value, Kept):
+            if isinstance(value, KeptTensor):
                 assert value.tensor.grad_fn is None and not value.tensor.requires_grad
 
 

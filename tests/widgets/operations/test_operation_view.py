@@ -27,7 +27,7 @@ from widgets.operations.kind_mark import KINDS, KindMark
 from widgets.operations.operation_table import GROUPS, line_for
 from widgets.operations.operation_view import NO_TENSOR_TEXT, OperationView
 from widgets.operations.prediction_table import PredictionTable
-from widgets.operations.step_card import TO_COME
+from widgets.operations.step_card import NOT_CHECKED
 
 X = Variable(name="x", kind="tensor", type="Tensor", shape=(2, 3), dtype="float32")
 TRANSPOSED = ExplainedStep(
@@ -244,7 +244,7 @@ def test_a_refusal_tells_the_usual_fix_and_then_torchs_words(view) -> None:
     assert card.mark.word == "REFUSED" and card.mark.role == "error"
     assert card.refusal.text() == "view must not copy." and card.table.isHidden()
     assert card.hint.text() == "Try: reshape copies where it must."
-    assert card.words.text() == TO_COME and "no stride fits" in card.reasoning.text()
+    assert card.words.text() == NOT_CHECKED and "no stride fits" in card.reasoning.text()
     fact = FactRow("torch", "is refused", "is refused: RuntimeError: no", True)
     step = with_facts(REFUSED, (fact,), "RuntimeError: no")
     view.show_snapshot(ExplanationSnapshot(source=source, steps=(TRANSPOSED, step), ran=True))

@@ -8,7 +8,7 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton
 
-from widgets.start.cards import Way
+from widgets.start.cards import EntryGroup
 from widgets.start.start_page import StartPage
 
 
@@ -71,8 +71,8 @@ def test_a_way_shows_its_first_entries_and_a_menu_has_all(page, qtbot):
     entries = tuple((f"k{n}", f"Number {n} & more", f"tip {n}") for n in range(6))
     page.show_ways(
         [
-            Way("long", "Long", "Six of them.", "mdi6.matrix", entries, "All 6"),
-            Way("short", "Short", "Four of them.", "mdi6.matrix", entries[:4], "All 4"),
+            EntryGroup("long", "Long", "Six of them.", "mdi6.matrix", entries, "All 6"),
+            EntryGroup("short", "Short", "Four of them.", "mdi6.matrix", entries[:4], "All 4"),
         ]
     )
     chosen = []

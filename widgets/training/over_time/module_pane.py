@@ -154,7 +154,7 @@ class ModulePane(QStackedWidget):
         for place, line in enumerate(self._found.lines):
             of_name[line.name] = hues[place]
             lines.append(
-                Line(line.name or WHOLE, hues[place], self._found.steps, _of(line, figure))
+                Line(line.name or WHOLE, hues[place], self._found.steps, _numbers_of(line, figure))
             )
         self.names.show_colors(of_name)
         nothing = "No step has this figure."
@@ -201,7 +201,7 @@ def _name_of(title: str) -> str:
     return "" if title == WHOLE else title
 
 
-def _of(line: NormLine, figure: Figure) -> tuple[float, ...]:
+def _numbers_of(line: NormLine, figure: Figure) -> tuple[float, ...]:
     if figure != "ratio":
         return getattr(line, figure)
     pairs = zip(line.update, line.weight, strict=True)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 
 from widgets.training.plots.series import Track
-from widgets.training.plots.step_scale import LEAST, place_of, step_at
+from widgets.training.plots.step_scale import MIN_PLACED, place_of, step_at
 
 WHEEL_STEP = 1.25
 """The zoom of one notch of the wheel."""
@@ -43,7 +43,7 @@ def zoomed(all_steps: Range, shown: Range, notches: float, at: float, log: bool)
     """The steps shown after the notches of a wheel at a step, which keeps its place; None if they
     are all."""
     first, last, x0, x1, place = (place_of(step, log) for step in (*all_steps, *shown, at))
-    least = math.log10(1 + MIN_STEPS / max(at, LEAST)) if log else MIN_STEPS
+    least = math.log10(1 + MIN_STEPS / max(at, MIN_PLACED)) if log else MIN_STEPS
     width = max((x1 - x0) / WHEEL_STEP**notches, min(least, last - first))
     if width >= last - first:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from widgets.training.plots.pyramid import Floats, Pyramid
 
-LEAST = 1e-3
+MIN_PLACED = 1e-3
 """The smallest number with a place on a logarithmic scale: no step is smaller."""
 
 
@@ -21,7 +21,7 @@ def placed(steps: Floats, log: bool) -> Floats:
 
 def place_of(step: float, log: bool) -> float:
     """Where one step is drawn; one that has no place is at the left of all."""
-    return log10(max(step, LEAST)) if log else step
+    return log10(max(step, MIN_PLACED)) if log else step
 
 
 def step_at(place: float, log: bool) -> float:
@@ -35,7 +35,7 @@ def seen(
     each stretch in which the steps double has as many points as it has pixels."""
     if not log:
         return points.query(first, last, pixels)
-    begin = max(first, LEAST)
+    begin = max(first, MIN_PLACED)
     if (positive := int(np.searchsorted(points.x, 0, "right"))) < len(points):
         begin = max(begin, float(points.x[positive]) / 2)
     parts = max(1, round(log2(max(last / begin, 1.0))))

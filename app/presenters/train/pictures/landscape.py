@@ -17,7 +17,7 @@ from engine.protocol import (
 )
 from widgets.training.train_view import TrainView
 
-_OF = ("model", "training", "subject", "objective")
+_DRAWN_FROM = ("model", "training", "subject", "objective")
 
 
 class LandscapePresenter(QObject):
@@ -82,5 +82,5 @@ class LandscapePresenter(QObject):
             return
         if old.subject != new.subject or old.model is not new.model:
             self._pane.clear()
-        elif any(getattr(old, name) != getattr(new, name) for name in _OF):
+        elif any(getattr(old, name) != getattr(new, name) for name in _DRAWN_FROM):
             self._pane.tell_outdated()

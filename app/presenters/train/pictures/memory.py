@@ -20,7 +20,7 @@ from engine.protocol import (
 from widgets.training.train_view import TrainView
 
 MEMORY = "step memory"
-_OF = ("model", "training", "subject", "objective")
+_ESTIMATED_FROM = ("model", "training", "subject", "objective")
 
 
 class MemoryPresenter(QObject):
@@ -68,7 +68,7 @@ class MemoryPresenter(QObject):
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if old.subject != new.subject or old.model is not new.model:
             self._pane.clear()
-        elif any(getattr(old, name) != getattr(new, name) for name in _OF):
+        elif any(getattr(old, name) != getattr(new, name) for name in _ESTIMATED_FROM):
             self._pane.tell_outdated()
 
     # -- the selection ---------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from ..book import enter, pointwise
-from ..given import Given
 from ..linear import Computed
+from ..node_values import NodeValues
 from ..pointwise import Let
 
 pointwise(
@@ -154,14 +154,14 @@ pointwise(
 )
 
 
-def _scale(given: Given) -> float:
+def _scale(given: NodeValues) -> float:
     if not given.number("train", True):
         return 1.0
     p = given["p"]
     return 0.0 if p == 1 else 1.0 / (1.0 - p)
 
 
-def _glu(given: Given) -> torch.Tensor:
+def _glu(given: NodeValues) -> torch.Tensor:
     dim, g = given["dim"], given.gradient()
     a, b = given["x"].chunk(2, dim)
     s = torch.sigmoid(b)

@@ -7,14 +7,14 @@ from typing import Any
 from torch import Tensor
 
 from ..book import pointwise
-from ..given import Given
+from ..node_values import NodeValues
 from ..pointwise import Let
 
 _AB = {"a": "self", "b": "other"}
 _INF = float("inf")
 
 
-def _unscaled(given: Given) -> bool:
+def _unscaled(given: NodeValues) -> bool:
     return given["alpha"] == 1
 
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from ..book import enter
-from ..given import Given
 from ..linear import Computed
+from ..node_values import NodeValues
 
 
-def _parts(given: Given) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, float]:
+def _parts(given: NodeValues) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, float]:
     """g, q, k, v, the probabilities P, the gradient dS of the scores, and the scale."""
     g, q, k, v = given.gradient(), given["q"], given["k"], given["v"]
     scale = given.number("scale", None) or 1 / math.sqrt(q.shape[-1])
@@ -28,17 +28,17 @@ def _parts(given: Given) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor
     return g, q, k, v, p, of_scores, scale
 
 
-def _query(given: Given) -> Tensor:
+def _query(given: NodeValues) -> Tensor:
     _, _, k, _, _, of_scores, scale = _parts(given)
     return scale * of_scores @ k
 
 
-def _key(given: Given) -> Tensor:
+def _key(given: NodeValues) -> Tensor:
     _, q, _, _, _, of_scores, scale = _parts(given)
     return scale * of_scores.mT @ q
 
 
-def _value(given: Given) -> Tensor:
+def _value(given: NodeValues) -> Tensor:
     g, _, _, _, p, _, _ = _parts(given)
     return p.mT @ g
 

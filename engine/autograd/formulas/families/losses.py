@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ..book import enter, pointwise
-from ..given import Given
 from ..linear import Computed
+from ..node_values import NodeValues
 from ..pointwise import Let
 
 
@@ -81,7 +81,7 @@ pointwise(
 )
 
 
-def _nll(given: Given) -> Tensor:
+def _nll(given: NodeValues) -> Tensor:
     target, g = given["t"], given.gradient()
     x = given["x"]
     classes = x.dim() - 1 if x.dim() < 2 else 1

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from ..book import enter, pointwise
-from ..given import Given
 from ..linear import Computed
+from ..node_values import NodeValues
 from ..pointwise import Let
 
 
-def _g(given: Given) -> Tensor:
+def _g(given: NodeValues) -> Tensor:
     return given.gradient()
 
 
@@ -24,7 +24,7 @@ enter(
 )
 
 
-def _det(given: Given) -> Tensor:
+def _det(given: NodeValues) -> Tensor:
     a = given["A"]
     return (_g(given) * given["y"]).unsqueeze(-1).unsqueeze(-1) * torch.linalg.inv(a).mT
 
@@ -38,13 +38,13 @@ enter(
 )
 
 
-def _solved(given: Given) -> Tensor:
+def _solved(given: NodeValues) -> Tensor:
     """The gradient of the right-hand side b of A x = b."""
     a, g = given["A"], _g(given)
     return torch.linalg.solve(a.mH, g, left=given["left"])
 
 
-def _solve_matrix(given: Given) -> Tensor:
+def _solve_matrix(given: NodeValues) -> Tensor:
     gb, y = _solved(given), given["y"]
     if y.dim() == 1:
         return -torch.outer(gb, y.conj())
@@ -88,7 +88,7 @@ pointwise(
 )
 
 
-def _cdist(given: Given, *, of_first: bool) -> Tensor:
+def _cdist(given: NodeValues, *, of_first: bool) -> Tensor:
     a, b, y = given["a"], given["b"], given["y"]
     w = torch.where(y == 0, 0.0, _g(given) / torch.where(y == 0, 1.0, y))
     if of_first:

@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor
 
 from ..book import enter, pointwise
-from ..given import Given
 from ..linear import Computed
+from ..node_values import NodeValues
 from ..pointwise import Let
 
 # The rule of every normalisation y = w · h + b with h = (x - m) · r, where m is the mean and r is
@@ -17,7 +17,7 @@ _X = "r * (u - e - h * f)"
 _MEANINGS = {"w": "the learned scale", "b": "the learned shift", "r": "1 / std of each group"}
 
 
-def channel(given: Given, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+def channel(given: NodeValues, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
     """(C,) -> (1, C, 1, ...), against a gradient of shape (N, C, ...)."""
     rank = given.gradient().dim()
     return t.reshape([-1 if d == 1 else 1 for d in range(rank)]), (1,)
@@ -69,7 +69,7 @@ pointwise(
 )
 
 
-def _last(v: Any) -> list[int]:
+def _normalized_dims(v: Any) -> list[int]:
     rank, folded = v.g.dim(), len(v.given["normalized_shape"])
     return list(range(rank - folded, rank))
 
@@ -83,9 +83,12 @@ pointwise(
     lets={
         "h": _SCALE,
         "u": _U,
-        "e": Let("mean of u over the sample", lambda v: v.u.mean(_last(v), keepdim=True)),
+        "e": Let(
+            "mean of u over the sample", lambda v: v.u.mean(_normalized_dims(v), keepdim=True)
+        ),
         "f": Let(
-            "mean of u · h over the sample", lambda v: (v.u * v.h).mean(_last(v), keepdim=True)
+            "mean of u · h over the sample",
+            lambda v: (v.u * v.h).mean(_normalized_dims(v), keepdim=True),
         ),
     },
     meanings=_MEANINGS | {"m": "the mean of each sample"},
@@ -95,14 +98,14 @@ pointwise(
 )
 
 
-def _per_group(given: Given, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+def _per_group(given: NodeValues, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
     """(N, groups) -> (N, C, 1, ...)."""
     channels = given["C"] // given["group"]
     wide = t.reshape(given["N"], given["group"]).repeat_interleave(channels, 1)
     return wide.reshape(*wide.shape, *[1] * (given.gradient().dim() - 2)), (0, 1)
 
 
-def _group_mean(given: Given, t: Tensor) -> Tensor:
+def _group_mean(given: NodeValues, t: Tensor) -> Tensor:
     return _per_group(given, t.reshape(given["N"], given["group"], -1).mean(-1))[0]
 
 
@@ -127,13 +130,13 @@ pointwise(
 )
 
 
-def _rows(given: Given, t: Tensor) -> Tensor:
+def _rows(given: NodeValues, t: Tensor) -> Tensor:
     """The sums over all dimensions but `dim`, with keepdim: a norm each."""
     dim = given["dim"]
     return t.sum([d for d in range(t.dim()) if d != dim], keepdim=True)
 
 
-def _direction(given: Given) -> Tensor:
+def _direction(given: NodeValues) -> Tensor:
     v, scale, norm, g = given["v"], given["s"], given["n"], given.gradient()
     norm = norm.reshape(scale.shape)
     return scale / norm * (g - v * _rows(given, g * v) / norm**2)

@@ -9,20 +9,20 @@ import torch
 from torch import Tensor
 
 from ..book import enter
-from ..given import Given
 from ..linear import Computed
 from ..moves import Moves
+from ..node_values import NodeValues
 from ..pointwise import Pointwise, Setting
 from .views import move, written
 
 _PICKED = "Puts the gradient at the places that were picked, zero elsewhere."
 
 
-def _index(given: Given) -> Any:
+def _index(given: NodeValues) -> Any:
     return tuple(slice(None) if i is None else i for i in given.saved_list("indices"))
 
 
-def _indexed(given: Given, p: Tensor) -> Tensor:
+def _indexed(given: NodeValues, p: Tensor) -> Tensor:
     return torch.ops.aten.index(p, given.saved_list("indices"))
 
 
@@ -53,7 +53,7 @@ move(
 )
 
 
-def _chosen(given: Given, p: Tensor) -> Tensor:
+def _chosen(given: NodeValues, p: Tensor) -> Tensor:
     """The elements that a reduction along `dim` chose, by its saved indices."""
     dim, index = given["dim"], given["indices"]
     if p.dim() == 0:
@@ -81,22 +81,22 @@ def known(p: Tensor | None) -> Tensor:
 _NOTHING = torch.zeros((), dtype=torch.float64)
 
 
-def _put(given: Given, x: Tensor, v: Tensor | None) -> Tensor:
+def _index_put(given: NodeValues, x: Tensor, v: Tensor | None) -> Tensor:
     return x.index_put(_index(given), _NOTHING if v is None else v)
 
 
-def _scatter(given: Given, x: Tensor, v: Tensor | None) -> Tensor:
+def _scatter(given: NodeValues, x: Tensor, v: Tensor | None) -> Tensor:
     dim, index = given["dim"], given["index"]
     return x.scatter(dim, index, torch.zeros(index.shape, dtype=x.dtype) if v is None else v)
 
 
-def _index_copy(given: Given, x: Tensor, v: Tensor | None) -> Tensor:
+def _index_copy(given: NodeValues, x: Tensor, v: Tensor | None) -> Tensor:
     dim, index = given["dim"], given["index"]
     return x.index_fill(dim, index, 0) if v is None else x.index_copy(dim, index, v)
 
 
 for _name, _again in (
-    ("IndexPutBackward0", _put),
+    ("IndexPutBackward0", _index_put),
     ("ScatterBackward0", _scatter),
     ("IndexCopyBackward0", _index_copy),
 ):
@@ -109,7 +109,7 @@ for _name, _again in (
     )
 
 
-def _adds(name: str, read: Callable[[Given], Tensor], when: Any = None) -> None:
+def _adds(name: str, read: Callable[[NodeValues], Tensor], when: Any = None) -> None:
     enter(
         name,
         "The tensor that was added to gets g. What was added gets g at its places.",
@@ -141,14 +141,14 @@ move(
 )
 
 
-def _looked_up(given: Given, p: Tensor) -> Tensor:
+def _looked_up(given: NodeValues, p: Tensor) -> Tensor:
     index = given["indices"]
     found = p[index]
     padding = given["padding_idx"]
     return found * (index != padding).unsqueeze(-1) if padding >= 0 else found
 
 
-def _per_use(given: Given) -> Tensor:
+def _per_use(given: NodeValues) -> Tensor:
     """`scale_grad_by_freq`: each row's sum divided by the number of its look-ups."""
     index, g = given["indices"].reshape(-1), given.gradient()
     rows = torch.zeros(given.shape(), dtype=g.dtype)

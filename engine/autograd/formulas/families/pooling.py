@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..book import enter
-from ..given import Given
 from ..linear import Transposed
+from ..node_values import NodeValues
 from .views import move
 
 
-def _from_places(given: Given, p: Tensor, spatial: int) -> Tensor:
+def _from_places(given: NodeValues, p: Tensor, spatial: int) -> Tensor:
     """The elements at the saved places: max_pool saves for each output the flat index of its
     maximum in the image."""
     index = given["result1"]
@@ -32,13 +32,15 @@ for _rank in (2, 3):
     )
 
 
-def linear(names: str, words: str, text: str, again: Callable[[Given, Tensor], Tensor]) -> None:
+def linear(
+    names: str, words: str, text: str, again: Callable[[NodeValues, Tensor], Tensor]
+) -> None:
     """Enter an operation that is a linear map of its only tensor; `again` is the operation."""
     enter(names, words, Transposed("x", text, lambda given, z, _: again(given, z)))
 
 
-def _average(pool: Callable[..., Tensor]) -> Callable[[Given, Tensor], Tensor]:
-    def again(given: Given, z: Tensor) -> Tensor:
+def _average(pool: Callable[..., Tensor]) -> Callable[[NodeValues, Tensor], Tensor]:
+    def again(given: NodeValues, z: Tensor) -> Tensor:
         return pool(
             z,
             given["kernel_size"],
@@ -70,8 +72,8 @@ linear(
 )
 
 
-def _resize(mode: str) -> Callable[[Given, Tensor], Tensor]:
-    def again(given: Given, z: Tensor) -> Tensor:
+def _resize(mode: str) -> Callable[[NodeValues, Tensor], Tensor]:
+    def again(given: NodeValues, z: Tensor) -> Tensor:
         corners = given["align_corners"] if mode not in ("nearest", "nearest-exact") else None
         return F.interpolate(z, tuple(given["output_size"]), mode=mode, align_corners=corners)
 

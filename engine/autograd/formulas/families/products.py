@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from ..book import enter, pointwise
-from ..given import Given
 from ..input_rules import InputRule
 from ..linear import Computed, Transposed
+from ..node_values import NodeValues
 from ..pointwise import Pointwise, Setting
 
 
@@ -23,7 +23,7 @@ def _pair(
     return left, right
 
 
-def _g(given: Given) -> Tensor:
+def _g(given: NodeValues) -> Tensor:
     return given.gradient()
 
 
@@ -147,7 +147,7 @@ _with_sum(
 )
 
 
-def _convolve(given: Given, x: Tensor, w: Tensor) -> Tensor:
+def _convolve(given: NodeValues, x: Tensor, w: Tensor) -> Tensor:
     return torch.convolution(
         x,
         w,

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from ..book import pointwise
-from ..given import Given
+from ..node_values import NodeValues
 from ..pointwise import Let
 
 
-def spread(given: Given, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+def spread(given: NodeValues, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
     """`t` with the reduced dimensions put back with size 1."""
     rank = len(given.shape())
     own = tuple(d for d in range(rank) if d not in given.dims() or given.number("keepdim", False))
@@ -26,7 +26,7 @@ def spread(given: Given, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
     return t, own
 
 
-def folded(given: Given) -> int:
+def folded(given: NodeValues) -> int:
     """The number of elements that are reduced to one."""
     shape = given.shape()
     return torch.Size([shape[d] for d in given.dims()]).numel()
@@ -58,7 +58,7 @@ pointwise(
 )
 
 
-def _others(v: Any) -> Tensor:
+def _product_of_others(v: Any) -> Tensor:
     """For each element, the product of all others that are reduced with it."""
     x: Tensor = v.x
     dims = v.given.dims()
@@ -75,12 +75,12 @@ pointwise(
     "ProdBackward0 ProdBackward1",
     "g times the product of all the other elements.",
     align=_GY,
-    lets={"p": Let("the product of the other elements", _others)},
+    lets={"p": Let("the product of the other elements", _product_of_others)},
     x="g * p",
 )
 
 
-def _correction(given: Given) -> float:
+def _correction(given: NodeValues) -> float:
     return folded(given) - given.number("correction", 1)
 
 
@@ -126,12 +126,12 @@ pointwise(
 _NORMS = "NormBackward0 NormBackward1 LinalgVectorNormBackward0"
 
 
-def _order(given: Given) -> Any:
+def _order(given: NodeValues) -> Any:
     order = given.number("p" if given.node.name.startswith("Norm") else "ord", 2)
     return float(order)
 
 
-def _of_order(order: float) -> Callable[[Given], bool]:
+def _of_order(order: float) -> Callable[[NodeValues], bool]:
     return lambda given: _order(given) == order
 
 
@@ -196,7 +196,7 @@ pointwise(
 )
 
 
-def _from_here(t: Tensor, dim: int) -> Tensor:
+def _reverse_cumsum(t: Tensor, dim: int) -> Tensor:
     return t.flip(dim).cumsum(dim).flip(dim) if t.dim() else t
 
 
@@ -205,7 +205,8 @@ pointwise(
     "Each element went into its own total and all later ones: it gets the sum of their gradients.",
     lets={
         "s": Let(
-            "Σ g from this place to the end, along dim", lambda v: _from_here(v.g, v.given["dim"])
+            "Σ g from this place to the end, along dim",
+            lambda v: _reverse_cumsum(v.g, v.given["dim"]),
         )
     },
     x="s",
@@ -217,7 +218,7 @@ pointwise(
     lets={
         "s": Let(
             "Σ g·y from this place to the end, along dim",
-            lambda v: _from_here(v.g * v.y, v.given["dim"]),
+            lambda v: _reverse_cumsum(v.g * v.y, v.given["dim"]),
         )
     },
     x="s / x",
@@ -228,7 +229,7 @@ pointwise(
     lets={
         "s": Let(
             "Σ g·exp(-y) from this place to the end, along dim",
-            lambda v: _from_here(v.g * torch.exp(-v.y), v.given["dim"]),
+            lambda v: _reverse_cumsum(v.g * torch.exp(-v.y), v.given["dim"]),
         )
     },
     x="exp(x) * s",

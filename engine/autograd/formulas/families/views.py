@@ -10,20 +10,23 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..book import enter, pointwise
-from ..given import Given, MissingValue
 from ..input_rules import TextOnly
 from ..linear import Computed
 from ..moves import Moves, Positions
+from ..node_values import MissingValue, NodeValues
 
-_SAME = "Rearranges the gradient back into the input's shape; no number changes."
+_REARRANGED = "Rearranges the gradient back into the input's shape; no number changes."
 
 
 def move(
-    names: str, words: str, text: str, again: Callable[[Given, Tensor], Tensor | Sequence[Tensor]]
+    names: str,
+    words: str,
+    text: str,
+    again: Callable[[NodeValues, Tensor], Tensor | Sequence[Tensor]],
 ) -> None:
     """Enter an operation that moves the elements of one tensor; `again` is the operation."""
 
-    def forward(given: Given, positions: Positions) -> Tensor | Sequence[Tensor]:
+    def forward(given: NodeValues, positions: Positions) -> Tensor | Sequence[Tensor]:
         (p,) = positions
         assert p is not None
         return again(given, p)
@@ -31,14 +34,14 @@ def move(
     enter(names, words, Moves("x", text, forward))
 
 
-def _as_output(given: Given, p: Tensor) -> Tensor:
+def _as_output(given: NodeValues, p: Tensor) -> Tensor:
     return p.reshape(given.gradient().shape)
 
 
 move(
     "ViewBackward0 UnsafeViewBackward0 ReshapeAliasBackward0 SqueezeBackward0 SqueezeBackward1"
     " SqueezeBackward2 UnsqueezeBackward0",
-    _SAME,
+    _REARRANGED,
     "g.reshape(shape of x)",
     _as_output,
 )
@@ -183,7 +186,7 @@ move(
 )
 
 
-def _mode(mode: str) -> Callable[[Given, Tensor], Tensor]:
+def _mode(mode: str) -> Callable[[NodeValues, Tensor], Tensor]:
     return lambda given, p: F.pad(p, given["padding"], mode=mode)
 
 
@@ -197,7 +200,7 @@ for _name, _how in (("Reflection", "reflect"), ("Replication", "replicate")):
         )
 
 
-def _trace(given: Given) -> Tensor:
+def _trace(given: NodeValues) -> Tensor:
     return torch.eye(*given.shape(), dtype=given.gradient().dtype) * given.gradient()
 
 
@@ -210,7 +213,7 @@ enter(
 # -- joins -----------------------------------------------------------------------------------------
 
 
-def _cat(given: Given, positions: Positions) -> Tensor:
+def _cat(given: NodeValues, positions: Positions) -> Tensor:
     dim, whole = given["dim"], given.gradient().shape
     known = [p for p in positions if p is not None]
     missing = len(positions) - len(known)
@@ -222,7 +225,7 @@ def _cat(given: Given, positions: Positions) -> Tensor:
     return torch.cat([torch.zeros(size) if p is None else p for p in positions], dim)
 
 
-def _stack(given: Given, positions: Positions) -> Tensor:
+def _stack(given: NodeValues, positions: Positions) -> Tensor:
     like = next(p for p in positions if p is not None)
     return torch.stack(
         [torch.zeros_like(like) if p is None else p for p in positions], given["dim"]
@@ -246,12 +249,12 @@ enter(
 
 
 def written(
-    write: Callable[[Given, Tensor, Any], Tensor],
-) -> Callable[[Given, Positions], Tensor]:
+    write: Callable[[NodeValues, Tensor, Any], Tensor],
+) -> Callable[[NodeValues, Positions], Tensor]:
     """The `forward` of a Moves for an operation that overwrites a part of `x` with `v`; an input
     whose shape is unknown is None."""
 
-    def forward(given: Given, positions: Positions) -> Tensor:
+    def forward(given: NodeValues, positions: Positions) -> Tensor:
         x, v = positions
         if x is None:
             x = torch.zeros(given.gradient().shape, dtype=torch.float64)
@@ -260,8 +263,10 @@ def written(
     return forward
 
 
-def _over(name: str, take: Callable[[Given, Tensor], Tensor], put: Any, text: str) -> None:
-    def again(given: Given, x: Tensor, v: Tensor | None) -> Tensor:
+def _written_over(
+    name: str, take: Callable[[NodeValues, Tensor], Tensor], put: Any, text: str
+) -> None:
+    def again(given: NodeValues, x: Tensor, v: Tensor | None) -> Tensor:
         return put(given, x, torch.zeros_like(take(given, x)) if v is None else v)
 
     enter(
@@ -272,7 +277,7 @@ def _over(name: str, take: Callable[[Given, Tensor], Tensor], put: Any, text: st
     )
 
 
-_over(
+_written_over(
     "SliceScatterBackward0",
     lambda given, x: torch.ops.aten.slice(
         x, given["dim"], given.number("start", 0), given.number("end", 2**63 - 1), given["step"]
@@ -282,13 +287,13 @@ _over(
     ),
     "start:end:step along `dim`",
 )
-_over(
+_written_over(
     "SelectScatterBackward0",
     lambda given, x: x.select(given["dim"], given["index"]),
     lambda given, x, v: x.select_scatter(v, given["dim"], given["index"]),
     "`index` along `dim`",
 )
-_over(
+_written_over(
     "DiagonalScatterBackward0",
     lambda given, x: x.diagonal(given["offset"], given["dim1"], given["dim2"]),
     lambda given, x, v: x.diagonal_scatter(v, given["offset"], given["dim1"], given["dim2"]),

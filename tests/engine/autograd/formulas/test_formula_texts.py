@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from engine.autograd import BackwardStepper
 from engine.autograd.formulas import MissingValue, rule_of
 from engine.autograd.formulas.expression import Expression
-from engine.autograd.formulas.given import Given, gradient_number, signed
 from engine.autograd.formulas.input_rules import fitted
+from engine.autograd.formulas.node_values import NodeValues, gradient_number, signed
 from engine.autograd.formulas.numbers import Term, at, factor_text, number_text, write_sum
 
 
@@ -172,17 +172,17 @@ def test_numbers_that_torch_gives_without_a_sign_get_one() -> None:
 
 def test_dims_are_counted_from_the_left_and_none_means_all() -> None:
     x = torch.rand(2, 3, 4, requires_grad=True)
-    assert Given(node_of(x.sum(-1)), [None]).dims() == (2,)
-    assert Given(node_of(x.sum((-1, 0))), [None]).dims() == (0, 2)
-    assert Given(node_of(x.amax(())), [None]).dims() == (0, 1, 2)
-    assert Given(node_of(x.sum(-1)), [None]).dims(rank=5) == (4,)
+    assert NodeValues(node_of(x.sum(-1)), [None]).dims() == (2,)
+    assert NodeValues(node_of(x.sum((-1, 0))), [None]).dims() == (0, 2)
+    assert NodeValues(node_of(x.amax(())), [None]).dims() == (0, 1, 2)
+    assert NodeValues(node_of(x.sum(-1)), [None]).dims(rank=5) == (4,)
     y = torch.rand((), requires_grad=True)
-    assert Given(node_of(y.sum(0)), [None]).dims() == ()
+    assert NodeValues(node_of(y.sum(0)), [None]).dims() == ()
 
 
 def test_what_is_missing_is_named() -> None:
     a = torch.rand(3, requires_grad=True)
-    given = Given(node_of(a * torch.ones(3)), [None], {"a": "self", "b": "other"})
+    given = NodeValues(node_of(a * torch.ones(3)), [None], {"a": "self", "b": "other"})
     assert given.has("b") and not given.has("a") and not given.has("c")
     for symbol, words in (("a", "self: never set"), ("nothing", "torch does not show nothing")):
         with pytest.raises(MissingValue, match=words):
@@ -203,14 +203,14 @@ def test_what_is_missing_is_named() -> None:
 def test_an_undefined_gradient_counts_as_zeros_of_the_right_shape() -> None:
     x = torch.rand(2, 3, dtype=torch.float64, requires_grad=True)
     a, b = x.split((1, 1))
-    given = Given(node_of(a), [None, torch.ones(1, 3, dtype=torch.float64)])
+    given = NodeValues(node_of(a), [None, torch.ones(1, 3, dtype=torch.float64)])
     assert given["g0"].dtype == torch.float64 and given["g0"].tolist() == [[0, 0, 0]]
     assert given["g1"].tolist() == [[1, 1, 1]] and len(given.gradients) == 2
     other = given.with_gradients([torch.ones(1, 3), torch.zeros(1, 3)])
     assert other["g"].tolist() == [[1, 1, 1]] and other["g1"].tolist() == [[0, 0, 0]]
     assert not given.is_complex and b.grad_fn is a.grad_fn
     z = torch.ones(2, dtype=torch.complex64)
-    assert Given(node_of(torch.ones(2, requires_grad=True) * z), [None]).is_complex
+    assert NodeValues(node_of(torch.ones(2, requires_grad=True) * z), [None]).is_complex
 
 
 def test_a_gradient_is_summed_and_cast_to_its_input() -> None:

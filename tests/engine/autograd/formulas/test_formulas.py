@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from engine.autograd import BackwardStepper
 from engine.autograd.formulas import MissingValue, names, rule_of
 from engine.autograd.formulas.book import words_of
-from engine.autograd.formulas.given import Given
 from engine.autograd.formulas.input_rules import TextOnly
+from engine.autograd.formulas.node_values import NodeValues
 from tests.engine.autograd.formulas.rule_cases import CASES
 from tests.examples import examples
 
@@ -181,7 +181,7 @@ def test_symbols_are_told_with_shape_value_and_meaning():
 def test_negative_dims_are_put_right():
     x = torch.randn(2, 3, requires_grad=True)
     node = node_of(x.cumsum(-1))
-    assert Given(node, [None])["dim"] == -1
+    assert NodeValues(node, [None])["dim"] == -1
 
 
 def test_a_freed_tensor_is_said_to_be_freed():

@@ -19,7 +19,7 @@ class MissingValue(Exception):
     """A value that a formula needs cannot be read. The message says which, and why."""
 
 
-class Given:
+class NodeValues:
     """The incoming gradients and saved values of one node, by the symbols of its formula.
 
     `names` maps symbols to torch's names (`{"a": "self"}`); by default `x` is `self` and `y` is
@@ -64,9 +64,9 @@ class Given:
     def gradients(self) -> tuple[torch.Tensor, ...]:
         return tuple(self.gradient(i) for i in range(len(self.incoming)))
 
-    def with_gradients(self, gradients: Sequence[torch.Tensor]) -> Given:
+    def with_gradients(self, gradients: Sequence[torch.Tensor]) -> NodeValues:
         """The same node and names with other incoming gradients."""
-        return Given(self.node, gradients, self._names)
+        return NodeValues(self.node, gradients, self._names)
 
     def saved(self, name: str) -> torch.Tensor:
         """A saved tensor as it is in memory now. It is not unpacked. Raises MissingValue."""
