@@ -104,7 +104,7 @@ def test_the_split_is_disjoint_and_keeps_the_share_of_each_class(kind: str) -> N
 
 def test_the_same_set_up_gives_the_same_points_and_another_seed_others() -> None:
     def points(seed: int) -> torch.Tensor:
-        module._made.cache_clear()
+        module._decoded_data.cache_clear()
         return load_dataset(DataSetup("spirals", {"seed": seed})).x_train
 
     assert torch.equal(points(3), points(3))
