@@ -176,7 +176,7 @@ class PythonFiles(QObject):
             self._tell(
                 "warning",
                 f"{_name(path)} did not run. {self._bench.link.unsent}",
-                choices=(self._again(path, opening),),
+                choices=(self._again_choice(path, opening),),
             )
             return
         self._end(path)
@@ -220,7 +220,7 @@ class PythonFiles(QObject):
                     f"{name} has changed since it ran"
                     if is_own
                     else f"{name} has changed since {_name(path)} imported it",
-                    choices=(self._again(path, False, f"Run {_name(path)} again"),),
+                    choices=(self._again_choice(path, False, f"Run {_name(path)} again"),),
                 )
             else:
                 self._changed.discard(path)
@@ -260,7 +260,7 @@ class PythonFiles(QObject):
             "error",
             what,
             error.hint if error.type != "LabError" else "",
-            (self._again(path, opening), *self._console_choice(path)),
+            (self._again_choice(path, opening), *self._console_choice(path)),
             error.traceback.rstrip(),
         )
         self.changed.emit()
@@ -306,7 +306,7 @@ class PythonFiles(QObject):
             BANNER, tone, title, text, choices, code=traceback, code_title="Where it stopped"
         )
 
-    def _again(self, path: str, opening: bool, text: str = "Run again") -> Choice:
+    def _again_choice(self, path: str, opening: bool, text: str = "Run again") -> Choice:
         return text, "Run the whole file again in the engine.", partial(self.run, path, opening)
 
     def _console_choice(self, path: str) -> tuple[Choice, ...]:

@@ -47,7 +47,7 @@ class Selection(QObject):
             if step and self._place >= 0 and type(self._chosen[self._place][1]) is type(reference):
                 self._place -= 1
             self._remember(view, reference)
-        self._set(reference)
+        self._set_reference(reference)
 
     def look_in(self, view: str) -> None:
         """The user goes to another view of what is selected: the way back leads here first."""
@@ -66,14 +66,14 @@ class Selection(QObject):
     def forget(self) -> None:
         """Select nothing and forget all choices: they are of another project or engine."""
         self._chosen, self._place = [], -1
-        self._set(None)
+        self._set_reference(None)
 
     def end_engine(self) -> None:
         """Forget nodes and calls: the engine that numbered them has ended."""
         self._chosen = [each for each in self._chosen if not isinstance(each[1], Node | Call)]
         self._place = len(self._chosen) - 1
         if isinstance(self._current, Node | Call):
-            self._set(None)
+            self._set_reference(None)
 
     def _remember(self, view: str, reference: Reference) -> None:
         """Add to what `back` leads to; what `forward` led to is dropped."""
@@ -85,10 +85,10 @@ class Selection(QObject):
         if 0 <= place < len(self._chosen):
             self._place = place
             view, reference = self._chosen[place]
-            self._set(reference)
+            self._set_reference(reference)
             self.returned.emit(view, reference)
 
-    def _set(self, reference: Reference | None) -> None:
+    def _set_reference(self, reference: Reference | None) -> None:
         if reference != self._current:
             self._current = reference
             self.changed.emit(reference)

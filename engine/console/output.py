@@ -71,9 +71,9 @@ class Output:
         is_main = threading.get_ident() == self._main_thread
         # An interrupt inside would leave a lock held, and the flusher would wait for it for ever.
         with self._shield() if is_main else nullcontext():
-            self._put(stream, text, inside)
+            self._append(stream, text, inside)
 
-    def _put(self, stream: Stream, text: str, inside: bool) -> None:
+    def _append(self, stream: Stream, text: str, inside: bool) -> None:
         with self._taking:
             self._waiting.append((stream, text))
             self._characters += len(text)

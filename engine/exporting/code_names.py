@@ -70,7 +70,7 @@ class CodeNames:
             self._wanted |= names_in(tree)
             return text.strip()
         alias = self._alias(file)
-        names = {name for name in names_in(tree) if self._is_of(file, name)}
+        names = {name for name in names_in(tree) if self._is_from_file(file, name)}
         return ast.unparse(_Qualified(alias, names).visit(tree))
 
     def step(self, source: str, file: PythonFile | None) -> str:
@@ -88,7 +88,7 @@ class CodeNames:
             self._wanted |= reads
             return source
         alias = self._alias(file)
-        found = sorted(name for name in reads if self._is_of(file, name))
+        found = sorted(name for name in reads if self._is_from_file(file, name))
         self._made |= {name: file.variables.get(name) for name in {*found, *own} - {"step"}}
         lines = "".join(f"{name} = {alias}.{name}\n" for name in found)
         return f"{lines}\n\n{source}" if lines else source
@@ -146,7 +146,7 @@ class CodeNames:
             lines += [*self.restoring(drew.get(id(each), {})), each.text]
         return lines
 
-    def _is_of(self, file: PythonFile, name: str) -> bool:
+    def _is_from_file(self, file: PythonFile, name: str) -> bool:
         """Whether the name stands for something of the file that the script does not have."""
         value = file.variables.get(name, _NOTHING)
         if value is _NOTHING or name.startswith("__"):

@@ -72,7 +72,7 @@ class HeatMap(PaintedWidget):
         low, high = self.span()
         shares = (np.arange(levels) + 1) / (levels + 1)
         self._levels = low + (high - low) * shares if levels and high > low else np.empty(0)
-        if self.cell is not None and not self._has(*self.cell):
+        if self.cell is not None and not self._has_cell(*self.cell):
             self.cell = None
         self.update()
 
@@ -155,7 +155,7 @@ class HeatMap(PaintedWidget):
 
     # -- pointing --------------------------------------------------------------------------------
 
-    def _has(self, row: int, column: int) -> bool:
+    def _has_cell(self, row: int, column: int) -> bool:
         rows, columns = self.values.shape
         return 0 <= row < rows and 0 <= column < columns
 
@@ -166,7 +166,7 @@ class HeatMap(PaintedWidget):
         area = self.axes().area
         row = int((area.bottom() - place.y()) // (area.height() / rows))
         column = int((place.x() - area.left()) // (area.width() / columns))
-        return (row, column) if self._has(row, column) else None
+        return (row, column) if self._has_cell(row, column) else None
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self.point_at(self.cell_at(event.position()))

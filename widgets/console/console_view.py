@@ -191,7 +191,7 @@ class ConsoleView(QWidget):
             self.output.add_note(f"ran for {format_duration(self._clock.elapsed() / 1000)}")
         if done is not None:
             self.cell_ended.emit(done.shown, error)
-        self._next()
+        self._run_waiting()
 
     def show_held(self, held: HeldSnapshot | None) -> None:
         """Show where code is held; None if it goes on."""
@@ -213,14 +213,14 @@ class ConsoleView(QWidget):
         self._waiting.clear()
         self.output.add_note(reason)
         self.empty.hide()
-        self._next()
+        self._run_waiting()
 
     def start_anew(self) -> None:
         """Drop all cells and clear the transcript. The history and the text in the input stay."""
         self._running = None
         self._waiting.clear()
         self.clear()
-        self._next()
+        self._run_waiting()
 
     def show_completions(self, snapshot: CompletionsSnapshot) -> None:
         self.input.show_completions(snapshot)
@@ -281,11 +281,11 @@ class ConsoleView(QWidget):
             return
         self._waiting.append(submission)
         if not self.busy:
-            self._next()
+            self._run_waiting()
         else:
             self._show_state()
 
-    def _next(self) -> None:
+    def _run_waiting(self) -> None:
         if self._waiting and not self.busy:
             self._running = self._waiting.popleft()
             self._interrupted = self._typed = False

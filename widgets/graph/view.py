@@ -221,7 +221,7 @@ class GraphView(SelectedPicture):
             return
         command = commands.of_key(event, None if box is None else facts.visible.boxes[box])
         if command:
-            self._do(command, box)
+            self._run_command(command, box)
         else:
             super().keyPressEvent(event)
 
@@ -240,13 +240,15 @@ class GraphView(SelectedPicture):
         if self.facts is not None:
             for title, command in commands.of_menu(self.facts, box, self.steps):
                 if title:
-                    menu.addAction(title, lambda command=command: self._do(command, box, at))
+                    menu.addAction(
+                        title, lambda command=command: self._run_command(command, box, at)
+                    )
                 else:
                     menu.addSeparator()
         menu.addAction("Fit\tF", self.fit)
         self.add_picture_actions(menu)
 
-    def _do(self, command: str, box: int | None, at: QPointF | None = None) -> None:
+    def _run_command(self, command: str, box: int | None, at: QPointF | None = None) -> None:
         """Run a command of `commands`."""
         match command:
             case "zoom_in":

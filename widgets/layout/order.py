@@ -118,20 +118,20 @@ class _Ordering:
         for place, item in enumerate(row):
             self.place[item] = float(place)
 
-    def _at(self, item: int, x: float) -> float:
+    def _crossing(self, item: int, x: float) -> float:
         """Where in its row a line meets an item."""
         return self.place[item] + (x / self.widths[item] if self.widths[item] else 0.5)
 
     def _barycentre(self, item: int, near: list[Near]) -> float:
         if not near:
             return self.place[item] + 0.5
-        return sum([self._at(other, x) for other, x, _, _ in near]) / len(near)
+        return sum([self._crossing(other, x) for other, x, _, _ in near]) / len(near)
 
     def _crossings(self) -> int:
         total = 0
         for row in self.rows[1:]:
             ends = sorted(
-                (self._at(upper, x), self._at(item, own))
+                (self._crossing(upper, x), self._crossing(item, own))
                 for item in row
                 for upper, x, own, _ in self.above[item]
             )
@@ -159,8 +159,8 @@ class _Ordering:
         """Crossings between the edges of two neighbours when they stand in this order."""
         total = 0
         for near in (self.above, self.below):
-            ends = [self._at(other, x) for other, x, *_ in near[left]]
+            ends = [self._crossing(other, x) for other, x, *_ in near[left]]
             for other, x, *_ in near[right]:
-                at = self._at(other, x)
+                at = self._crossing(other, x)
                 total += sum(end > at + 1e-9 for end in ends)
         return total

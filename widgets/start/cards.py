@@ -122,7 +122,7 @@ class WayCard(QFrame):
         for entry in way.entries[: way.shown]:
             rows.addWidget(self._entry(way.key, *entry))
         if len(way.entries) > way.shown:
-            rows.addWidget(self._all(way))
+            rows.addWidget(self._all_button(way))
         head = make.row(self._image, (make.label(way.title, "heading"), 1))
         make.column(head, summary, rows, make.STRETCH, on=self, margins=2 * GRID - 2)
         self._paint_icon()
@@ -143,7 +143,7 @@ class WayCard(QFrame):
         made.clicked.connect(lambda: self.chosen.emit(key))
         return made
 
-    def _all(self, way: EntryGroup) -> QPushButton:
+    def _all_button(self, way: EntryGroup) -> QPushButton:
         made = flat_button(f"start_{way.key}_all", way.more, f"{way.title}: the whole list.")
         set_icon(made, "mdi6.dots-horizontal", "muted")
         menu = make.menu(made, accessible=way.more, tips=True)

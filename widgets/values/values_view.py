@@ -251,10 +251,10 @@ class ValuesView(QWidget):
 
     def _ask_for_window(self, window: Window) -> None:
         in_sight = self._shown is not None and self.tabs.in_sight(self.table)
-        if in_sight and not self._is_there(window):
+        if in_sight and not self._is_known(window):
             self._ask()
 
-    def _is_there(self, window: Window) -> bool:
+    def _is_known(self, window: Window) -> bool:
         """Whether all cells of a window are known."""
         row, rows, column, columns = window
         corners = ((row, column), (row + rows - 1, column + columns - 1))

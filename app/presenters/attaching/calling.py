@@ -29,7 +29,7 @@ class Asking(QObject):
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._newest: Callable[[], object] | None = None
-        self._came.connect(self._on_came, Qt.ConnectionType.QueuedConnection)
+        self._came.connect(self._on_answer, Qt.ConnectionType.QueuedConnection)
 
     def ask(self, way: Callable[[], object]) -> None:
         """`way()` gives the answer, or raises Unwelcome."""
@@ -44,7 +44,7 @@ class Asking(QObject):
         with suppress(RuntimeError):  # the window was closed and deleted meanwhile
             self._came.emit(way, answer)
 
-    def _on_came(self, way: Callable[[], object], answer: object) -> None:
+    def _on_answer(self, way: Callable[[], object], answer: object) -> None:
         if way is not self._newest:
             self._leave(answer)
         elif isinstance(answer, Unwelcome):

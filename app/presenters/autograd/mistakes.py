@@ -44,7 +44,7 @@ class MistakesPresenter(QObject):
         view.run_requested.connect(self._run)
         view.graph_requested.connect(self._show_graph)
         view.where_requested.connect(self._show_where)
-        view.why_requested.connect(self._why)
+        view.why_requested.connect(self._ask_why)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.files.opened.connect(self._forget)
         bench.link.ended.connect(self._forget)
@@ -65,7 +65,7 @@ class MistakesPresenter(QObject):
             RunExampleCommand(source=source, tab="mistakes"), answered, self._view.show_problem
         )
 
-    def _why(self, name: str, root: str) -> None:
+    def _ask_why(self, name: str, root: str) -> None:
         tab: ExampleTab = "mistakes" if self._asks_of_run else ""
         command = WhyNoGradientCommand(name=name, root=root, example=tab)
         self._questions.ask(

@@ -191,12 +191,12 @@ class _Reader(pickle._Unpickler):
     def set_item(self) -> None:
         value = self.stack.pop()
         key = self.stack.pop()
-        self._put([key, value])
+        self._put_items([key, value])
 
     def set_items(self) -> None:
-        self._put(self.pop_mark())
+        self._put_items(self.pop_mark())
 
-    def _put(self, items: list[Any]) -> None:
+    def _put_items(self, items: list[Any]) -> None:
         into = self.stack[-1]
         if isinstance(into, OtherObject):  # of a class that is refused
             return

@@ -147,7 +147,7 @@ def _dtype(value: Any) -> Any:
     return DTYPES[value] if type(value) is int else value
 
 
-def _to(tensor: Tensor, *args: Any, **named: Any) -> Tensor:
+def _tensor_to(tensor: Tensor, *args: Any, **named: Any) -> Tensor:
     """Tensor.to, of any device."""
     for each in (*args, *named.values()):
         if isinstance(each, Tensor):
@@ -170,7 +170,7 @@ _OF_TENSORS: dict[str, Callable[..., Any]] = {
     "prim.is_nested": lambda tensor: False,
     "__is__": operator.is_,
     "__isnot__": operator.is_not,
-    "to": _to,
+    "to": _tensor_to,
     "split": lambda tensor, size, dim=0: list(tensor.split(size, dim)),
 }
 

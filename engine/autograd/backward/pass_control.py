@@ -82,7 +82,7 @@ class PassControl:
             case "out":
                 self._forward_to(self._end_of_module())
             case "to":
-                self._to(self._position_after(target))
+                self._go_to(self._position_after(target))
             case "back":
                 self._require_stepper().back()
             case "back_run":
@@ -91,7 +91,7 @@ class PassControl:
                 self._require_stepper().reset()
                 self.breakpoints.begin(self.modules)
             case "again":
-                self._again()
+                self._start_again()
 
     def _forward(self, reached: Callable[[], bool], at_breakpoints: bool = True) -> None:
         def until(stepped: SteppedPass) -> bool:
@@ -106,7 +106,7 @@ class PassControl:
         if self.stepped.position < position:
             self._forward(lambda: self.stepped.position >= position)
 
-    def _to(self, position: int) -> None:
+    def _go_to(self, position: int) -> None:
         self._forward_to(position)
         while self.stepped.position > position:
             self._require_stepper().back()
@@ -118,7 +118,7 @@ class PassControl:
             if self.stopped_by:
                 break
 
-    def _again(self) -> None:
+    def _start_again(self) -> None:
         if self.stepped.next_node is not None:
             raise LabError(
                 "This pass is not at its end yet.",

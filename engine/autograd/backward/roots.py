@@ -176,7 +176,7 @@ class ConsoleSubject(Subject):
             checked_root(v, text) for v, text in zip(values, self._expressions, strict=True)
         ]
         texts = split_expressions(gradient) if gradient.strip() else ()
-        given = self._given(texts, [namespace.evaluate(text, control) for text in texts])
+        given = self._root_gradients(texts, [namespace.evaluate(text, control) for text in texts])
         self.gradient = [grad for grad, _ in given] if texts else None
         self.written = Roots(self._expressions, tuple(how for _, how in given))
         self.name_tensors()
@@ -239,7 +239,7 @@ class ConsoleSubject(Subject):
     def last_write(self, t: Tensor) -> WrittenBy | None:
         return self._namespace.writes.last_write(t)
 
-    def _given(
+    def _root_gradients(
         self, texts: tuple[str, ...], values: list[Any]
     ) -> list[tuple[Tensor | None, RootGradient]]:
         """The gradient that backward starts with at each root."""

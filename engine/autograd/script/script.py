@@ -101,7 +101,7 @@ class _Script:
             self._data = self._model.values()
         self._writer = PassWriter(
             self._fresh,
-            self._own,
+            self._own_name,
             self._model,
             set(self._cells),
             self._renamed_starts(),
@@ -155,12 +155,12 @@ class _Script:
         self._used_names.add(free)
         return free
 
-    def _own(self, name: str) -> str:
+    def _own_name(self, name: str) -> str:
         """The name in the script of one of its own imports or helpers."""
         return self._own_names.get(name, name)
 
     def _helper(self, code: str) -> str:
-        return re.sub(r"\w+", lambda match: self._own(match[0]), code)
+        return re.sub(r"\w+", lambda match: self._own_name(match[0]), code)
 
     # -- as text ---------------------------------------------------------------------------------
 
@@ -176,18 +176,20 @@ class _Script:
             elif entry not in inside:
                 blocks += [
                     self._restoring(entry),
-                    [f"# {entry.title}", cell_code(entry, self._own)],
+                    [f"# {entry.title}", cell_code(entry, self._own_name)],
                 ]
         blocks += self._print_blocks()
         body = ["\n".join(lines) for lines in blocks]
         opening = self._opening()
         used = set(words("\n".join([opening, *body])))
-        helpers = [self._helper(code) for name, code in HELPERS.items() if self._own(name) in used]
+        helpers = [
+            self._helper(code) for name, code in HELPERS.items() if self._own_name(name) in used
+        ]
         used.update(*map(words, helpers))
         imports = [
-            line if self._own(name) == name else f"{line} as {self._own(name)}"
+            line if self._own_name(name) == name else f"{line} as {self._own_name(name)}"
             for name, line in _IMPORTS.items()
-            if self._own(name) in used
+            if self._own_name(name) in used
         ]
         own = [line for line in imports if line.split()[1] in sys.stdlib_module_names]
         others = [line for line in imports if line not in own]
@@ -211,7 +213,7 @@ class _Script:
             "  # as in the lab: it decides the last bits of sums"
         ]
         if self._data:
-            path = f'{self._own("Path")}(__file__).with_suffix(".pt")'
+            path = f'{self._own_name("Path")}(__file__).with_suffix(".pt")'
             lines.append(f"{self._data_name} = torch.load({path}, weights_only=True)")
         return "\n".join(lines)
 

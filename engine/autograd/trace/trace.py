@@ -84,10 +84,10 @@ class Trace:
             case "end":
                 self.position = last
             case "over":
-                self.position = min(self._after(self.position), last)
+                self.position = min(self._index_after(self.position), last)
             case "out":
                 around = self.recording.calls[self.position].parent if self.position >= 0 else -1
-                self.position = last if around < 0 else min(self._after(around), last)
+                self.position = last if around < 0 else min(self._index_after(around), last)
             case "line":
                 self.position = self._next_line()
             case "back_line":
@@ -107,7 +107,7 @@ class Trace:
                     )
                 self.position = target
 
-    def _after(self, index: int) -> int:
+    def _index_after(self, index: int) -> int:
         """The first call after `index` that is not inside it."""
         if index < 0:
             return 0

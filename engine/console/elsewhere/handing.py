@@ -107,15 +107,15 @@ class _Handing:
             return ()
         is_code = inspect.isfunction(value) or inspect.isclass(value)
         if is_code and value.__module__ == _MAIN:
-            return self._again(name, self._definitions, f"it is a {type(value).__name__}")
+            return self._made_again(name, self._definitions, f"it is a {type(value).__name__}")
         try:
             needed = _classes_in(pickle.dumps(value))
         except Exception as error:  # objects of the user's code may raise anything
-            return self._again(name, self._made, f"it cannot be pickled ({error})")
+            return self._made_again(name, self._made, f"it cannot be pickled ({error})")
         self._values[name] = value
         return needed
 
-    def _again(self, name: str, among: list[str], why: str) -> Iterable[str]:
+    def _made_again(self, name: str, among: list[str], why: str) -> Iterable[str]:
         found = statements_making(name, self._cells)
         if not found:
             raise LabError(

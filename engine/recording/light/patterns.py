@@ -105,11 +105,11 @@ class Repeat:
         call = call_noted(-1, (*noted[:6], dict(self.tiny).get(sequence)))
         call.first += self.first - pattern.first
         call.end += self.first - pattern.first
-        call.slots = tuple(map(self._now, call.slots))
+        call.slots = tuple(map(self._slot_now, call.slots))
         call.is_like, call.node = True, pattern.kinds.get(place, "")
         return call
 
-    def _now(self, slot: Slot) -> Slot:
+    def _slot_now(self, slot: Slot) -> Slot:
         """The slot of this call that corresponds to a slot of the pattern."""
         if isinstance(slot, GradientCut):
             for before, given in zip(self.pattern.given, self._given, strict=True):

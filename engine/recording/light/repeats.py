@@ -159,7 +159,7 @@ class Repeats:
         if noted is None or (known is not None and known.is_of(end - first, noted)):
             return
         results = _tensors(result)
-        before, alike.state = alike.state, tuple(map(ref, _held(module)))
+        before, alike.state = alike.state, tuple(map(ref, _tensors_held(module)))
         is_steady = before is None or (
             len(before) == len(alike.state)
             and all(old() is new() for old, new in zip(before, alike.state, strict=True))
@@ -249,7 +249,7 @@ def _is_special(module: nn.Module) -> bool:
     )
 
 
-def _held(module: nn.Module) -> Iterator[Tensor]:
+def _tensors_held(module: nn.Module) -> Iterator[Tensor]:
     """The tensors that it and its parts hold, but for parameters."""
     for each in module.modules():
         for value in vars(each).values():  # its buffers are in one of them

@@ -100,7 +100,7 @@ class EpochMetrics:
         """In this context other batches can be counted; the states of before come back after it,
         and are the ones that `states` tells."""
         before, outer = self.states(), self._aside
-        now = before if outer is None else self._now()
+        now = before if outer is None else self._metric_states()
         self._aside = before
         try:
             yield
@@ -110,7 +110,7 @@ class EpochMetrics:
 
     def states(self) -> MetricStates:
         """A copy of what `restore` takes."""
-        return self._now() if self._aside is None else self._aside
+        return self._metric_states() if self._aside is None else self._aside
 
     def restore(self, states: MetricStates) -> None:
         """Go on from these states. Raises LabError if they are those of other metrics."""
@@ -134,7 +134,7 @@ class EpochMetrics:
             for name, value in values.items():
                 setattr(part, name, _copied(value))
 
-    def _now(self) -> MetricStates:
+    def _metric_states(self) -> MetricStates:
         parts = [part for metric in self._found for part in _parts(metric)]
         values = [
             {name: _copied(getattr(part, name)) for name in _attributes(part)} for part in parts

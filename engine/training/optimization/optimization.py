@@ -41,7 +41,7 @@ class Optimization:
         self.groups = Groups(model)
         self.parameters = list(self.groups.named.values())
         self._is_sharded = any(hasattr(p, "to_local") for p in self.parameters)
-        self.optimizer = self._made(setup)
+        self.optimizer = self._new_optimizer(setup)
         self.rates = Rates(setup, self.optimizer, steps)
         self.autocast = Autocast(setup.precision, device, self.optimizer)
         self.forward = Forward(setup, model, self.autocast)
@@ -127,7 +127,7 @@ class Optimization:
         LabError, and changes nothing, if they are invalid, or need a state that this optimizer
         does not have."""
         setup = replace(self.setup, **{name: getattr(setup, name) for name in ADJUSTABLE})
-        made = self._made(setup)
+        made = self._new_optimizer(setup)
         state = self.optimizer.state_dict()["state"]
         try:
             self._check_state(state, setup)
@@ -136,7 +136,7 @@ class Optimization:
                 f"The run's optimizer cannot change this between two steps. {problem}.",
                 hint="The next run will use it.",
             ) from problem
-        self._regroup(self._made(self.setup).param_groups, made.param_groups)
+        self._regroup(self._new_optimizer(self.setup).param_groups, made.param_groups)
         self.setup = setup
 
     def become(self, setup: TrainingSetup, steps: int | None, epoch: int) -> None:
@@ -146,7 +146,7 @@ class Optimization:
         if same:
             self.adjust(setup)
         if not same or setup.schedule != self.setup.schedule:
-            optimizer = self._made(setup)
+            optimizer = self._new_optimizer(setup)
             if same:
                 optimizer.state = self.optimizer.state
             before, self.rates = self.rates, Rates(setup, optimizer, steps)
@@ -154,7 +154,7 @@ class Optimization:
             self.optimizer = self.autocast.optimizer = optimizer
         self.setup = setup
 
-    def _made(self, setup: TrainingSetup) -> torch.optim.Optimizer:
+    def _new_optimizer(self, setup: TrainingSetup) -> torch.optim.Optimizer:
         """An unused optimizer of a set-up."""
         made = make_grouped(setup.optimizer, setup.optimizer_params, self.groups.of(setup))
         if self._device.type == "cpu" and not self._is_sharded:

@@ -40,7 +40,7 @@ class Divergence:
             value = float(step.loss.detach())
             self._found = Diverged(step.number, value)
             batch = step.batches[len(step.outcomes) - 1]
-            origin = self._again(
+            origin = self._rerun(
                 step, lambda: origin_of_loss(self._model, batch, lambda: step.run_again(batch))
             )
             text = f"The loss is {value}. {origin.text} It is held before its backward."
@@ -52,7 +52,7 @@ class Divergence:
                 return None
             self._found = Diverged(step.number, float("nan"), f"The gradient of {name}")
             batch = step.batches[len(step.outcomes) - 1]
-            origin = self._again(
+            origin = self._rerun(
                 step, lambda: origin_of_gradient(self._model, lambda: step.run_again(batch))
             )
             text = f"The gradient of `{name}` is not finite. {origin.text} It is held before the"
@@ -68,7 +68,7 @@ class Divergence:
         named = [(n, p.grad) for n, p in self._model.named_parameters() if p.grad is not None]
         return next((n for n, gradient in named if not is_finite(gradient)), None)
 
-    def _again(self, step: TrainingStep, look: Callable[[], Origin | None]) -> Origin:
+    def _rerun(self, step: TrainingStep, look: Callable[[], Origin | None]) -> Origin:
         """The result of `look`, which runs phases of the step again, with the random numbers of the
         step's last forward."""
         forward = max(i for i, phase in enumerate(step.done) if phase == "forward")

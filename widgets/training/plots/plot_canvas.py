@@ -280,7 +280,7 @@ class _Axis(pg.AxisItem):
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         if self.logMode:
-            return self._apart([(v, format_number(float(10.0**v), 3)) for v in values])
+            return self._without_collisions([(v, format_number(float(10.0**v), 3)) for v in values])
         # As many digits as it takes to tell the ticks apart: at 436.1 MiB they differ by less.
         for digits in range(4, 16):
             labels = [format_number(float(value), digits) for value in values]
@@ -288,7 +288,7 @@ class _Axis(pg.AxisItem):
                 break
         return labels
 
-    def _apart(self, labels: list[tuple[float, str]]) -> list[str]:
+    def _without_collisions(self, labels: list[tuple[float, str]]) -> list[str]:
         """The labels, empty where they would stand on each other; powers of ten come first."""
         is_flat = self.orientation == "bottom"
         first, last = self.range

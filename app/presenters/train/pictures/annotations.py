@@ -94,10 +94,12 @@ class AnnotationsPresenter(QObject):
         text = "Delete an annotation" if not words else f"Annotate step {step:,}"
         place = self._run, self._folder
         self._bench.history.change(
-            text, partial(self._set, *place, after), partial(self._set, *place, before)
+            text,
+            partial(self._set_annotations, *place, after),
+            partial(self._set_annotations, *place, before),
         )
 
-    def _set(self, run: str, folder: str, annotations: Annotations) -> None:
+    def _set_annotations(self, run: str, folder: str, annotations: Annotations) -> None:
         """Set the annotations of a run, which need not be the one that is shown."""
         if run == self._run:
             folder = self._folder or folder  # it may have been moved
