@@ -87,7 +87,7 @@ class ProjectFiles(QObject):
         return self._store.project.cells != self._kept_cells
 
     def _unsaved(self) -> list[str]:
-        """What has not been saved, in words."""
+        """The parts that are not saved, in words."""
         parts = (
             (self._edited, "your edits"),
             (self._cells_differ, "the cells that you ran in the console"),

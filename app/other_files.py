@@ -1,4 +1,4 @@
-"""What the window needs of the files of the engine's machine, where that is another one."""
+"""The interface to files of the engine's machine, where that is another one."""
 
 from __future__ import annotations
 

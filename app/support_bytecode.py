@@ -67,7 +67,7 @@ def support_bytecode(file: Path) -> Iterator[None]:
 
 
 def _read(file: Path) -> Codes:
-    """What the file has, if it is whole and of this Python."""
+    """The contents of the file, if it is whole and of this Python."""
     try:
         data = read_regular(file, _MAX_BYTES)
     except OSError:

@@ -58,7 +58,7 @@ class Workbench(Struct, frozen=True):
 
     @property
     def known(self) -> Known:
-        """What references lead into."""
+        """The snapshots that references are looked up in."""
         newest = self.store.newest
         return Known(
             self.project,

@@ -14,5 +14,5 @@ def is_package() -> bool:
 
 
 def program_file() -> Path:
-    """What `python FILE ARGUMENTS` runs as `tensorlab ARGUMENTS`."""
+    """The file that `python FILE ARGUMENTS` runs as `tensorlab ARGUMENTS`."""
     return FOLDER / ("__init__.py" if is_package() else "tensorlab.py")

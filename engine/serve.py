@@ -139,7 +139,7 @@ class Worker:
 
 
 class Mailbox:
-    """What goes in and out of an engine. Commands wait in `received`; signals act at once.
+    """The messages to and from an engine. Commands wait in `received`; signals act at once.
 
     `take` is for the thread that reads, so that the sender never waits for a busy engine.
     """

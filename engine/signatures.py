@@ -1,4 +1,4 @@
-"""What the user's classes and functions say of their parameters."""
+"""The parameters of the user's classes and functions."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Column:
 def header_data(
     columns: Sequence[Column], section: int, orientation: Qt.Orientation, role: int
 ) -> object:
-    """What a model's `headerData` returns: the titles of its columns and their tooltips."""
+    """The `headerData` of a model: the titles of its columns and their tooltips."""
     if orientation == Qt.Orientation.Vertical:
         return None
     column = columns[section]

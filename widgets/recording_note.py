@@ -1,4 +1,4 @@
-"""What a view says while recording is off, and the button that switches it on."""
+"""The note of a view while recording is off, and the button that switches it on."""
 
 from __future__ import annotations
 

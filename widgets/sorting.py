@@ -1,5 +1,4 @@
-"""What the trees and tables that sort by a click on their header, and can be copied, have in
-common."""
+"""Sorting by a click on the header, and copying, for trees and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of `tensorlab train` begins from: fresh weights, the project's, or a checkpoint."""
+"""The beginning of a run of `tensorlab train`: fresh weights, the project's, or a checkpoint."""
 
 from __future__ import annotations
 

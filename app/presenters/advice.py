@@ -1,4 +1,4 @@
-"""What looks wrong in the user's code: shown quietly, unless its kind is muted."""
+"""Findings of advice in the user's code: shown quietly, unless its kind is muted."""
 
 from __future__ import annotations
 

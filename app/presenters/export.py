@@ -189,7 +189,7 @@ def _exported_parts(project: Project) -> tuple:
 
 
 def _name_of(project: Project) -> str:
-    """What a file is called after: the project, or the code that is the subject."""
+    """The name for a file: that of the project, or the code that is the subject."""
     match project.subject:
         case CanvasSubject():
             return project.name

@@ -317,7 +317,7 @@ class PythonFiles(QObject):
         return (("Open in the console", tip, partial(self.cells_wanted.emit, path)),)
 
     def _place(self, path: str) -> str:
-        """What the user agrees to: the path, and the machine if it is another one."""
+        """The consent of the user: the path, and the machine if it is another one."""
         machine = self._reader.machine
         return f"{machine}:{path}" if machine else path
 

@@ -32,7 +32,7 @@ class ExitReason(Struct, frozen=True):
     can_reconnect: bool = False
     """The process that the window was attached to may still listen."""
     was_elsewhere: bool = False
-    """It was the engine of this window, which runs elsewhere."""
+    """The engine was this window's, and ran elsewhere."""
     is_taken: bool = False
     """Another window is attached to it."""
 

@@ -65,7 +65,7 @@ _WORDS: dict[type[Command], str] = {
     CompareGradientsCommand: "comparing gradients",
 }
 _AT_END = (VariablesSnapshot, FileSnapshot)
-"""What the engine sends when a cell or file has ended."""
+"""The message that tells that a cell or file has ended."""
 _ENDS_BY_ITSELF = (TrainCommand, FlowCommand)
 
 

@@ -1,4 +1,5 @@
-"""What a reference leads to: pure functions over what the window knows already."""
+"""Finding the parts that a reference leads to: pure functions over what the window knows
+already."""
 
 from __future__ import annotations
 
@@ -277,7 +278,7 @@ def expression_of(reference: Reference | None, known: Known) -> str:
 
 
 def _python_of(name: str, known: Known) -> str:
-    """What Python writes after the subject to reach a parameter."""
+    """The Python after the subject's name that reaches a parameter."""
     rows = known.structure.weights if known.structure is not None else ()
     for row in rows:
         if row.name == name:

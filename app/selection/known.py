@@ -1,4 +1,4 @@
-"""What the window knows already, and what the parts of the subject are called in it.
+"""The snapshots that the window has already, and the names of the subject's parts in them.
 
 A part has three names: that of `named_parameters()` (`0.weight`), that of a recording of its step
 (`Net.0`), and the Python of the console (`model[0].weight`). All are compared as dotted paths.
@@ -56,14 +56,14 @@ class Known(Struct, frozen=True):
         return graph.nodes[reference.id]
 
     def graph_path(self) -> str | None:
-        """What the graph's nodes call the subject's module."""
+        """The name of the subject's module in the graph's nodes."""
         if self.graph is None:
             return None
         path = self.graph.subject_path
         return self.console_path if path is None else path
 
     def trace_path(self) -> str | None:
-        """What the trace's calls call the subject's module."""
+        """The name of the subject's module in the trace's calls."""
         if self.trace is None:
             return None
         of_canvas = not self.trace.source and not self.trace.rule

@@ -1,4 +1,4 @@
-"""What a reference is called in a menu."""
+"""The title of a reference in a menu."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ class Dialogs:
         return QtWidgets.QFileDialog.getExistingDirectory(parent, title, start, options=options)
 
     def path_there(self, dialog: FolderDialog) -> str:
-        """What the user chooses in a dialog with files of another machine; empty if the user
-        cancels."""
+        """The path that the user chooses in a dialog with files of another machine; empty if the
+        user cancels."""
         dialog.exec()
         return dialog.path
 

@@ -1,5 +1,5 @@
-"""What looks wrong in a loop of the user's own, though torch does not complain: each with evidence
-and a fix.
+"""Findings in a loop of the user's own, of which torch does not complain: each with evidence and a
+fix.
 
 Not here: the words for torch's errors (`tensors.error_help`, `tensors.failures`).
 

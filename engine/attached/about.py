@@ -1,4 +1,4 @@
-"""What this process tells windows of itself."""
+"""The description of this process, for windows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def about_this(name: str, version: str) -> About:
 
 
 def _group() -> str:
-    """What the ranks of one run have in common: where they meet, and torchrun's name of the run. By
-    a launcher that tells neither, its process."""
+    """The group of the ranks of one run: where they meet, and torchrun's name of the run. By a
+    launcher that tells neither, its process."""
     if "WORLD_SIZE" not in os.environ:
         return ""
     names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID")

@@ -69,7 +69,7 @@ canvas, on runs of Train, or run other code."""
 
 
 def refusal(command: Command) -> LabError | None:
-    """What is said to the window if the command is not for a process of the user's."""
+    """The refusal for the window if the command is not for a process of the user's."""
     kind = type(command)
     if kind is RunCellCommand:
         return LabError(

@@ -19,7 +19,7 @@ from ..recording.user_files import is_user_file, variables_of
 MAX_UNNAMED = 16
 """Modules that nothing names, of one optimizer."""
 _WRAPPED = ("_orig_mod", "module")
-"""What torch.compile and DistributedDataParallel call the one module in theirs."""
+"""The names by which modules of torch.compile and DistributedDataParallel hold the one inside."""
 
 
 def found_for(
@@ -59,8 +59,8 @@ def found_for(
 
 
 def _named(frame: FrameType | None) -> Iterator[tuple[str, Any]]:
-    """What the frames of the user's code name, the innermost first; then what is an attribute of an
-    object in them, as in a class that trains."""
+    """The objects that the frames of the user's code name, the innermost first; then the attributes
+    of these objects, as in a class that trains."""
     inside: list[Mapping[str, Any]] = []
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
@@ -75,8 +75,8 @@ def _named(frame: FrameType | None) -> Iterator[tuple[str, Any]]:
 
 
 def _attributes(value: object) -> dict[str, Any]:
-    """What is in the object's `__dict__`; its class may have code of its own there, as a proxy of
-    something that is not there yet."""
+    """The values in the object's `__dict__`; its class may have code of its own there, as a proxy
+    of something that is not there yet."""
     with suppress(Exception):
         attributes = object.__getattribute__(value, "__dict__")
         if type(attributes) is dict:
@@ -100,7 +100,7 @@ def _parameters(module: nn.Module) -> set[int]:
 
 
 def _outermost(modules: Iterable[nn.Module]) -> list[nn.Module]:
-    """Those that are not inside another of them."""
+    """The modules that are not inside another of them."""
     modules = list(modules)
     inner: set[int] = set()
     for module in modules:

@@ -22,7 +22,7 @@ from ..protocol import (
 )
 
 MAX_WAITING_BYTES = 32 << 20
-"""What waits for a window that does not read; beyond it the window is hung up on."""
+"""The most bytes that wait for a window that does not read; beyond it the window is hung up on."""
 MAX_MESSAGE_BYTES = 64 << 20
 
 

@@ -46,7 +46,7 @@ class About(Struct, frozen=True, kw_only=True):
 
     @property
     def known_as(self) -> tuple[str, ...]:
-        """What calls the process."""
+        """The names by which it can be called: process number, name and script."""
         return str(self.pid), self.name, PurePath(self.script).name
 
     @property

@@ -77,7 +77,7 @@ class _Process(Struct):
 
 
 class _Listing(Struct):
-    """What `tensorlab attach --list --json` writes."""
+    """The JSON that `tensorlab attach --list --json` writes."""
 
     processes: list[_Process]
 
@@ -109,7 +109,7 @@ def listening_at(host: str, python: str = "") -> list[About]:
 
 
 def with_advice(words: str, address: str) -> str:
-    """What ssh said, and what to try."""
+    """The message of ssh, and advice."""
     host = shlex.split(address)[1]
     for said, advice in _ADVICE:
         if said in words.lower():

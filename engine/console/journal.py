@@ -160,7 +160,7 @@ class Journal:
     entries: list[Cell | Pass] = field(default_factory=list)
     """Finished passes, and the cells that ran outside a pass."""
     events: list[Event] | None = None
-    """What was done during the pass under way; None without one."""
+    """The record of the pass under way; None without one."""
     position: int = 0
     """The position of the pass under way."""
     states: States = field(default_factory=dict)

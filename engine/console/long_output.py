@@ -1,4 +1,4 @@
-"""What is shown of a long output: its head and its tail. All of it goes to a file.
+"""The part of a long output that is shown: its head and its tail. All of it goes to a file.
 
 Of a progress bar only the newest state counts and is kept.
 """

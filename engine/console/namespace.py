@@ -143,7 +143,8 @@ class Namespace:
         return reach(self._with_named())
 
     def named(self) -> Mapping[str, object]:
-        """What has a name without being a variable, unless the user has shadowed it."""
+        """Objects that have a name in the console without being variables, unless the user has
+        shadowed it."""
         canvas = self.initial.get("canvas")
         is_canvas = canvas is not None and self.variables.get("canvas") is canvas
         return self._named() if is_canvas else {}

@@ -1,4 +1,4 @@
-"""What user code prints, sent to the window while the code still runs."""
+"""The output of user code, sent to the window while the code still runs."""
 
 from __future__ import annotations
 

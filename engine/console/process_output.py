@@ -1,4 +1,4 @@
-"""What the engine's process and those that it started write to their standard output and error.
+"""The standard output and error of the engine's process and of those that it started.
 
 Both are files there: worker processes, spawned ranks and native code write to them without asking.
 """
@@ -25,7 +25,7 @@ class ProcessOutput:
         self._files = (_Follower("stdout", stdout), _Follower("stderr", stderr))
 
     def read(self) -> Iterator[tuple[Stream, str]]:
-        """What is new since the last call."""
+        """The text since the last call."""
         for file in self._files:
             for text in file.read():
                 yield file.stream, text

@@ -1,4 +1,4 @@
-"""What the console keeps between commands."""
+"""The state of the console between commands."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def warnings_at_users_lines() -> Iterator[None]:
 
 
 def _showing() -> tuple[object, object]:
-    """What shows a warning: user code may have put its own in place."""
+    """The function that shows a warning: user code may have put its own in place."""
     return warnings.showwarning, warnings._showwarnmsg_impl  # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -24,7 +24,7 @@ def values_of(find: Find, stamp: Stamp) -> Iterator[None]:
 
 
 def current() -> tuple[Find, Stamp]:
-    """What `values_of` has said. Raises DataProblem without a console."""
+    """The result of `values_of`. Raises DataProblem without a console."""
     found = _current.get()
     if found is None:
         from .samples import DataProblem

@@ -1,4 +1,4 @@
-"""What a model must fit of a data set: the shapes and kinds of its samples and targets."""
+"""Facts of a data set that a model must fit: the shapes and kinds of its samples and targets."""
 
 from __future__ import annotations
 

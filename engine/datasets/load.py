@@ -101,7 +101,7 @@ def _transform_arguments(transform: Transform, data: Dataset) -> dict[str, Param
 
 
 def _stamp(setup: DataSetup) -> tuple:
-    """Changes with the file, and with what lies in the folder."""
+    """A value that changes with the file, and with the files beside it."""
     if not setup.path:
         title = catalogue.datasets()[setup.kind].title
         raise DataProblem(f"{title}: nothing is chosen yet.", hint="Choose it under Data in Train.")

@@ -1,4 +1,4 @@
-"""What a reader of a data set gives, before it is split and made ready."""
+"""The result of a reader: a data set before it is split and made ready."""
 
 from __future__ import annotations
 

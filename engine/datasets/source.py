@@ -1,4 +1,5 @@
-"""What all readers share: files of bounded size, and faults that are refused or skipped."""
+"""Reading for all kinds of data sets: files of bounded size, and faults that are refused or
+skipped."""
 
 from __future__ import annotations
 

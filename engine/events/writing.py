@@ -117,7 +117,7 @@ def _write_hyper_parameters(
 
 
 def _numbers(project: Project) -> dict[str, Any]:
-    """What TensorBoard takes as a hyper-parameter: numbers, words and switches."""
+    """The values that TensorBoard takes as hyper-parameters: numbers, words and switches."""
     setup = project.training
     found: dict[str, Any] = {
         name: value

@@ -47,7 +47,7 @@ _IMPORTED: Mapping[str, object] = {
     "TensorDataset": TensorDataset, "Path": Path, "Any": Any, "Mapping": Mapping, "random": random,
     "sys": sys, "argparse": argparse, "partial": partial, "islice": islice,
 }  # fmt: skip
-"""What the script imports, too."""
+"""The names that every script imports, too."""
 _OF_THE_LAB = ("lab", "canvas")
 
 

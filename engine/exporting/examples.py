@@ -114,7 +114,7 @@ def example_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Example:
 
 
 def cases_of(module: nn.Module, example: Example) -> list[Case]:
-    """What the module gives on the example in several sizes; a size that it does not take itself is
+    """The module's outputs on the example in several sizes; a size that it does not take itself is
     left out. Raises what the module raises on the example as it is."""
     sizes = sorted({*BATCH_SIZES, example.size})
     cases = []

@@ -21,7 +21,7 @@ CODE_BYTES = 16 * 2**20
 """The room on the disk that is taken for the code of a TorchScript program, beside its tensors:
 more than it needs."""
 _FIXED = ("ConstraintViolationError", "UserError")
-"""What torch.export raises, among other things, for a model that fixes the number of samples."""
+"""Errors that torch.export raises, among others, for a model that fixes the number of samples."""
 
 
 class Program(NamedTuple):

@@ -22,7 +22,7 @@ LEAVING_S = 10.0
 
 
 class Refused(Exception):
-    """What the process raised while it did a job; `error` is the name of its class."""
+    """An exception of the process while it did a job; `error` is the name of its class."""
 
     def __init__(self, failed: Failed) -> None:
         super().__init__(failed.message)

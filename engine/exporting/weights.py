@@ -121,8 +121,8 @@ def _told_if_unwritable(path: Path) -> Iterator[None]:
 
 
 def _system_words(error: Exception) -> str | None:
-    """What the system said against writing; torch and safetensors wrap it in errors of their own.
-    None for an error of another kind."""
+    """The system's error in writing; torch and safetensors wrap it in errors of their own. None for
+    an error of another kind."""
     if isinstance(error, safetensors.SafetensorError):
         return str(error).rpartition("error: ")[2]
     cause = error if isinstance(error, OSError) else error.__context__

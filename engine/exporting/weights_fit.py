@@ -14,7 +14,7 @@ from ..compiled import own_path
 
 _PART = re.compile(r"[./]")
 PREFIXES = ("module.", "model.", "net.", "state_dict.")
-"""What DataParallel, Lightning and usual wrappers put before the names."""
+"""Prefixes that DataParallel, Lightning and usual wrappers put before the names."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def node_detail(lab: Lab, command: NodeDetailCommand) -> Iterator[NodeDetailSnap
 
 
 def detail(backward: BackwardPass, node_id: int) -> NodeDetailSnapshot:
-    """What the graph, the recording and torch's own node tell of the node."""
+    """All facts of the node, from the graph, the recording and torch's own object."""
     graph = backward.stepper.graph
     if not 0 <= node_id < len(graph.nodes):
         raise LabError(
@@ -156,7 +156,8 @@ def _holders(backward: BackwardPass, storages: set[int], asked: Node) -> dict[in
 
 
 def _settings(node: Node) -> Iterator[tuple[str, str]]:
-    """What the node keeps besides tensors: `dim`, `p`, and what a custom Function put on ctx."""
+    """The node's saved values that are no tensors: `dim`, `p`, and what a custom Function put on
+    ctx."""
     kind = type(node.fn)
     for attribute in dir(kind):
         name = attribute.removeprefix("_saved_")

@@ -1,4 +1,4 @@
-"""What `lab.log` is given besides numbers: tensors, their histograms, and images."""
+"""Arguments of `lab.log` besides numbers: tensors, their histograms, and images."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def image(values: Any) -> Logged:
 
 
 def as_logged(name: str, value: Any) -> Logged | None:
-    """What is to be logged as a tensor; None for a number. Raises TypeError and ValueError."""
+    """The tensor to log for a value; None for a number. Raises TypeError and ValueError."""
     if isinstance(value, Logged):
         kind, values = value
         try:
@@ -80,7 +80,8 @@ Look = TypeVar("Look", Histogram, LoggedImages)
 
 
 class LoggedTensors:
-    """What a loop has logged. `newest` are copies on the CPU, by name. Any thread may read."""
+    """The tensors that a loop has logged. `newest` are copies on the CPU, by name. Any thread may
+    read."""
 
     def __init__(self) -> None:
         self.newest: Mapping[str, Tensor] = {}

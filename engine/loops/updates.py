@@ -1,4 +1,4 @@
-"""What an optimizer step does to each parameter: its gradient's norm, and how far it moves."""
+"""The effect of an optimizer step on each parameter: its gradient's norm, and how far it moves."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Updates(Steps):
         self._waiting = set(names.values())
 
     def of(self, module: nn.Module) -> dict[str, Update]:
-        """What was measured last, by the name of the parameter; nothing of another module."""
+        """The last measurements, by the name of the parameter; nothing of another module."""
         is_same = self._module is not None and self._module() is module
         return dict(self._known) if is_same else {}
 

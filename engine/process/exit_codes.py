@@ -52,7 +52,7 @@ class ExitCode:
         return self._ask() is not None or Path(f"/proc/{self._pid}").exists()
 
     def _ask(self) -> bytes | None:
-        """What the system knows of it; None if it does not answer."""
+        """The exit code from the system; None if it does not answer."""
         if self._descriptor < 0:
             return None
         from fcntl import ioctl

@@ -58,7 +58,7 @@ def is_readable(name: str) -> bool:
 
 
 def kind_of(name: str, head: bytes) -> Kind | None:
-    """What a file is that begins with `head`; None if it may be a project, or is not known."""
+    """The kind of a file that begins with `head`; None if it may be a project, or is not known."""
     for start, kind in _STARTS.items():
         if head.startswith(start):
             return kind
@@ -86,5 +86,5 @@ def model_in(path: Path) -> Literal["script", "program"] | None:
 
 
 def in_words(kind: Kind, name: str) -> str:
-    """What it is, and what can be done with it."""
+    """Words for its kind, and for what can be done with it."""
     return _WORDS[kind].replace("{name}", name)

@@ -1,4 +1,4 @@
-"""What is wrong with a model, where, and the edit that would cure it."""
+"""Problems of a model: the words, the place, and the edit that would cure it."""
 
 from __future__ import annotations
 

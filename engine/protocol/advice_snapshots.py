@@ -1,4 +1,4 @@
-"""What looks wrong in the user's own code, without an error of torch's."""
+"""Findings of advice: mistakes in the user's own code, without an error of torch's."""
 
 from __future__ import annotations
 

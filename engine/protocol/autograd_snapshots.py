@@ -119,7 +119,8 @@ class StaleTensor(Struct, frozen=True, array_like=True):
 
 
 GraphOf = Literal["autograd", "program"]
-"""What autograd recorded, or the operations of a program in a file, which has no gradients."""
+"""The graph that autograd recorded, or the operations of a program in a file, which has no
+gradients."""
 
 
 class GraphSnapshot(Snapshot, frozen=True, kw_only=True):

@@ -14,8 +14,8 @@ from .values import ErrorReport, TensorSpec, Value
 CallKind = Literal["line", "module", "function", "op"]
 
 TraceMark = Literal["", "made_nan", "made_inf", "passed_on", "error"]
-"""What a call did to the numbers: `made_nan`, `made_inf` (only finite numbers went in, and NaN or
-inf came out), `passed_on` (they went in already), `error` (the call raised)."""
+"""The effect of a call on NaN and infinity: `made_nan`, `made_inf` (only finite numbers went in,
+and NaN or inf came out), `passed_on` (they went in already), `error` (the call raised)."""
 
 
 class TraceCall(Struct, frozen=True, array_like=True):

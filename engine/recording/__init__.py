@@ -1,4 +1,4 @@
-"""What torch ran and where it came from: calls, lines, modules, threads, values and writes.
+"""Recordings of what torch ran, and from where: calls, lines, modules, threads, values and writes.
 
 Not here: code of the console (`console`), the graph that autograd made (`autograd.graph`).
 """

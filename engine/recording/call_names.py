@@ -1,4 +1,4 @@
-"""What people call the functions of torch."""
+"""The usual names of torch's functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def op_name(func: Callable, args: tuple = ()) -> str:
-    """What people call a torch function: `add_`, `|=`, `[0, 1:] =`, and `T` for the property."""
+    """The usual name of a torch function: `add_`, `|=`, `[0, 1:] =`, and `T` for the property."""
     name = getattr(func, "__name__", "") or str(func)
     if name in ("__get__", "__set__"):
         return getattr(getattr(func, "__self__", None), "__name__", name)

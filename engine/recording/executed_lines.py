@@ -229,7 +229,8 @@ Stamp = tuple[int | None, tuple[Any, ...]]
 
 
 def _stamp(value: Any) -> Stamp | None:
-    """What changes when a value is written into: a tensor's version, a container's items."""
+    """The stamp of a value, which changes when it is written into: a tensor's version, a
+    container's items."""
     if is_a(value, Tensor):
         return version_of(value), ()
     if is_a(value, list, dict, set):

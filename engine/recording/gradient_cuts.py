@@ -26,7 +26,7 @@ class GradientCuts:
         self._cuts = Remembered[GradientCut]()
 
     def slot(self, t: Tensor, requires_grad: bool) -> Slot:
-        """What a call's recording says of the argument `t`."""
+        """The note in a call's recording on the argument `t`."""
         return True if requires_grad else self.why(t)
 
     def why(self, t: Tensor) -> GradientCut:

@@ -30,8 +30,8 @@ CTX_NAMES = {
     "dirty_tensors": "dirty_tensors",
     "non_differentiable": "non_differentiable",
 }
-"""What a Function's forward tells its ctx (`save_for_backward`, `mark_dirty`,
-`mark_non_differentiable`), and what we call it."""
+"""Methods of ctx that a Function's forward calls (`save_for_backward`, `mark_dirty`,
+`mark_non_differentiable`), and our names for them."""
 _CTX_FACTS = frozenset({*CTX_NAMES, "needs_input_grad"})
 _TENSOR_FACTS = frozenset({"shape", "dtype", "device", "requires_grad", "is_leaf", "ndim"})
 _PLAIN = (

@@ -1,4 +1,4 @@
-"""What the modules that run are called: dotted paths, as in `named_modules()`."""
+"""The names of modules that run: dotted paths, as in `named_modules()`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ran in forward: calls, and which of them made a node of the autograd graph.
+"""Recordings of forward: calls, and which of them made a node of the autograd graph.
 
 Every node takes the next sequence number of its thread when it is made, so the numbers read before
 and after a call (`torch.autograd._get_sequence_nr()`) bracket exactly the nodes that it made.
@@ -57,7 +57,7 @@ class Call:
     numbers [first, end). `slots` are its tensor arguments (lists opened) where some require no
     grad. `turn` is how often the statement at `place` had started; 0 where that is not known.
 
-    `func`, `args`, `kwargs` and `result` are set when values are kept, with `Kept` for each
+    `func`, `args`, `kwargs` and `result` are set when values are kept, with `KeptTensor` for each
     tensor. For a line, `kwargs` has the names that it read and `result` the names that it bound
     or changed, with their values. `error` is what it raised. `tiny` is the result of a few
     numbers of a function that made one node; it is set when no values are kept.

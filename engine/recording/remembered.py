@@ -1,4 +1,4 @@
-"""What is known of an object while it lives."""
+"""Facts of an object, kept while it lives."""
 
 from __future__ import annotations
 

@@ -75,7 +75,8 @@ def statistics(func: Any, args: tuple) -> tuple[Any, ...]:
 
 
 def tensor_arguments(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    """What the call gave for each tensor argument of the operator's schema, lists opened."""
+    """The values that the call gave for each tensor argument of the operator's schema, lists
+    opened."""
     for place, argument in enumerate(func._schema.arguments):
         if "Tensor" not in str(argument.type):
             continue

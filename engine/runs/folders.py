@@ -171,6 +171,6 @@ def deleted_in(runs: Path) -> list[Path]:
 
 
 def restore(runs: Path) -> None:
-    """Bring back what was put aside. Raises OSError."""
+    """Bring back the runs that were put aside. Raises OSError."""
     for folder in deleted_in(runs):
         folder.rename(runs / folder.name)

@@ -66,7 +66,7 @@ DELETE FROM step_figures WHERE step NOT IN (SELECT step FROM kept);
 
 @contextmanager
 def problems_told(path: Path) -> Iterator[None]:
-    """What SQLite raises becomes a RunProblem that names the file."""
+    """An error of SQLite becomes a RunProblem that names the file."""
     try:
         yield
     except RunProblem:

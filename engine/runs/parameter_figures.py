@@ -61,7 +61,7 @@ class Histogram(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a look at the parameters in one step has given."""
+    """The figures from one look at the parameters."""
 
     rows: tuple[ParameterRow, ...]
     histograms: tuple[Histogram, ...]

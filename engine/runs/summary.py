@@ -1,4 +1,4 @@
-"""What a list tells of a run: read from its folder, whoever writes it."""
+"""The summary of a run for lists: read from its folder, whoever writes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rows_in(runs: Path) -> list[RunRow]:
 
 
 def row_of(folder: Path) -> RunRow:
-    """What cannot be read is told in `problem`."""
+    """The run's summary; `problem` says what cannot be read."""
     kept = next(map(str, checkpoints_of(folder)), "")
     try:
         record = load(folder)

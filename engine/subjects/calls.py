@@ -1,4 +1,5 @@
-"""What each call of a module takes, gives, keeps for backward and costs, in one recorded step."""
+"""The calls of each module in one recorded step: arguments, results, memory for backward and
+cost."""
 
 from __future__ import annotations
 

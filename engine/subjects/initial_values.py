@@ -1,4 +1,4 @@
-"""What a function of torch.nn.init would give, tried on copies."""
+"""The values that a function of torch.nn.init would give, tried on copies."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ _INDEXED = (nn.Sequential.__getitem__, nn.ModuleList.__getitem__, nn.ParameterLi
 
 
 def written(module: nn.Module, path: str) -> str:
-    """What Python writes after the module to reach a part of it: `.encoder[0].weight` for the path
-    `encoder.0.weight`, and nothing for the module itself."""
+    """The Python after the module's name that reaches a part of it: `.encoder[0].weight` for the
+    path `encoder.0.weight`, and nothing for the module itself."""
     owner: Any = module
     text = ""
     for name in path.split(".") if path else ():

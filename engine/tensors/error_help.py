@@ -1,4 +1,4 @@
-"""What torch's usual errors mean, in plain words, and what usually helps (`errors.toml`).
+"""The meaning of torch's usual errors, in plain words, and the usual fix (`errors.toml`).
 
 The help is shown under torch's own message. The patterns are written for the messages of torch 2.x.
 A message that no pattern matches gets no help.
@@ -41,7 +41,7 @@ class _Found(str):
 
 
 def explain_error(error: BaseException) -> str:
-    """What is wrong, and the usual fix; "" for an error that is not known here."""
+    """The mistake, and the usual fix; "" for an error that is not known here."""
     if type(error).__name__ == "BdbQuit":
         return NO_DEBUGGER
     if told := _outside_of_table(error):
@@ -78,7 +78,7 @@ def _outside_of_table(error: BaseException) -> str:
 
 
 def meaning_of(message: str) -> tuple[str, str] | None:
-    """What is wrong, and the usual fix; None for a message that is not known here."""
+    """The mistake, and the usual fix; None for a message that is not known here."""
     for pattern, row in _known():
         match = pattern.search(message)
         if match and (not row.from_the_end or int(match[1]) >= -int(match[3])):

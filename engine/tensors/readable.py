@@ -23,7 +23,7 @@ _PACKED_DTYPE = re.compile(r"bit|float4|u?int[1-7]$")
 
 @dataclass(frozen=True)
 class Readable:
-    """What can be read of a tensor.
+    """The readable form of a tensor.
 
     `dense` is a detached, strided CPU tensor of a real or complex dtype with the same elements
     (a view of the original where that is possible), None when the data cannot be read; then

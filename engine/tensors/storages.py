@@ -49,7 +49,7 @@ class Storages:
         return found
 
     def _living(self) -> _Living:
-        """What lives of the known pieces; the others are forgotten."""
+        """The known pieces that still live; the others are forgotten."""
         living = _Living()
         for key, (reference, number) in list(self._numbers.items()):
             owner = reference()

@@ -1,4 +1,4 @@
-"""What a run leaves on disk: its folder with the figures, and a checkpoint from time to time."""
+"""Files of a run: its folder with the figures, and a checkpoint from time to time."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ class Entry(NamedTuple):
 
 
 def entries_of(folder: Path) -> list[Entry]:
-    """What a folder holds, folders first; hidden entries and names that are no text are left out.
+    """The contents of a folder, folders first; hidden entries and names that are no text are left
+    out.
 
     Raises LabError.
     """

@@ -1,4 +1,4 @@
-"""What the process is asked for, and what it answers: one JSON text a line."""
+"""Jobs for the process, and its answers: one JSON text a line."""
 
 from __future__ import annotations
 

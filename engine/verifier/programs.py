@@ -17,8 +17,8 @@ from .values import leaves
 
 
 def open_program(format: str, path: str, weights: str = "") -> Callable[..., Any]:
-    """What the program's file holds, to be called with the model's arguments: an nn.Module in eval
-    mode, or a session of ONNX Runtime."""
+    """The program in the file, to be called with the model's arguments: an nn.Module in eval mode,
+    or a session of ONNX Runtime."""
     program = _OPENERS[format](path)
     if weights:
         program.load_state_dict(torch.load(weights, weights_only=True))
@@ -55,8 +55,8 @@ class OnnxProgram:
 
 
 def _python(path: str) -> nn.Module:
-    """What `made()` of a file of Python gives, or its class `Model`. A training script has its
-    weights beside it."""
+    """The result of `made()` in a file of Python, or of its class `Model`. A training script has
+    its weights beside it."""
     model = _called(Path(path), "made", "Model")
     data = Path(path).with_suffix(".data.pt")
     if data.exists():
@@ -65,7 +65,7 @@ def _python(path: str) -> nn.Module:
 
 
 def _package(path: str) -> nn.Module:
-    """What `load()` of run.py in an archive gives."""
+    """The result of `load()` of run.py in an archive."""
     folder = tempfile.mkdtemp()  # in the folder that the asking process removes
     with zipfile.ZipFile(path) as archive:
         archive.extractall(folder)
@@ -73,7 +73,7 @@ def _package(path: str) -> nn.Module:
 
 
 def _called(path: Path, *functions: str) -> Any:
-    """What the first of these functions that the file has returns; what the file imports is found
+    """The result of the first of these functions that the file has; what the file imports is found
     beside it."""
     sys.path.insert(0, str(path.parent))
     known = set(sys.modules)

@@ -1,4 +1,4 @@
-"""What findings are about."""
+"""The kinds of findings."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ KINDS = {
     "dead_units": "units that give 0 for every sample",
     "waiting": "numbers read from the GPU in every step",
 }
-"""What the notes of each kind are about, in words."""
+"""The subject of the notes of each kind, in words."""

@@ -1,4 +1,4 @@
-"""What a file holds: its keys as a tree, numbers, the picture of its program, how two differ.
+"""The contents of a file: its keys as a tree, numbers, the picture of its program, how two differ.
 
 Not here: reading files (the engine), and exporting.
 """

@@ -46,7 +46,7 @@ class Row:
 
     @property
     def notes(self) -> str:
-        """What else is to be said of it."""
+        """Further words on it."""
         entry = self.entry
         if entry is None:
             return self.layer

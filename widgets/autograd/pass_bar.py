@@ -148,8 +148,8 @@ def position_words(
 
 
 def next_words(forward: ForwardSnapshot, name: str = "") -> str:
-    """What comes next while there is no graph, for the middle of the page; `name` is that of the
-    next block."""
+    """The next step while there is no graph, for the middle of the page; `name` is that of the next
+    block."""
     if forward.position < len(forward.order):
         ran = f"{forward.position:,} of {len(forward.order):,} blocks have run."
         return f"{ran}\n\nNext: {name}. Step runs it, Run goes on to the loss."

@@ -83,7 +83,7 @@ def position_text(snapshot: BackwardSnapshot, graph: GraphSnapshot) -> str:
 
 
 def facts_text(snapshot: BackwardSnapshot) -> str:
-    """What the pass frees of the tensors that forward saved."""
+    """Words for the saved tensors that the pass frees."""
     freed, saved = format_bytes(snapshot.freed_bytes), format_bytes(snapshot.saved_bytes)
     if snapshot.real_engine and not snapshot.retain_graph:
         return f"The engine has freed {freed} of the {saved} that forward saved (parameters aside)."

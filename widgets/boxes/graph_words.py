@@ -1,4 +1,4 @@
-"""The words of a picture, by what its graph is of."""
+"""The words of a picture: of autograd's graph, or of a program's."""
 
 from __future__ import annotations
 

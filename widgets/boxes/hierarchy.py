@@ -72,9 +72,9 @@ class Hierarchy:
     # -- which boxes there are -------------------------------------------------------------------
 
     def initial(self) -> frozenset[str]:
-        """What to open at first: everything, where that can be read when fitted into a window;
-        else the modules that hold boxes, one depth after the other, as long as it can; and a
-        module that holds nearly all."""
+        """The boxes to open at first: all, where that can be read when fitted into a window; else
+        the modules that hold boxes, one depth after the other, as long as it can; and a module that
+        holds nearly all."""
         if len(self.graph.nodes) <= MAX_BOXES and self._fits(self.open_all()):
             return self.open_all()
         opened: frozenset[str] = frozenset()

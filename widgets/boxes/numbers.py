@@ -67,7 +67,7 @@ class GraphNumbers:
         self._of: Mapping[int, NodeNumbers] = {each.node: each for each in numbers}
 
     def value(self, node: int) -> Shown | None:
-        """What the operation of a node returned in forward, or a leaf's tensor."""
+        """The forward result of a node's operation, or a leaf's tensor."""
         found = self._of.get(node)
         return None if found is None else _joined(found.values)
 

@@ -144,5 +144,5 @@ class Axes(Struct, frozen=True):
 
 
 def area_of(width: float, height: float) -> QRectF:
-    """What is left of a picture for its numbers; at least a pixel."""
+    """The part of a picture that is left for its numbers; at least a pixel."""
     return QRectF(LEFT, TOP, max(1.0, width - LEFT - RIGHT), max(1.0, height - TOP - BOTTOM))

@@ -32,7 +32,8 @@ class DiagramMap(QWidget):
         theme.notifier.changed.connect(self.update)
 
     def world(self) -> QRectF:
-        """What the map shows, in scene coordinates: the content and the visible part."""
+        """The rectangle that the map shows, in scene coordinates: the content and the visible
+        part."""
         return self._view.content_rect() | self._view.visible_rect()
 
     def paint_content(self, painter: QPainter, to_map: QTransform) -> None:

@@ -63,7 +63,7 @@ class ResultPane(QFrame):
         )
 
     def text(self, key: str) -> str:
-        """What is told of `error`, `batches`, `time`, `size`, `path`, `sha256`, `keys` or
+        """The text of the row `error`, `batches`, `time`, `size`, `path`, `sha256`, `keys` or
         `notes`."""
         return self._texts[key]
 

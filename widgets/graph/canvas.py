@@ -68,7 +68,7 @@ class GraphCanvas(DiagramView):
 
     @property
     def facts(self) -> GraphFacts | None:
-        """What is drawn, None before the first graph."""
+        """The graph that is drawn, None before the first graph."""
         return self._item.facts
 
     def show_busy(self, busy: bool) -> None:

@@ -67,7 +67,8 @@ class Level:
 
 @dataclass(slots=True)
 class _Trunk:
-    """What several edges share: a dummy for each layer, and the pieces of lines between these."""
+    """The part of a route that several edges share: a dummy for each layer, and the pieces of lines
+    between these."""
 
     dummies: dict[int, int] = field(default_factory=dict)
     pieces: set[tuple[int, float, int, float]] = field(default_factory=set)

@@ -31,7 +31,7 @@ STRETCH = Stretch()
 
 Item = QWidget | QLayout
 Part = Item | int | Stretch | tuple[Item, int] | tuple[Item, int, Qt.AlignmentFlag]
-"""What a row or a column is made of: a widget or layout, alone or as (item, stretch, alignment);
+"""One item of a row or a column: a widget or layout, alone or as (item, stretch, alignment);
 pixels; a Stretch."""
 Margins = int | tuple[int, int, int, int]
 """All four margins in pixels, or (left, top, right, bottom)."""

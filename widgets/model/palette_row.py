@@ -25,7 +25,7 @@ def short_torch_name(kind: BlockKind) -> str:
 
 
 def _beside_title(kind: BlockKind) -> str:
-    """What a row says beside the title: the torch name, or its module if the title says the rest
+    """The words of a row beside the title: the torch name, or its module if the title says the rest
     (`nn`)."""
     name = short_torch_name(kind)
     return name.removesuffix(f".{kind.title}") if name != kind.title else ""

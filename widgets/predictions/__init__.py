@@ -1,4 +1,4 @@
-"""What a model predicts: confusion matrix, samples, the plane, numbers beside their targets.
+"""Predictions of a model: confusion matrix, samples, the plane, numbers beside their targets.
 
 Not here: the curves of a run (`widgets/training/plots`).
 """

@@ -1,4 +1,4 @@
-"""What the model predicts, beside the plots of its run."""
+"""Predictions of the model, beside the plots of its run."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class SampleCards(QWidget):
 
 
 def sample_text(sample: PredictedSample) -> str:
-    """What was predicted, in one line: "8, not 3 (72.0 %)"."""
+    """The prediction, in one line: "8, not 3 (72.0 %)"."""
     text = sample.predicted if sample.is_right else f"{sample.predicted}, not {sample.target}"
     return text if sample.chance is None else f"{text} ({format_percent(sample.chance)})"
 

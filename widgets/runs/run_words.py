@@ -1,4 +1,4 @@
-"""What a list says of one run."""
+"""The words of a list for one run."""
 
 from __future__ import annotations
 

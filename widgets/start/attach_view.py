@@ -14,7 +14,7 @@ from widgets.start.cards import flat_button
 from widgets.theme import GRID
 
 TWO_LINES = "import tensorlab\ntensorlab.watch(model, optimizer)"
-"""What a script has to say."""
+"""The lines that a script needs."""
 _NO_SCRIPT = (
     "A script of yours that runs is listed here if it says these two lines before its loop. It"
     " trains on as it would without them."

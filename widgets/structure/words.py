@@ -1,4 +1,4 @@
-"""What is said of a structure: totals, batch, calls, and parameters that no optimizer holds."""
+"""Words on a structure: totals, batch, calls, and parameters that no optimizer holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workspaces work on, as the user chooses and sees it.
+"""The subject of the workspaces, as the user chooses and sees it.
 
 Not here: the canvas (`canvas`), which edits one kind of subject.
 """

@@ -94,8 +94,8 @@ class SubjectChooser(QWidget):
         self.button.setAccessibleName(f"Subject: {text}")
 
     def show_offers(self, groups: Sequence[Group], canvas: tuple[Subject, ...] = ()) -> None:
-        """What the menu offers besides the canvas, from now on. `canvas` are other names of the
-        canvas's model."""
+        """Set the entries of the menu besides the canvas. `canvas` are other names of the canvas's
+        model."""
         self._groups, self._canvas = tuple(groups), canvas
 
     def show_need(self, text: str, tip: str = "") -> None:

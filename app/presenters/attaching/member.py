@@ -1,4 +1,4 @@
-"""What is known of one rank of a run whose ranks the window shows together."""
+"""The state of one rank of a run whose ranks the window shows together."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from engine.protocol import (
 from widgets.structure.view import StructureView
 
 OtherSubject = ConsoleSubject | FileSubject | None
-"""What the subject is compared with; None is the copy that is kept."""
+"""The other side of the comparison; None is the copy that is kept."""
 
 
 class ComparingPresenter(QObject):

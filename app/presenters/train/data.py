@@ -1,4 +1,4 @@
-"""What is in the data set under Train: asked of the engine when the reader looks."""
+"""The contents of the data set under Train: asked of the engine when the reader looks."""
 
 from __future__ import annotations
 

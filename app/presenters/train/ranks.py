@@ -44,5 +44,5 @@ class RanksPresenter(QObject):
 
 
 def _of_command(project: Project) -> tuple[object, ...]:
-    """What the command depends on, besides the project's path."""
+    """The settings that the command depends on, besides the project's path."""
     return project.subject, project.objective, project.training

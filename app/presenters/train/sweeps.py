@@ -81,8 +81,8 @@ def _of_block(block: Block) -> list[SweepOption]:
 
 
 def _usual(param: catalogue.Param) -> str:
-    """What a parameter could be; "" for one that is not offered, such as a size that other blocks
-    depend on."""
+    """The values to try for a parameter; "" for one that is not offered, such as a size that other
+    blocks depend on."""
     if param.type == "bool" and param.name in _SWITCHES:
         return "True, False"
     if param.type != "float" or param.name == "eps":

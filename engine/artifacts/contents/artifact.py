@@ -1,4 +1,4 @@
-"""What a file holds: tensors and values by key, metadata, and the graph of a program."""
+"""The contents of a file: tensors and values by key, metadata, and the graph of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the calls in a pickle give here: a call that rebuilds a tensor gives a description of it."""
+"""Results of the calls in a pickle: a call that rebuilds a tensor gives a description of it."""
 
 from __future__ import annotations
 

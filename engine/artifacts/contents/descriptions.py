@@ -1,4 +1,5 @@
-"""What a pickle describes: globals, objects, storages and tensors, none of which is made."""
+"""Descriptions of the objects in a pickle: globals, objects, storages and tensors, none of which is
+made."""
 
 from __future__ import annotations
 

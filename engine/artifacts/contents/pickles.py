@@ -163,7 +163,7 @@ class _Reader(pickle._Unpickler):
         raise NotAPickle(f"a call of {function.name}")
 
     def _member(self, of: Any = None, name: Any = None, *_: Any) -> OtherObject:
-        """What getattr gives: a member of the one enum; all else is refused."""
+        """The result of getattr: a member of the one enum; all else is refused."""
         if not (isinstance(of, Global) and of.name == MEMORY_FORMAT and isinstance(name, str)):
             self.refused.setdefault(_GETATTR)
         return OtherObject(MEMORY_FORMAT, (name,))

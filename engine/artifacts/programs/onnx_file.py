@@ -29,7 +29,7 @@ _MAX_NESTED = 20
 
 @dataclass
 class _Graph:
-    """What has been read so far."""
+    """The parts of the file that have been read so far."""
 
     path: Path
     entries: list[Entry] = field(default_factory=list)

@@ -44,7 +44,7 @@ class ShapeRun:
         self._found[name] = value
 
     def run(self, op: str, args: list[Any], named: dict[str, Any]) -> Any:
-        """What an operation of torch gives. Raises MisfitError if torch refuses the shapes."""
+        """The result of an operation of torch. Raises MisfitError if torch refuses the shapes."""
         every = [*args, *named.values()]
         if any(_is_unknown(each) for each in every):
             return UNKNOWN
@@ -130,7 +130,7 @@ _OF_ANYTHING: dict[str, Callable[..., Any]] = {
 
 
 def _plainly(op: str, args: list[Any]) -> Any:
-    """What an operation gives for values that are no tensors, in Python's numbers and lists."""
+    """The result of an operation for values that are no tensors, in Python's numbers and lists."""
     function = _OF_ANYTHING.get(op)
     if function is None and all(isinstance(each, int | float) for each in args):
         function = _OF_NUMBERS.get(op)

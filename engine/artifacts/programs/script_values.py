@@ -1,4 +1,4 @@
-"""What the values of a TorchScript program's text can be, as far as a walk through it knows."""
+"""The kinds of values in the text of a TorchScript program, for the walk through it."""
 
 from __future__ import annotations
 

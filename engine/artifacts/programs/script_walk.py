@@ -51,7 +51,7 @@ class Walk:
     # -- calls -------------------------------------------------------------------------------------
 
     def call(self, function: ast.FunctionDef, args: list[Any], module: str) -> Any:
-        """What a function of the code returns for these arguments."""
+        """The result of a function of the code for these arguments."""
         if self.depth >= MAX_CALLS:
             raise TooLargeError
         names = [each.arg for each in function.args.args]
@@ -259,7 +259,7 @@ class Walk:
     def changed_list(
         self, name: str, target: ast.expr, args: list[Any], scope: dict[str, Any], module: str
     ) -> Any:
-        """What a method that changes a list returns; the changed list has the name of the old."""
+        """The result of a method that changes a list; the changed list has the name of the old."""
         items = list(args[0].items)
         if self.unsure or not isinstance(target, ast.Name):
             returned = changed = self.operation(name, args, [], module)
@@ -311,7 +311,7 @@ class Walk:
             return UNKNOWN
 
     def known(self, value: Any) -> Any:
-        """What is known of a value for the shapes: a tensor without numbers, or a constant."""
+        """The stand-in of a value for the shapes: a tensor without numbers, or a constant."""
         if isinstance(value, Known):
             return value.value
         if isinstance(value, Several):
@@ -337,7 +337,7 @@ class Walk:
         module: str,
         result: Any = UNKNOWN,
     ) -> Any:
-        """What a new node gives: one value, or several where `result` has several tensors."""
+        """The result of a new node: one value, or several where `result` has several tensors."""
         if len(self.nodes) >= MAX_NODES:
             raise TooLargeError
         op = plain(op, 200)

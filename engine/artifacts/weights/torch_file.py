@@ -38,7 +38,7 @@ def open_zip(path: Path, archive: Archive) -> Artifact:
 def described(
     name: str, archive: Archive, record: str, classes: Callable[[str], bool] = lambda name: False
 ) -> Any:
-    """What a pickle of the archive describes. Raises LabError."""
+    """The objects that a pickle of the archive describes. Raises LabError."""
     records = archive.inner()
     if record not in records:
         raise damaged(name, f"it has no {record}")

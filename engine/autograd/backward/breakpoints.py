@@ -125,7 +125,7 @@ def _found(breakpoint: Breakpoint, step: Step) -> str:
 
 
 def _check(breakpoint: Breakpoint, gradients: Gradients, way: str) -> str:
-    """What the condition finds in the gradients, in words; "" if it does not hold."""
+    """The finding of the condition in the gradients, in words; "" if it does not hold."""
     match breakpoint.condition:
         case "not_finite":
             bad = _not_finite(gradients)

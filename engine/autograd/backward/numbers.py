@@ -58,7 +58,8 @@ def node_numbers(
 def _gradients(
     stepped: SteppedPass, node: Node
 ) -> tuple[Sequence[torch.Tensor | None], Sequence[torch.Tensor | None]]:
-    """What came in and went out, if the node has run; what waits at it once all has arrived."""
+    """The gradients that came in and went out, if the node has run; those that wait at it once all
+    have arrived."""
     step = stepped.step_of(node)
     if step is not None:
         return step.incoming, step.outgoing

@@ -1,4 +1,4 @@
-"""What a backward pass starts from: the loss of the model's batch, or tensors of the console."""
+"""The roots of a backward pass: the loss of the model's batch, or tensors of the console."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ class Subject:
     root = ""
     """The expression that the window asked for; empty for the model's loss."""
     path: str | None = None
-    """What the recorded paths of modules call the module of the workspace's subject; None for
-    tensors of the console."""
+    """The path of the subject's module in recordings; None for tensors of the console."""
     starts_empty = True
     """Whether a pass that does not accumulate begins with every `.grad` None."""
     roots: list[Tensor]
@@ -56,7 +55,7 @@ class Subject:
     """The named tensors that require grad and are not leaves."""
     provenance: Provenance
     owner: object
-    """What the roots were computed in: a forward pass, or the namespace of the console."""
+    """The owner of the roots: a forward pass, or the namespace of the console."""
     written: Roots
     """The roots, as a script writes them."""
     unwritten = ""
@@ -148,7 +147,7 @@ class ModelSubject(Subject):
         return origins(graph, self.forward.sequence_ranges)
 
     def held(self) -> dict[Any, Tensor]:
-        """What the blocks returned, too."""
+        """As in `Subject`, with the tensors that the blocks returned."""
         ran = self.forward.values.items()
         return {**super().held(), **{(block, i): t for block, ts in ran for i, t in enumerate(ts)}}
 

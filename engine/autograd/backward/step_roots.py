@@ -1,4 +1,4 @@
-"""What a backward pass of a module of the user's code starts from: the loss of one step."""
+"""The root of a backward pass of a module of the user's code: the loss of one step."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class StepSubject(Subject):
 
 
 def module_names(module: nn.Module) -> dict[nn.Module, str]:
-    """What the recording of a step calls the module and those inside: `Net`, `Net.layers.0`."""
+    """The names of the module and of those inside in the recording of a step: `Net`,
+    `Net.layers.0`."""
     title = type(unwrapped(module)).__name__
     paths = ((own_path(path), part) for path, part in module.named_modules())
     return {part: f"{title}.{path}" if path else title for path, part in paths}

@@ -1,4 +1,4 @@
-"""What both steppers share: the plan of a pass, its position, and edits of gradients."""
+"""The parts that both steppers share: the plan of a pass, its position, and edits of gradients."""
 
 from __future__ import annotations
 

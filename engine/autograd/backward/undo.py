@@ -1,4 +1,4 @@
-"""What a step changes, so that it can be undone.
+"""The state that a step changes, kept so that the step can be undone.
 
 A custom node changes not only the gradients that it passes on. A reentrant checkpoint runs a
 backward of its own, which changes the `.grad` of leaves; and torch's hooks for modules have state.

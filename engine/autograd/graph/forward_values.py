@@ -1,4 +1,4 @@
-"""What the operations of a graph's nodes computed in forward, as far as it can still be read."""
+"""The forward results of a graph's nodes, as far as they can still be read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ForwardValues:
         return tuple(None if t is None else t.detach() for t in found)
 
     def _recorded(self, node: Node, count: int) -> Sequence[torch.Tensor | None]:
-        """What the recording kept of the call that made the node last."""
+        """The values that were kept of the call that made the node last."""
         nothing = (None,) * count
         chain = self._chain(node)
         if not chain or node.sequence != chain[-1].end - 1:

@@ -1,4 +1,4 @@
-"""What torch's objects for nodes tell: their outputs, and the tensors that they saved."""
+"""Facts of torch's node objects: their outputs, and the tensors that they saved."""
 
 from __future__ import annotations
 

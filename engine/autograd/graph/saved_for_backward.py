@@ -1,4 +1,4 @@
-"""What the nodes of a graph keep alive for backward, read once for all who ask."""
+"""The storages that the nodes of a graph keep alive for backward, read once for all who ask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .without_collection import without_collection
 
 
 class SavedForBackward:
-    """What each of `nodes` kept when this was made.
+    """The storages that each of `nodes` kept when this was made.
 
     `storages` has the ids (`SavedTensor.storage_id`) of the storages of each node, each once, in
     the order of `nodes`; `size_bytes` the bytes of each storage; `written` the nodes that saved a

@@ -40,7 +40,8 @@ class Handed(msgspec.Struct, frozen=True):
 
 
 def handed(namespace: Namespace, names: Iterable[str]) -> bytes:
-    """What another process needs to have these names. Raises LabError that tells why it cannot."""
+    """The statements and values from which another process gets these names. Raises LabError that
+    tells why it cannot."""
     with namespace.as_main():
         return msgspec.msgpack.encode(_Handing(namespace).of(names))
 

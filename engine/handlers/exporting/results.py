@@ -1,4 +1,4 @@
-"""What becomes known while an export is written and read back."""
+"""The results of an export, collected while it is written and read back."""
 
 from __future__ import annotations
 

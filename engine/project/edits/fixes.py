@@ -1,4 +1,4 @@
-"""What a fix that a problem offers changes."""
+"""The changes of the fixes that problems offer."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the form knows of the engine: variables by name, and its devices."""
+    """The engine's side of the form: variables by name, and its devices."""
 
     tensors: Mapping[str, Known] = field(default_factory=dict)
     arrays: Mapping[str, Known] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import re
 
 
 class FieldError(ValueError):
-    """What is wrong with one field, in words."""
+    """A mistake in one field, in words."""
 
     def __init__(self, field_name: str, message: str) -> None:
         super().__init__(message)

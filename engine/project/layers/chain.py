@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 
 class _Flow(NamedTuple):
-    """What a layer gives: `size` features of each sample or step, or channels of an image of so
+    """The output of a layer: `size` features of each sample or step, or channels of an image of so
     many `dims`."""
 
     kind: str

@@ -120,6 +120,6 @@ def _recurrent(tensors: Mapping[str, Shape]) -> Layer | None:
 
 
 def holder(names: list[str]) -> str:
-    """What holds modules of these names."""
+    """The container, in words, whose modules have these names; "" if it is not known."""
     numbered = names == [str(number) for number in range(len(names))]
     return "Sequential or ModuleList?" if names and numbered else ""

@@ -45,7 +45,7 @@ def keeps_gradients(order: Sequence[Phase]) -> bool:
 
 
 def unusual_words(order: Sequence[Phase]) -> str:
-    """What an unusual order does, in sentences; empty for the usual one."""
+    """The effect of an unusual order, in sentences; empty for the usual one."""
     if tuple(order) == PHASES:
         return ""
     words = []

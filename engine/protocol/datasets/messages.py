@@ -64,10 +64,10 @@ class SampleImage(Struct, frozen=True):
 
 
 class DataSnapshot(Snapshot, frozen=True, kw_only=True):
-    """What is in a data set. `targets` says what a sample's target is. `classes` and `columns` are
-    the first ones, of `class_count` and `column_count`. `roles` are the columns of a file.
-    `rows` are the first training samples of a table, `target_rows` their targets. `skipped` are
-    the first ones of `skipped_count`. `images` are the first training samples, if they are images,
+    """The contents of a data set. `targets` says what a sample's target is. `classes` and `columns`
+    are the first ones, of `class_count` and `column_count`. `roles` are the columns of a file.
+    `rows` are the first training samples of a table, `target_rows` their targets. `skipped` are the
+    first ones of `skipped_count`. `images` are the first training samples, if they are images,
     `image_targets` theirs, and `transformed` the same after the transforms that a batch draws."""
 
     title: str

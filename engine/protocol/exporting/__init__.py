@@ -1,4 +1,4 @@
-"""What can be exported: the formats in words, the command, and what it answers.
+"""Exporting: the formats in words, the command, and what it answers.
 
 Not here: the weights that are saved beside a project.
 """

@@ -13,7 +13,7 @@ Format = Literal[
     "py", "script", "onnx", "pt2", "torchscript-trace", "torchscript-script", "zip",
 ]  # fmt: skip
 Dtype = Literal["", "float16", "bfloat16", "float64"]
-"""What numbers with a fraction are cast to; "" leaves them as they are."""
+"""The dtype to which numbers with a fraction are cast; "" leaves them as they are."""
 DTYPES: tuple[str, ...] = get_args(Dtype)[1:]
 KEEPING: dict[Format, str] = {
     "checkpoint": "as they are: the run goes on bit for bit",

@@ -35,7 +35,7 @@ class ExportCommand(Command, frozen=True, kw_only=True):
 
 
 class PlanExportCommand(Command, frozen=True, kw_only=True):
-    """What an export of the subject would write -> ExportPlanSnapshot."""
+    """The files that an export of the subject would write -> ExportPlanSnapshot."""
 
     handler = "exporting.plan:plan"
     model: Model
@@ -66,7 +66,7 @@ class ExportPlanSnapshot(Snapshot, frozen=True, kw_only=True):
 
 
 class ExportStageSnapshot(Snapshot, frozen=True, kw_only=True):
-    """What the export does now; `done` of `stages` are over."""
+    """The stage of the export; `done` of `stages` are over."""
 
     words: str
     done: int
@@ -81,10 +81,10 @@ class WrittenFile(Struct, frozen=True):
 
 
 class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
-    """What was written. `verified`: a fresh process has read it, and found what the live model has.
-    The errors are the largest of all tensors, or of all outputs with all batch sizes; with a dtype,
-    those of the cast. `model_ms` and `export_ms` are the times of one call with the last batch
-    size. `differs` says where the outputs part. `renaming`: how the names in
+    """The files that were written. `verified`: a fresh process has read it, and found what the live
+    model has. The errors are the largest of all tensors, or of all outputs with all batch sizes;
+    with a dtype, those of the cast. `model_ms` and `export_ms` are the times of one call with the
+    last batch size. `differs` says where the outputs part. `renaming`: how the names in
     `ExportCommand.weights` were changed to fit, in words. `sha256` is "" for a folder."""
 
     path: str

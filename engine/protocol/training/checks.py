@@ -38,8 +38,8 @@ class CheckTrainingCommand(Command, frozen=True, kw_only=True):
 
 
 class Check(Struct, frozen=True):
-    """What one check found: `text` in a sentence, `evidence` with figures, `fix` what to try; empty
-    where there is none."""
+    """The result of one check: `text` in a sentence, `evidence` with figures, `fix` what to try;
+    empty where there is none."""
 
     kind: CheckKind
     verdict: Verdict

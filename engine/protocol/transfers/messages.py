@@ -1,4 +1,4 @@
-"""What a folder of the engine's machine holds, and files in parts, both ways."""
+"""The contents of folders of the engine's machine, and files in parts, both ways."""
 
 from __future__ import annotations
 

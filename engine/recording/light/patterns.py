@@ -1,4 +1,4 @@
-"""What is noted of a call of torch, and of calls of modules that are like earlier ones."""
+"""Notes of calls of torch, and of calls of modules that are like earlier ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..recording import Call, GradientCut, Place, Slot
 from ..writes import MakingStep, Written
 
 Noted = tuple[int, int, str, str, Place | None, tuple[Slot, ...], TinyValues | None]
-"""What is noted of a call: its `first`, `end`, `name`, `module`, `place`, `slots` and `tiny`."""
+"""The note of a call: its `first`, `end`, `name`, `module`, `place`, `slots` and `tiny`."""
 
 
 class Result(NamedTuple):
@@ -31,9 +31,9 @@ class Result(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """What one call ran. `given` says of each tensor among its arguments why it requires no grad,
-    if it requires none; `kinds` has the names of the call's nodes by their place in it; `written`
-    are the tensors that it wrote to and that outlive it."""
+    """The operations of one call. `given` says of each tensor among its arguments why it requires
+    no grad, if it requires none; `kinds` has the names of the call's nodes by their place in it;
+    `written` are the tensors that it wrote to and that outlive it."""
 
     first: int
     end: int

@@ -203,7 +203,7 @@ class _OtherTensor(Exception):
 
 
 def _kind(value: object, given: list[Tensor], depth: int = MAX_DEPTH) -> Hashable:
-    """What has to be the same of an argument for two calls to be alike. `given` gets its
+    """The facts of an argument that are the same in two calls that are alike. `given` gets its
     tensors."""
     kind = type(value)
     if kind is Tensor or kind is nn.Parameter:

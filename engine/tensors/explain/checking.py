@@ -16,8 +16,8 @@ MAX_WORK = 1 << 30
 
 @dataclass(frozen=True)
 class Fact:
-    """What a step gave: `results`, numbered by memory as in the prediction, or `error`. `differs`
-    names what was predicted wrong."""
+    """The outcome of a step: `results`, numbered by memory as in the prediction, or `error`.
+    `differs` names what was predicted wrong."""
 
     kind: Kind | None
     results: tuple[Layout, ...]

@@ -1,4 +1,4 @@
-"""What happened to a run between its steps: how to repeat them from an earlier state."""
+"""Events of a run between its steps, with which the steps can be repeated from an earlier state."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Past(Struct, frozen=True):
         return replace(self, breaks=tuple(sorted({*self.breaks, step})))
 
     def until(self, step: int) -> Past:
-        """What happened before a step."""
+        """The events before a step."""
         return Past(
             tuple(change for change in self.changes if change.step < step),
             tuple(each for each in self.breaks if each <= step),

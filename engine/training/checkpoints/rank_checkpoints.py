@@ -36,7 +36,7 @@ def tensors_of(model: Mapping[str, Tensor], optimizer: Mapping[str, Any]) -> dic
 
 
 def rest_of(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """What rank 0 writes beside the tensors."""
+    """The part of a checkpoint that rank 0 writes beside the tensors."""
     fields = encode(checkpoint)
     state = {
         index: {n: e for n, e in entries.items() if not (isinstance(e, Tensor) and e.ndim)}

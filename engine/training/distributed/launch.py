@@ -40,8 +40,8 @@ LEAVING_S = 20.0
 
 
 class Handover(NamedTuple):
-    """What ranks have before they train: the commands that run the user's files, the weights to
-    begin with, and the values of the console (see `console/elsewhere`), if they need any."""
+    """Things that a rank has before it trains: the commands that run the user's files, the weights
+    to begin with, and the values of the console (see `console/elsewhere`), if they need any."""
 
     files: list[Command]
     weights: dict[str, Tensor]
@@ -49,8 +49,8 @@ class Handover(NamedTuple):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What a rank reads: where rank 0 reports, the commands that run the user's files and give the
-    console its values, and the one that trains, encoded."""
+    """The job that a rank reads: where rank 0 reports, the commands that run the user's files and
+    give the console its values, and the one that trains, encoded."""
 
     address: str
     key: bytes

@@ -1,4 +1,4 @@
-"""What the ranks of a run leave in its folder: who they are, what they printed, how they failed.
+"""Files of the ranks in a run's folder: who they are, what they printed, how they failed.
 
 ranks/rank-0.json  rank-0.log  rank-1.json  ...  failures.json
 """

@@ -37,7 +37,7 @@ class Compiled(AbstractContextManager[None]):
         self._strict.__exit__(*exception)
 
     def words(self) -> str:
-        """What was compiled so far: "compiled: 1 graph"."""
+        """The graphs compiled so far, in words: "compiled: 1 graph"."""
         graphs, breaks = (now - then for now, then in zip(_counts(), self._before, strict=True))
         if not graphs:
             return "nothing was compiled: the step does not call the model itself"

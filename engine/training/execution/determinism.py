@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 
 _NEEDED = " does not have a deterministic implementation"
-"""What torch's refusal of an operation says after its name."""
+"""The words of torch's refusal after the operation's name."""
 
 
 class Determinism:

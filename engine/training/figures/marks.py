@@ -1,4 +1,4 @@
-"""What was changed while a run went on: the marks on its plots."""
+"""Marks on a run's plots, for changes of its set-up while it went on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Marks:
 
 
 def change_words(then: TrainingSetup, now: TrainingSetup) -> str:
-    """What differs between two set-ups of a run: "lr 0.001 → 0.01, linear1 frozen"."""
+    """The differences of two set-ups of a run: "lr 0.001 → 0.01, linear1 frozen"."""
     return ", ".join(_changes(then, now))
 
 

@@ -1,4 +1,4 @@
-"""What a loop asks of those who watch parts of its model."""
+"""The interface through which a loop calls what watches parts of its model."""
 
 from __future__ import annotations
 

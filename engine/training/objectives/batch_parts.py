@@ -97,8 +97,8 @@ def ways(batch: Any, model: nn.Module) -> Iterator[Parts]:
 
 @dataclass(frozen=True)
 class _Forward:
-    """What forward takes: the names of its parameters, how many it needs and can take by position,
-    and whether it takes any keyword."""
+    """The parameters of forward: their names of its parameters, how many it needs and can take by
+    position, and whether it takes any keyword."""
 
     names: tuple[str, ...]
     needed: int

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 Predict = Callable[[Any], Any]
-"""What the model predicts on an input, or the exception that it raised."""
+"""The model's prediction on an input, or the exception that it raised."""
 
 
 def compared(batch: Any, predict: Predict) -> tuple[str, list[str]] | None:

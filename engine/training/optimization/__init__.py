@@ -1,4 +1,4 @@
-"""What a step does with gradients: clipping, autocast, optimizer, scheduler, and their state.
+"""The use of gradients in a step: clipping, autocast, optimizer, scheduler, and their state.
 
 Not here: making them from their names (`training/components`), the loop.
 """

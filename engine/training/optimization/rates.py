@@ -1,4 +1,4 @@
-"""What changes the learning rates of a run: a scheduler, and SWALR once weights are averaged."""
+"""Changes of a run's learning rates: a scheduler, and SWALR once weights are averaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model predicts over the plane, for samples of two numbers."""
+"""A model's predictions over the plane, for samples of two numbers."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _pair(batch: object) -> tuple[Tensor, Tensor]:
 
 
 def _judged(output: object, y: Tensor, loss: nn.Module | None) -> tuple[Tensor, Tensor, Tensor]:
-    """What is predicted, its probability and the loss of each sample, on the CPU."""
+    """The prediction, its probability and the loss of each sample, on the CPU."""
     if isinstance(output, Tensor):
         if not y.is_floating_point() and output.ndim == y.ndim + 1:
             chances, predicted = output.float().softmax(1).max(1)

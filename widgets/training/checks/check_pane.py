@@ -1,4 +1,4 @@
-"""What the checks before training found: a line each, with evidence and what to try."""
+"""The results of the checks before training: a line each, with evidence and what to try."""
 
 from __future__ import annotations
 

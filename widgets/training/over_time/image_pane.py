@@ -90,7 +90,7 @@ class ImagePane(QStackedWidget):
 
 
 def words(step: LoggedImages) -> str:
-    """What the images of a step are."""
+    """Words for the images of a step."""
     shown = len(step.images)
     first = f", the first {shown} of {step.count:,} images" if shown < step.count else ""
     ends = f"{format_number(step.low, 3)} is black, {format_number(step.high, 3)} is white"

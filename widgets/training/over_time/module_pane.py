@@ -19,7 +19,7 @@ from widgets.training.over_time.name_list import NameList
 
 Figure = Literal["ratio", "gradient", "weight", "update"]
 WHOLE = "(model)"
-"""What the model's own parameters, and the whole model, are called."""
+"""The names for the model's own parameters, and for the whole model."""
 EMPTY = (
     "No run yet.\n\nEvery run of Train is looked at from time to time, in at most 0.5 % of its"
     " time, whether this page is open or not. The gradient norm of each module and how far a step"

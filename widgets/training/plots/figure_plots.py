@@ -45,7 +45,7 @@ _FITS = {
     "R2": "R2: the share of the targets' variance that the model explains. 1 is perfect; always"
     " guessing their mean has 0.",
 }
-"""What the figures mean that the usual steps give."""
+"""The meaning of the figures that the usual steps give."""
 
 
 def place_of(figure: str) -> tuple[str, str]:

@@ -15,8 +15,8 @@ Points = tuple[Sequence[float], Sequence[float]]
 def overlay_of(
     title: str, color: int, run: KeptRunSnapshot, plot: str, series: Sequence[Series], scale: float
 ) -> Overlay | None:
-    """What the plot of a name shows of a run: the last of its series that is a line there, which is
-    validation if the run has validated twice. None without any."""
+    """The line of a run in the plot of a name: the last of its series that is a line there, which
+    is validation if the run has validated twice. None without any."""
     found = _points_of(run, plot)
     lines = [line for line in series if len(found.get(line.key, ((), ()))[0]) > 1]
     if not lines:

@@ -17,7 +17,7 @@ ROW_PX, MOST_ROWS = 18, 6
 """The height of a row of words, and how many rows there are at most."""
 
 Rows = list[list[tuple[float, float]]]
-"""What each row of words covers of the plot's width: spans (left, right), in pixels."""
+"""The part of the plot's width that each row of words covers: spans (left, right), in pixels."""
 
 
 class UprightLine(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the parts of the training form share: choices, and values of parameters."""
+"""Fields that the parts of the training form share: choices, and values of parameters."""
 
 from __future__ import annotations
 

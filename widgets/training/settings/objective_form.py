@@ -1,4 +1,4 @@
-"""What code is trained for: its data, and the step that gives the loss of a batch."""
+"""The objective of code: its data, and the step that gives the loss of a batch."""
 
 from __future__ import annotations
 
