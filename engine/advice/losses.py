@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..autograd.formulas.given import signed
+from ..autograd.formulas.node_values import signed
 from ..autograd.graph.made_by import MAX_WALK, made_by
 from ..recording.modes import Running, Tell
 from ..recording.recording import Place
