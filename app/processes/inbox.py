@@ -7,24 +7,21 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-import msgspec
 import shiboken6
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from engine.protocol import OutputSnapshot, OutputTailSnapshot, Snapshot
+from app.processes.merging import merged
 
 FRAME_MS = 16
 BUDGET_S = 0.008
 """The most time of each frame that handing over takes; the rest of the frame is for painting."""
-MAX_MERGED = 16 * 1024
-"""The most characters of merged output: they are written in a few milliseconds."""
 
 
 class Inbox(QObject):
     """Hands over what another thread `put`s, in order, on the window's thread, once a frame.
 
-    Printed text waits as one snapshot, and of a tail only the newest: a window that was busy for
-    long has no more to do than another.
+    Printed text waits as one snapshot, so do the steps of a run, and of a tail only the newest: a
+    window that was busy for long has little more to do than another.
     """
 
     _filled = Signal()
@@ -45,11 +42,11 @@ class Inbox(QObject):
     def put(self, source: object, item: object) -> None:
         """Let the window's thread take an item. May be called from any thread."""
         with self._lock:
-            merged = None
+            one = None
             if self._waiting and self._waiting[-1][0] is source:
-                merged = _merged(self._waiting[-1][1], item)
-            if merged is not None:
-                self._waiting[-1] = source, merged
+                one = merged(self._waiting[-1][1], item)
+            if one is not None:
+                self._waiting[-1] = source, one
             else:
                 self._waiting.append((source, item))
             announces, self._is_announced = not self._is_announced, True
@@ -75,22 +72,3 @@ class Inbox(QObject):
                 source, item = self._waiting.popleft()
             self._take(source, item)
         self._handed_over_at = time.monotonic()
-
-
-def _merged(before: object, item: object) -> Snapshot | None:
-    """One snapshot in place of two; None if both are needed."""
-    if (
-        isinstance(before, OutputTailSnapshot)
-        and isinstance(item, OutputTailSnapshot)
-        and before.reply_to == item.reply_to
-    ):
-        return item
-    if (
-        isinstance(before, OutputSnapshot)
-        and isinstance(item, OutputSnapshot)
-        and (before.reply_to, before.stream) == (item.reply_to, item.stream)
-        and not item.text.startswith("\r")
-        and len(before.text) < MAX_MERGED
-    ):
-        return msgspec.structs.replace(before, text=before.text + item.text)
-    return None
