@@ -240,7 +240,8 @@ class Workspaces(QObject):
         page.currentChanged.connect(self._give_step_keys)
         self._window.workspace_changed.connect(self._give_step_keys)
         self._window.add_page("autograd", page)
-        passes.show_own_call(self.held.in_backward)
+        if self.held.in_backward is not None:
+            passes.show_held_pass(self.held.in_backward)
         return passes
 
     @cached_property

@@ -99,8 +99,8 @@ class EnginePresenter(QObject):
             busy = _TRAINING.get(run.state, "engine busy…") if run else "engine busy…"
             if link.runs_code:
                 busy = "your cell is running…"
-            if self._bench.store.held is not None:
-                busy = "your code is held"
+            if (held := self._bench.store.held) is not None:
+                busy = "a step is held" if held.after else "your code is held"
             text = busy if link.busy else f"ready · {_versions(ready)}"
             if link.elsewhere is not None:
                 text = f"{text} · {link.elsewhere.address}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from PySide6.QtCore import Signal
-from PySide6.QtGui import QShowEvent
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import RunDifferenceSnapshot, RunRow, RunsSnapshot
@@ -175,7 +175,7 @@ class RunPane(QWidget):
             (("setting", "Where it is in the project"), ("first", ""), ("second", "")),
         )
         self.difference.hide()
-        head = FlowLayout(GRID, even=False)
+        head = self._head = FlowLayout(GRID, even=False)
         for part in (
             *(self.search, self.sweep, self.open, self.resume, self.use, self.compare),
             *(self.delete, self.undo),
@@ -187,6 +187,17 @@ class RunPane(QWidget):
         make.column(*parts, on=self, gap=GRID // 2, margins=(0, GRID, 0, 0))
         self.show_place("")
         self.show_runs(RunsSnapshot(folder=""))
+
+    def minimumSizeHint(self) -> QSize:
+        """Also all rows of its buttons, as many as its width makes them."""
+        size = super().minimumSizeHint()
+        more = self._head.heightForWidth(self.width()) - self._head.minimumSize().height()
+        return QSize(size.width(), size.height() + more)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
 
     # -- showing ---------------------------------------------------------------------------------
 

@@ -302,13 +302,12 @@ class RunBar(QFrame):
         self.train.setEnabled(ready and (paused or not going))
         self.train.setToolTip(self._train_tip(paused))
         self.check.setEnabled(ready and (not going or (paused and not is_loop and not held)))
-        self.weights.box.setEnabled(not going)
-        self.weights.box.setVisible(not (going and isinstance(snapshot, LoopSnapshot)))
+        self.weights.box.setVisible(not going)
         self.pause.setEnabled(ready and state == "running" and not held)
         self.step.setEnabled(ready and (held or state != "running"))
         in_run = self._held is not None and bool(self._held.after)  # of Train
         self._show_steps(ready and (not held or in_run) and state not in ("none", "running"))
-        self.line.setVisible(held)
+        self.line.setVisible(held and not in_run)  # there the strip has what goes on by less
         self.own_backward.setVisible((held and not in_run) or is_loop)
         self.stop.setEnabled(going)
         run = None if self._other else snapshot

@@ -148,6 +148,14 @@ class AutogradPresenter(QObject):
         # A script of the user's is never stopped from here.
         self._view.own_call.stop.setVisible(self._bench.link.script is None)
 
+    def show_held_pass(self, held: HeldSnapshot) -> None:
+        """Show the pass in which a step of Train is held, of which all came before this page."""
+        self.show_own_call(held)
+        for kind in (GraphSnapshot, BackwardSnapshot):
+            newest = self._bench.newest(kind)
+            if newest is not None:
+                self._on_snapshot(newest)
+
     def show_graph_beside(self, root: str) -> None:
         """Read and draw the graph of an expression from where the graph on screen came."""
         _, tab = self._example

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isnan
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -90,7 +91,7 @@ def test_what_a_loop_logs_is_kept() -> None:
 def test_a_window_that_hangs_has_one_snapshot_of_bounded_size_to_read(qapp, monkeypatch) -> None:
     monkeypatch.setattr(merging, "MAX_ROWS", 100)
     taken: list[TrainingSnapshot] = []
-    inbox = Inbox(lambda _, item: taken.append(item), qapp)
+    inbox = Inbox(lambda _, item: taken.append(cast(TrainingSnapshot, item)), qapp)
     for number in range(1, 1001):
         inbox.put("engine", run(number, epoch_rows=(ROW,)))
     assert len(inbox._waiting) == 1

@@ -47,6 +47,9 @@ def test_a_step_call_by_call_node_by_node_and_back_to_its_start(real_program, qt
     assert bench.newest(GraphSnapshot) is not None
     assert bench.newest(BackwardSnapshot).position == 1
     window.show_workspace("autograd")
+    graph = bench.newest(GraphSnapshot)
+    drawn = lambda: real_program.workspaces.at_passes().drawn is graph  # noqa: E731
+    qtbot.waitUntil(drawn, timeout=WAIT_MS)
     own = real_program.workspaces.autograd.page.steps.own_call
     assert own.isVisible()
     real_program.workspaces.at_passes().step_backward()

@@ -108,7 +108,7 @@ class MemoryPane(QWidget):
         body = make.page(self._legend, self._pointed, (both, 1))
         self._pages = QStackedWidget()
         self._pages.addWidget(make.empty(EMPTY, "step_memory_empty"))
-        self._pages.addWidget(body)
+        self._pages.addWidget(VerticalScroll(body))  # of a low window it would take the half
         make.column(head, self._words, (self._pages, 1), on=self, margins=(0, GRID, GRID, 0))
         theme.notifier.changed.connect(self._restyle)
         self.say("")
