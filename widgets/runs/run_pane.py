@@ -30,7 +30,8 @@ class RunPane(QWidget):
     """`open_requested(folder)`, `resume_requested(folder)`, `delete_requested(folders)`,
     `restore_requested()`, `compare_requested(first, second)`; `folder_requested()`: show the runs
     of another folder, `home_requested()`: those of the project again; `events_requested(folders)`:
-    write runs as event files, `fetch_requested(folders)`: copy runs to this machine,
+    write runs as event files, `events_here_requested(folders)`: on this machine,
+    `fetch_requested(folders)`: copy runs to this machine,
     `stop_requested()`: stop that, or copying;
     `settings_requested(folder)`: take over the settings of a run; `sweep_opened()`: the form of
     `sweeps` is shown; `came_in_sight()`: the list is shown. The notes and ticks are those of
@@ -46,6 +47,7 @@ class RunPane(QWidget):
     settings_requested = Signal(str)
     sweep_opened = Signal()
     events_requested = Signal(tuple)
+    events_here_requested = Signal(tuple)
     fetch_requested = Signal(tuple)
     stop_requested = Signal()
     came_in_sight = Signal()
@@ -146,6 +148,13 @@ class RunPane(QWidget):
             " and times, and the settings as text.",
             accessible="Write the selected runs as TensorBoard's event files",
         )
+        self.events_here = make.button(
+            "runs_events_here",
+            "TensorBoard here…",
+            "mdi6.chart-line",
+            lambda: self.events_here_requested.emit(self.table.chosen),
+            accessible="Write TensorBoard's event files of the selected runs to this machine",
+        )
         self.fetch = make.button(
             "runs_fetch",
             "Copy here…",
@@ -179,7 +188,7 @@ class RunPane(QWidget):
         for part in (
             *(self.search, self.sweep, self.open, self.resume, self.use, self.compare),
             *(self.delete, self.undo),
-            *(self.folder, self.home, self.events, self.fetch, self.stop),
+            *(self.folder, self.home, self.events, self.events_here, self.fetch, self.stop),
         ):
             head.addWidget(part)
         self.lists = make.splitter(self.table, self.difference, sizes=(720, 400), shares=(2, 1))
@@ -218,6 +227,11 @@ class RunPane(QWidget):
     def show_machine(self, machine: str) -> None:
         """Runs can be copied from the engine's machine, if it is another one."""
         self.fetch.setVisible(bool(machine))
+        self.events_here.setVisible(bool(machine))
+        self.events_here.setToolTip(
+            f"Write the selected runs, which are on {machine or 'the engine'}, as event files of"
+            " TensorBoard, and copy these to a folder of this machine."
+        )
         self.fetch.setToolTip(
             f"Copy the selected runs, with their checkpoints, from {machine or 'the engine'} to a"
             " folder of this machine. Open folder shows them there, once the engine is here."
@@ -309,11 +323,12 @@ class RunPane(QWidget):
             and not self.stop.isVisibleTo(self)
             and not {rows[folder].state for folder in chosen} & {"running", "silent", "event files"}
         )
-        self.events.setEnabled(
-            bool(chosen)
-            and not self.stop.isVisibleTo(self)
-            and all(rows[folder].state not in ("damaged", "event files") for folder in chosen)
-        )
+        for button in (self.events, self.events_here):
+            button.setEnabled(
+                bool(chosen)
+                and not self.stop.isVisibleTo(self)
+                and all(rows[folder].state not in ("damaged", "event files") for folder in chosen)
+            )
 
     # -- what the user wants ---------------------------------------------------------------------
 

@@ -1,7 +1,9 @@
-"""Runs of an engine on another machine, copied to this one: where to, progress, stop."""
+"""Runs of an engine on another machine, and folders written from them, copied to this one: where
+to, progress, stop."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path, PurePath
 
@@ -18,6 +20,7 @@ class RunFetches(QObject):
         self._bench, self._pane = bench, pane
         self._left: list[str] = []
         self._copied: list[str] = []
+        self._words = ""
         self._stop: Stop | None = None  # while one is copied
         pane.fetch_requested.connect(self._ask)
         pane.stop_requested.connect(lambda: self._stop and self._stop())
@@ -33,12 +36,16 @@ class RunFetches(QObject):
             bench.window, "Copy runs to a folder of this machine", ""
         )
         if chosen:
-            self._left, self._copied = list(folders), []
-            self._next(Path(chosen))
+            self.copy(folders, Path(chosen))
+
+    def copy(self, folders: Sequence[str], into: Path, words: str = "") -> None:
+        """Copy folders of the engine's machine; at the end `words` are told, too."""
+        self._left, self._copied, self._words = list(folders), [], words
+        self._next(into)
 
     def _next(self, chosen: Path) -> None:
         if not self._left:
-            self._tell(f"Copied into {chosen}: {', '.join(self._copied)}.")
+            self._tell(f"Copied into {chosen}: {', '.join(self._copied)}. {self._words}".rstrip())
             return
         folder = self._left.pop(0)
         target = chosen / PurePath(folder).name
@@ -70,5 +77,6 @@ class RunFetches(QObject):
         self._pane.show_problem(words + copied)
 
     def _tell(self, words: str) -> None:
+        self._bench.files.there.clear()
         self._pane.show_writing("")
         self._pane.show_told(words)

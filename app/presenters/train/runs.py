@@ -59,10 +59,9 @@ class RunsPresenter(QObject):
         self._bench, self._train, self._pane = bench, train, train.view.runs
         self._questions = Questions(bench, self)
         self._curves = Curves(bench, train.view, self)
-        EventFilesPresenter(bench, self._pane, self)
         SweepsPresenter(bench, train, self)
         RunCopies(bench, self._pane, self)
-        RunFetches(bench, self._pane, self)
+        EventFilesPresenter(bench, self._pane, RunFetches(bench, self._pane, self), self)
         self._unsaved: list[str] = []
         """The folders of the runs of this document while it has no file."""
         self._place = ""

@@ -11,10 +11,12 @@ from safetensors.torch import load_file, save_file
 
 from app.presenters.attaching.engine_files import EngineFiles
 from app.presenters.export import ExportPresenter
+from app.presenters.train.event_files import SEE, EventFilesPresenter
 from app.presenters.train.run_fetches import RunFetches
 from app.templates import load_template
 from app.weights import Weights
 from engine.connecting.engine_place import EnginePlace
+from engine.events.reading import read_events
 from engine.project import files
 from engine.project.document import replace
 from engine.protocol import (
@@ -105,24 +107,30 @@ def test_a_folder_is_copied_with_all_that_it_holds(there, engine, tmp_path):
     assert (tmp_path / "here" / "inner" / "a.bin").read_bytes() == b"1"
 
 
-def test_runs_are_copied_here_whole_or_not_at_all(
-    there, bench, engine, qtbot, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(tmp_path))
+def pane_with_runs(bench, engine, qtbot, count: int) -> RunPane:
+    """It lists so many runs of the engine's."""
     mlp = load_template("mlp")
     setup = replace(mlp.training, epochs=1, batch_size=512)
-    for _ in range(2):
+    for _ in range(count):
         bench.link.send(TrainCommand(model=mlp.model, training=setup))
         engine.work()
         engine.train()
     pane = RunPane()
     qtbot.addWidget(pane)
-    fetches = RunFetches(bench, pane, bench.window)
     bench.link.send(ListRunsCommand())
     bench.link.snapshot.connect(
         lambda told: isinstance(told, RunsSnapshot) and pane.show_runs(told)
     )
     engine.work()
+    return pane
+
+
+def test_runs_are_copied_here_whole_or_not_at_all(
+    there, bench, engine, qtbot, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(tmp_path))
+    pane = pane_with_runs(bench, engine, qtbot, 2)
+    fetches = RunFetches(bench, pane, bench.window)
     newer, older = [Path(row.folder) for row in pane.table.rows]
     assert pane.fetch.isVisibleTo(pane) and "from me@box" in pane.fetch.toolTip()
     pane.table.selectAll()
@@ -153,6 +161,33 @@ def test_runs_are_copied_here_whole_or_not_at_all(
     bench.link.attached = None
     fetches._show_machine()
     assert not pane.fetch.isVisibleTo(pane)
+
+
+def test_event_files_are_had_here(there, bench, engine, qtbot, tmp_path, monkeypatch):
+    """They are what the engine writes beside itself, and nothing of them stays there."""
+    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(tmp_path))
+    pane = pane_with_runs(bench, engine, qtbot, 1)
+    EventFilesPresenter(bench, pane, RunFetches(bench, pane, bench.window), bench.window)
+    assert pane.events_here.isVisibleTo(pane) and "on me@box" in pane.events_here.toolTip()
+    (run,) = [Path(row.folder) for row in pane.table.rows]
+    here, beside = tmp_path / "here", tmp_path / "beside"
+    here.mkdir()
+    bench.dialogs.open_folder = lambda parent, title, start: str(here)
+    pane.table.selectAll()
+    pane.events_here.click()
+    assert pane.told.text() == f"Writing event files into {here}…"
+    engine.work()
+    engine.train()
+    engine.work()
+    assert pane.told.text() == f"Copied into {here}: {run.name}. {SEE}"
+    there.ask = lambda title, wanted: str(beside)
+    pane.events.click()
+    engine.work()
+    engine.train()
+    assert pane.told.text() == f"Written into {beside}: {run.name}. {SEE}"
+    assert not list((Path(there.folder)).iterdir())
+    scalars = [read_events(folder / run.name).scalars for folder in (here, beside)]
+    assert scalars[0] == scalars[1] and scalars[0]
 
 
 def test_a_copy_that_fails_leaves_the_file_as_it_was(there, engine, link, tmp_path):
