@@ -231,22 +231,24 @@ def train(holds):
     del data, loss
     optimizer.zero_grad()
     del own, optimizer
-    print(sum(ref() is not None for ref in kept), flush=True)
+    print(sum(ref() is not None for ref in kept))
     kept.clear()
 
 train(False)
+print("now", file=sys.stderr, flush=True)
 train(True)
 train(False)
 """
     running = script(source)
-    assert running.process.stdout is not None
-    assert running.process.stdout.readline() == "0\n"  # the first time there is no window
-    window = attached(running)
+    running.address()
+    assert running.process.stderr is not None
+    assert "now\n" in running.process.stderr  # there was no window the first time
+    window = running.attach()
     window.until(HeldSnapshot, lambda held: held.at == "backward")
     window.send(ContinueTrainingCommand())
     window.until(HeldSnapshot, lambda held: held.at == "line")
     window.close()
-    assert running.end() == "0\n0\n"
+    assert running.end() == "0\n0\n0\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
