@@ -16,7 +16,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.attached.watching import backward, histogram, hold, image, log, logged, watch
+    from engine.attached.script_calls import backward, histogram, hold, image, log, logged, watch
 
 __all__ = ["backward", "histogram", "hold", "image", "log", "logged", "main", "watch"]
 
@@ -30,7 +30,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(f"{__name__}.engine.attached.watching"), name)
+    found = getattr(import_module(f"{__name__}.engine.attached.script_calls"), name)
     globals()[name] = found
     return found
 

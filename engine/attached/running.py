@@ -73,13 +73,13 @@ def _code_of(error: SystemExit) -> int:
 
 
 def _tell_exit_code(code: int) -> None:
-    from .watching import tell_exit_code
+    from .script_calls import tell_exit_code
 
     tell_exit_code(code)
 
 
 def _watch(script: str, options: Sequence[str]) -> None:
-    from .watching import watch
+    from .script_calls import watch
 
     watch(discover=True, spawn="--window" in options, wait="--wait" in options)
 

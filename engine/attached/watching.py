@@ -1,16 +1,14 @@
-"""What a script calls: `watch`, `log`, `hold` and `backward`. Without a window they cost next to
-nothing, and nothing that goes wrong in them reaches the user's code."""
+"""What a process that is watched shows to the windows that attach to it."""
 
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from math import inf
 from multiprocessing.connection import Connection
@@ -24,20 +22,16 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ..connecting.greeting import Hello, Refusal, Role, Welcome
 from ..connecting.listener import Listener
-from ..loops.backward_calls import backward_calls
 from ..loops.hooks import Gate, Steps, steps_shown
 from ..loops.logged import histogram as histogram
 from ..loops.logged import image as image
 from ..protocol import RankPlacesSnapshot
-from ..recording.user_files import variables_of
-from ..version import version
 from .about import about_this
 from .attached_session import FLUSH_S, AttachedSession
 from .discovery import found_for
-from .figures import Newest
 from .notebooks import follow_cells
-from .opening import has_display, open_window
 from .rank_places import RankPlaces
+from .telling import shielded, tell_once
 from .windows import Seat
 
 
@@ -132,7 +126,7 @@ class Watching(Steps):
             try:
                 session.before_step(optimizer, has_closure)
             except Exception as error:
-                _tell_once("watch", error)
+                tell_once("watch", error)
 
     def _end_step(self, optimizer: Optimizer) -> None:
         """A step has ended that is not only to be counted; if it is shown, `after_step` has been
@@ -152,7 +146,7 @@ class Watching(Steps):
         try:
             self.is_awake = session.is_awake()
         except Exception as error:
-            _tell_once("watch", error)
+            tell_once("watch", error)
 
     def _discover(self, optimizer: Optimizer, *step: object) -> None:
         if optimizer in self._known or threading.get_ident() != self._thread:
@@ -162,7 +156,7 @@ class Watching(Steps):
             for name, thing in found_for(optimizer, self._living()).items():
                 self.name(name, thing)
         except Exception as error:
-            _tell_once("watch", error)
+            tell_once("watch", error)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         session = self.session
@@ -172,7 +166,7 @@ class Watching(Steps):
             if session is not None:
                 session.after_step(optimizer, has_closure)
         except Exception as error:
-            _tell_once("watch", error)
+            tell_once("watch", error)
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         session = self.session
@@ -203,7 +197,7 @@ class Watching(Steps):
                 session.logged.add(figures, self.steps, step, self.is_awake)
                 session.spend(perf_counter() - began_s)
         except Exception as error:
-            _tell_once("log", error)
+            tell_once("log", error)
 
     def _logged_step(
         self, session: AttachedSession, figures: Mapping[str, Any], step: int | None
@@ -291,7 +285,7 @@ class Watching(Steps):
         session = self.session
         if session is not None:
             if is_idle:  # what was logged last would wait for another step
-                with _shielded("watch"):
+                with shielded("watch"):
                     self._end_logged_step(session)
                     session.catch_up()
             session.be_idle(is_idle)
@@ -306,149 +300,3 @@ class Watching(Steps):
     def _living(self) -> dict[str, Any]:
         found = ((name, refer()) for name, refer in list(self._objects.items()))
         return {name: thing for name, thing in found if thing is not None}
-
-
-_watching: Watching | None = None
-
-
-def watch(
-    model: nn.Module | None = None,
-    optimizer: Optimizer | None = None,
-    *,
-    name: str = "",
-    host: str = "",
-    port: int = 0,
-    wait: bool = False,
-    spawn: bool = False,
-    discover: bool = False,
-) -> None:
-    """Let windows attach to this process, and show them the model and the optimizer by name.
-
-    `name` is the model's there, and the process's if this is the first call (else those of the
-    variable, and of the script or notebook). With `host` it listens on TCP, on the loopback
-    interface, for `port`. `spawn` opens a window, if there is a display; `wait`: go on when one has
-    attached.
-    `discover` finds the models of the optimizers that step. Call it in the thread that trains. The
-    objects are not kept alive.
-    """
-    global _watching
-    with _shielded("watch"):
-        watching, is_new = _watching, False
-        if watching is None or watching.about.pid != os.getpid():
-            is_new = True
-            watching = _watching = Watching(name, version(), host, port)
-        if discover:
-            watching.discover()
-        variables = variables_of(sys._getframe(1))
-        if model is not None:
-            watching.name(name or _name_of(model, variables) or "model", model)
-        if optimizer is not None:
-            watching.name(_name_of(optimizer, variables) or "optimizer", optimizer)
-        if is_new:  # a window that comes is told what is watched
-            _say_where(watching)
-            if spawn and has_display():
-                open_window(*_where(watching))
-    if wait and _watching is not None:
-        _watching.wait()
-
-
-def log(step: int | None = None, **figures: Any) -> None:
-    """Draw these figures: numbers, or tensors of one element. Of a larger tensor, and of
-    `histogram(tensor)`, the elements are drawn over the steps; of `image(tensor)` the images are
-    shown.
-    What is logged after `optimizer.step()` is drawn at that step, and what is logged before it at
-    the step that comes, as this process counts them; or both at `step`, unless these figures were
-    drawn further on. Of many short steps some are drawn.
-    In a script in which no optimizer of torch's steps, a call that logs a figure again begins the
-    next step: number `step`, if that is larger than the one before.
-    """
-    watching = _watching
-    if watching is None:
-        return
-    if watching.session is not None or not watching.has_stepped:
-        watching.log(figures, step)
-
-
-def hold(when: object = True) -> None:
-    """Hold the script here while a window looks at its variables, if one is attached. `when` is a
-    condition, or a function that gives one. Only the thread that has called `watch` is held."""
-    watching = _watching
-    if watching is None or not watching.may_hold():
-        return
-    with _shielded("hold"):
-        if bool(when() if callable(when) else when):
-            watching.hold(sys._getframe(1))
-
-
-class backward:
-    """`with lab.backward(loss):` runs `loss.backward()`, and lets the window step it if one is
-    attached. If the body calls `loss.backward()` itself, with arguments of its own, that one is
-    stepped."""
-
-    def __init__(self, loss: Tensor, **arguments: Any) -> None:
-        self._loss, self._arguments = loss, arguments
-        self._stack = ExitStack()
-
-    def __enter__(self) -> None:
-        self._has_run = False
-        if _watching is not None:
-            self._stack.enter_context(_watching.stepping_backward())
-        self._stack.enter_context(backward_calls(self._note))
-
-    def _note(self, tensors: Any, *args: Any, **kwargs: Any) -> bool:
-        roots = tensors if isinstance(tensors, list | tuple) else (tensors,)
-        self._has_run |= any(root is self._loss for root in roots)
-        return False
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        with self._stack:
-            if kind is None and not self._has_run:
-                self._loss.backward(**self._arguments)
-
-
-def _newest() -> Mapping[str, Tensor]:
-    session = None if _watching is None else _watching.session
-    return {} if session is None else session.logged.newest()
-
-
-logged = Newest(_newest)
-"""Copies of the newest tensors that were logged while a window is attached, by name."""
-
-
-def tell_exit_code(code: int) -> None:
-    """This process is about to end with this code."""
-    if _watching is not None:
-        _watching.exit_code = code
-
-
-_told: set[str] = set()
-
-
-@contextmanager
-def _shielded(what: str) -> Iterator[None]:
-    """An error of ours is told once, and never raised into the user's code."""
-    try:
-        yield
-    except Exception as error:
-        _tell_once(what, error)
-
-
-def _tell_once(what: str, error: Exception) -> None:
-    words = f"tensorlab.{what}: {error}"
-    if words not in _told:
-        _told.add(words)
-        logging.getLogger("tensorlab").warning(words)
-
-
-def _say_where(watching: Watching) -> None:
-    print("Tensor Lab: tensorlab attach", *_where(watching), file=sys.stderr)
-
-
-def _where(watching: Watching) -> tuple[object, ...]:
-    """What `tensorlab attach` is given."""
-    listener = watching.listener
-    return (listener.address, "--key", listener.key) if listener.key else (watching.about.pid,)
-
-
-def _name_of(thing: object, variables: Mapping[str, Any]) -> str:
-    return next((name for name, value in variables.items() if value is thing), "")

@@ -34,7 +34,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim import optimizer as optimizers
 
-from engine.attached import attached_session, watching
+from engine.attached import attached_session, script_calls, watching
 from engine.attached.watching import Watching
 from engine.loops import hooks, own_loop
 from engine.training.figures import pace
@@ -117,14 +117,14 @@ class Loop:
     def __init__(self, steps: Callable[[int], None], clock: Clock) -> None:
         self._steps, self._clock = steps, clock
         self._hooks = [dict(found) for found in _hooks()]
-        self._watching = watching._watching
+        self._watching = script_calls._watching
         self.note_backward()
 
     def enter(self) -> None:
         for found, ours in zip(_hooks(), self._hooks, strict=True):
             found.clear()
             found.update(ours)
-        torch.autograd.backward, watching._watching = self._backward, self._watching
+        torch.autograd.backward, script_calls._watching = self._backward, self._watching
 
     def turn(self, steps: int) -> float:
         """Its CPU time, in s."""
@@ -152,12 +152,12 @@ def three_loops(names: dict[str, Any], reader: subprocess.Popen[str]) -> Iterato
     with ExitStack() as stack:
         for module in (attached_session, hooks, own_loop, pace, watching):
             stack.enter_context(mock.patch.object(module, "perf_counter", clock))
-        stack.enter_context(mock.patch.object(watching, "_watching", None))
+        stack.enter_context(mock.patch.object(script_calls, "_watching", None))
         loops = {"plain": Loop(names["plain"], Clock())}
         stack.callback(loops["plain"].enter)
         for way in ("alone", "attached"):
             loops["plain"].enter()
-            made = watching._watching = Watching("bench", version())
+            made = script_calls._watching = Watching("bench", version())
             loops[way] = Loop(names["logged"], clock if way == "attached" else Clock())
             stack.callback(made.close)
             stack.callback(loops[way].enter)
@@ -169,7 +169,7 @@ def three_loops(names: dict[str, Any], reader: subprocess.Popen[str]) -> Iterato
 
 
 def measure(name: str, reader: subprocess.Popen[str]) -> dict[str, Any]:
-    names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "log": watching.log}
+    names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "log": script_calls.log}
     names["__name__"] = "x"
     exec(MODELS[name] + SETUP, names)
     with three_loops(names, reader) as loops:
