@@ -14,12 +14,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from multiprocessing.connection import Connection
-from time import perf_counter
 from types import FrameType
 from typing import Any
 
 import msgspec
-from torch import Tensor
 from torch.optim import Optimizer
 
 from ..connecting.greeting import Role
@@ -54,6 +52,7 @@ from .figures import LoggedFigures
 from .holder import AttachedHolder
 from .modules import SeenModules
 from .peer import Peer
+from .seen_steps import SeenSteps
 from .windows import Seat, Windows
 
 PASSING_S = 0.1
@@ -68,10 +67,7 @@ class AttachedSession:
     """`watched` gives the objects that the user has named for the lab; `main` is the module that
     the user's code is in. `ended()` is called when the last window has left; `early` as in
     `OwnLoop`. To be made on any thread; `after_step`, `hold` and `step_backward` are for the user's
-    thread `thread`.
-
-    Of many short steps a few are looked at. Until one is due, the session shuts `gate`: whoever
-    has something for the user's thread opens it."""
+    thread `thread`. `gate` as in SeenSteps."""
 
     def __init__(
         self,
@@ -87,8 +83,6 @@ class AttachedSession:
         self._main, self._watched, self._thread, self._ended = main, watched, thread, ended
         self._gate = gate
         self._seat = seat
-        self._spent_s = 0.0  # for the step that is looked at
-        self._is_awake = True
         self._turn = threading.RLock()
         self._windows = Windows()
         self.has_steering = self._windows.has_steering
@@ -109,14 +103,22 @@ class AttachedSession:
         self._output = Output(lab.emit)
         self._holder = AttachedHolder(lab, self._namespace, title, self._output)
         self._holder.entered = self._alone
-        self._loop, self._updates = self._holder.loop, lab.subjects.updates
+        self._loop = self._holder.loop
         self._loop.early = early
-        self._has_begun = self._is_entered = False
-        self.logged = LoggedFigures(self._namespace.lab)
+        self._is_entered = False
         lab.inside = self._holder.inside  # the user's code runs
-        self._modules = SeenModules(self._namespace, lab.control, watched, lambda: self.is_working)
+        modules = SeenModules(self._namespace, lab.control, watched, lambda: self.is_working)
+        self.steps = SeenSteps(
+            self._loop,
+            lab.subjects.updates,
+            modules,
+            LoggedFigures(self._namespace.lab),
+            lab.control,
+            gate,
+            lambda: self._waiting or self._postponed,
+        )
         self._stack = ExitStack()
-        self._stack.callback(self._modules.end)
+        self._stack.callback(modules.end)
         self._stack.enter_context(breakpoints_held(self.hold, thread))
         self._stack.enter_context(self._namespace.lab.counted(self._loop.step_of))
         threading.Thread(target=self._attend_aside, name="tensorlab-session", daemon=True).start()
@@ -182,7 +184,7 @@ class AttachedSession:
         with self._turn:
             self._is_over = True
         report = None if error is None else error_report(error, is_user_file)
-        self._reach_with_figures()
+        self.steps.reach_with_figures()
         last = self._loop.last(error, report)
         if last is not None:
             self._tell(last)
@@ -239,57 +241,20 @@ class AttachedSession:
         not a step of the user's loop."""
         return self._held is not None or self._now.thread == self._thread
 
-    def reach(self) -> None:
-        """The process has done as many steps as the gate has counted."""
-        self._loop.step = self._gate.steps
-
-    def _reach_with_figures(self) -> None:
-        self.reach()
-        self.logged.catch_up()
-
-    def spend(self, seconds: float) -> None:
-        """What is logged has taken so long."""
-        self._spent_s += seconds
-
-    def saw_loss(self, loss: Tensor, root: Tensor) -> None:
-        self._has_begun = True
-        self._loop.saw_loss(loss, root)
-
-    def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        began_s = self._loop.clock()
-        self._has_begun |= has_closure
-        self._updates.before_step(optimizer, has_closure)
-        self._loop.before_step(optimizer, has_closure)
-        self._spent_s += self._loop.clock() - began_s
-
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        """Show this step, which is not counted yet, hold the code if wanted, and answer what
-        waits."""
-        began_s = self._loop.clock()
-        self._updates.after_step(optimizer, has_closure)
-        self._lab.control.reach(self._gate.steps + 1)
-        if self._has_begun:  # else the window came in the middle of it
-            self.reach()
-            self._loop.after_step(optimizer, has_closure)
-        self._has_begun = True
-        self._spent_s += self._loop.clock() - began_s
+        """Show this step, hold the code if wanted, and answer what waits."""
+        self.steps.after_step(optimizer, has_closure)
         self._come_by()
 
     def after_log(self) -> None:
-        """As `after_step`, but the step is counted."""
-        self._loop.step = self._gate.steps - 1
-        self._loop.after_log()
+        """As `after_step`, where no optimizer of torch's steps."""
+        self.steps.after_log()
         self._come_by()
 
     def _come_by(self) -> None:
         if self._waiting or self._postponed:
             self._answer_waiting(is_aside=False)
         self._end_if_over()
-
-    def catch_up(self) -> None:
-        """Tell the figures up to the last step."""
-        self._reach_with_figures()
-        self._loop.catch_up()
 
     def be_idle(self, is_idle: bool) -> None:
         """None of the user's code runs, or some begins: then all commands are answered aside."""
@@ -302,13 +267,13 @@ class AttachedSession:
     def hold(self, frame: FrameType) -> None:
         """Hold the user's code in this frame, until the window lets it go on."""
         if self.has_steering():
-            self._reach_with_figures()
+            self.steps.reach_with_figures()
             self._holder.hold(frame, "line")
         self._end_if_over()
 
     def step_backward(self, *args: Any, **kwargs: Any) -> bool:
         """As `Holder.step_backward`."""
-        self._reach_with_figures()
+        self.steps.reach_with_figures()
         is_done = self._holder.step_backward(*args, **kwargs)
         self._end_if_over()
         return is_done
@@ -316,51 +281,6 @@ class AttachedSession:
     def _end_if_over(self) -> None:
         if self._is_over:
             self._finish()
-
-    def is_awake(self) -> bool:
-        """Whether the step that begins now is looked at. Of many short ones, a few are."""
-        loop, control, step = self._loop, self._lab.control, self._gate.steps
-        began_s = perf_counter()
-        if self._is_awake:  # the step that has just ended was looked at
-            loop.spend(self._spent_s)
-        loop.step = step
-        self._modules.begin_step(step + 1)
-        self._gate.is_shut = True  # before anything is asked: who comes later opens it
-        if not (
-            loop.is_due
-            or control.pauses_by(step + 1)
-            or (self._waiting or self._postponed)
-            or self._updates.is_asked
-            or loop.watch is not None
-            or loop.looks
-        ):
-            self._gate.due_s = loop.due_s
-            if control.pause_at or control.steps_backward or self._modules.are_wanted:
-                self._gate.open()  # the next steps are counted and recorded
-            elif self._gate.is_shut:
-                self._gate.rest()
-            self._is_awake = False
-            return False
-        self._gate.open()
-        loop.begin_step()
-        self._is_awake, self._spent_s = True, perf_counter() - began_s
-        return True
-
-    @property
-    def steps_backward(self) -> bool:
-        """Whether a backward pass that begins now is to be stepped."""
-        return self._lab.control.steps_backward
-
-    @contextmanager
-    def stepping_backward(self) -> Iterator[None]:
-        """In this context the backward passes of the user's code are stepped."""
-        control, self._modules.are_wanted = self._lab.control, True
-        before, control.steps_backward = control.steps_backward, self.has_steering()
-        self._gate.open()
-        try:
-            yield
-        finally:
-            control.steps_backward = before
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -42,8 +42,8 @@ def watch(
     variable, and of the script or notebook). With `host` it listens on TCP, on the loopback
     interface, for `port`. `spawn` opens a window, if there is a display; `wait`: go on when one has
     attached.
-    `discover` finds the models of the optimizers that step. Call it in the thread that trains. The
-    objects are not kept alive.
+    `discover` finds the models of the optimizers that step. Call it in the thread that trains:
+    steps in other threads are not drawn. The objects are not kept alive.
     """
     global _watching
     with shielded("watch"):
@@ -72,9 +72,12 @@ def log(step: int | None = None, **figures: Any) -> None:
     shown.
     What is logged after `optimizer.step()` is drawn at that step, and what is logged before it at
     the step that comes, as this process counts them; or both at `step`, unless these figures were
-    drawn further on. Of many short steps some are drawn.
+    drawn further on.
+    Of a number that is logged in each of many short steps, that of some steps and the last one are
+    drawn; on other devices than the CPU, the last one may not be.
     In a script in which no optimizer of torch's steps, a call that logs a figure again begins the
-    next step: number `step`, if that is larger than the one before.
+    next step: number `step`, if that is larger than the one before. Without such calls its steps
+    are not drawn.
     """
     watching = _watching
     if watching is None:
@@ -122,7 +125,7 @@ class backward:
 
 def _newest() -> Mapping[str, Tensor]:
     session = None if _watching is None else _watching.session
-    return {} if session is None else session.logged.newest()
+    return {} if session is None else session.steps.logged.newest()
 
 
 logged = Newest(_newest)

@@ -124,7 +124,7 @@ class Watching(Steps):
         session = self.session
         if session is not None:
             try:
-                session.before_step(optimizer, has_closure)
+                session.steps.before_step(optimizer, has_closure)
             except Exception as error:
                 tell_once("watch", error)
 
@@ -144,7 +144,7 @@ class Watching(Steps):
                     gate.rest()
             return
         try:
-            self.is_awake = session.is_awake()
+            self.is_awake = session.steps.is_awake()
         except Exception as error:
             tell_once("watch", error)
 
@@ -171,11 +171,11 @@ class Watching(Steps):
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         session = self.session
         if session is not None:
-            session.saw_loss(loss, root)
+            session.steps.saw_loss(loss, root)
 
     def _step_backward(self, *args: Any, **kwargs: Any) -> bool:
         session = self.session
-        if session is None or not session.steps_backward:
+        if session is None or not session.steps.steps_backward:
             return False
         return session.step_backward(*args, **kwargs)
 
@@ -188,14 +188,14 @@ class Watching(Steps):
         try:
             if session is None:
                 self._early.update(figures)
-            elif self.is_awake or not session.logged.pass_by(figures, steps, step):
+            elif self.is_awake or not session.steps.logged.pass_by(figures, steps, step):
                 began_s = perf_counter()
                 if not self.has_stepped:
                     self._early.update(figures)
                     step = self._logged_step(session, figures, step)
-                session.reach()
-                session.logged.add(figures, self.steps, step, self.is_awake)
-                session.spend(perf_counter() - began_s)
+                session.steps.reach()
+                session.steps.logged.add(figures, self.steps, step, self.is_awake)
+                session.steps.spend(perf_counter() - began_s)
         except Exception as error:
             tell_once("log", error)
 
@@ -235,7 +235,9 @@ class Watching(Steps):
     def stepping_backward(self) -> AbstractContextManager[None]:
         """In this context the backward passes of the user's code are stepped by the window."""
         session = self.session
-        return nullcontext() if session is None else session.stepping_backward()
+        if session is None:
+            return nullcontext()
+        return session.steps.stepping_backward(session.has_steering())
 
     # -- windows: threads of the listener's and of each window's ---------------------------------
 
@@ -287,7 +289,7 @@ class Watching(Steps):
             if is_idle:  # what was logged last would wait for another step
                 with shielded("watch"):
                     self._end_logged_step(session)
-                    session.catch_up()
+                    session.steps.catch_up()
             session.be_idle(is_idle)
 
     def _ended(self, session: AttachedSession) -> None:

@@ -42,7 +42,9 @@ _NO_RUN = (
 )
 _NO_STEP = (
     "No step yet.\n\nThe script's loss, gradient norm and memory appear here from its next"
-    " optimizer step on."
+    " optimizer step on: one of torch's optimizers, in the thread that has called tensorlab.watch."
+    " Steps in other threads are not drawn. A loop without such an optimizer is drawn by what it"
+    " gives to tensorlab.log, and not at all if it logs nothing."
 )
 GOING_NOTE = (
     "The optimizer's numbers, modules with their own options and clipping apply from the next step"
