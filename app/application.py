@@ -128,7 +128,11 @@ class Application(QObject):
         )
         to = self.workspaces
         self.ranks = RanksPresenter(
-            bench, self.attaching, lambda runs: to.train.view.show_overlays(runs), self
+            bench,
+            self.attaching,
+            lambda runs: to.train.view.show_overlays(runs),
+            self,
+            to.show_ranks,
         )
         self.advice = AdvicePresenter(bench, to.show_finding, to.drop_findings, self)
         to.advice_muted.connect(self.advice.mute)

@@ -5,6 +5,7 @@ A workspace's modules are also imported then: the window is shown before they ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from app.presenters.cells import CellsPresenter
 from app.presenters.export import ExportPresenter
 from app.presenters.recording import RecordingPresenter
 from app.presenters.tensors.held import HeldPresenter
+from app.processes.link import Link
 from app.window.main_window import let_drops_through
 from app.workbench import Workbench
 from engine.project.examples import graph_examples
@@ -103,6 +105,11 @@ class Workspaces(QObject):
         self._window.show_workspace("autograd")
         self.autograd.page.setCurrentWidget(self.autograd.page.steps)
         return self.autograd
+
+    def show_ranks(self, own: int, links: Mapping[int, Link]) -> None:
+        """As OverTimePresenter."""
+        if self.train:  # makes it
+            self._over_time.show_ranks(own, links)
 
     def at_train(self) -> TrainPresenter:
         self._window.show_workspace("train")
@@ -280,7 +287,7 @@ class Workspaces(QObject):
         LandscapePresenter(self._bench, view, self)
         MemoryPresenter(self._bench, view, self)
         RanksPresenter(self._bench, view, self)
-        over_time = OverTimePresenter(self._bench, view, self)
+        over_time = self._over_time = OverTimePresenter(self._bench, view, self)
         over_time.tensor_wanted.connect(lambda wanted: self.at_tensors().show_values(wanted))
         RunsPresenter(self._bench, presenter, self).copies_wanted.connect(self.copies_wanted)
         presenter.export_requested.connect(lambda: self._export.open("pt"))

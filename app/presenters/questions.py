@@ -6,11 +6,14 @@ All other snapshots come from the store; its module describes the whole way.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject
 
+from app.processes.link import Link
 from app.workbench import Workbench
 from engine.protocol import Command, ErrorReport, ErrorSnapshot, Snapshot
 
@@ -19,29 +22,41 @@ Failed = Callable[[ErrorReport], object]
 
 
 class Questions(QObject):
-    """Sends commands; of each kind of command only the newest gets its answers."""
+    """Sends commands; of each kind of command only the newest gets its answers. They go to the
+    window's engine, or by another link."""
 
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
-        self._newest: dict[type[Command], tuple[int, Answered, Failed]] = {}
-        bench.link.snapshot.connect(self._on_snapshot)
+        self._newest: dict[type[Command], tuple[Link, int, Answered, Failed]] = {}
+        self._heard = weakref.WeakSet[Link]()
+        self._hear(bench.link)
 
-    def ask(self, command: Command, answered: Answered, failed: Failed) -> int:
+    def _hear(self, link: Link) -> None:
+        if link not in self._heard:
+            self._heard.add(link)
+            link.snapshot.connect(partial(self._on_snapshot, link))
+
+    def ask(
+        self, command: Command, answered: Answered, failed: Failed, link: Link | None = None
+    ) -> int:
         """Send a command. `answered(snapshot)` is called for each answer, or `failed(error)`, until
         a command of the same kind is sent. Returns the command's id; 0, and nothing is called, if
         nothing was sent: `Link.unsent` says why."""
-        command_id = self._bench.send(command)
-        self._newest[type(command)] = command_id, answered, failed
+        link = link or self._bench.link
+        self._hear(link)
+        is_own = link is self._bench.link
+        command_id = self._bench.send(command) if is_own else link.send(command)
+        self._newest[type(command)] = link, command_id, answered, failed
         return command_id
 
     def drop(self) -> None:
         """Pass on no more answers."""
         self._newest.clear()
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        for command_id, answered, failed in tuple(self._newest.values()):
-            if command_id and snapshot.reply_to == command_id:
+    def _on_snapshot(self, link: Link, snapshot: Snapshot) -> None:
+        for asked, command_id, answered, failed in tuple(self._newest.values()):
+            if asked is link and command_id and snapshot.reply_to == command_id:
                 if isinstance(snapshot, ErrorSnapshot):
                     failed(snapshot.error)
                 else:

@@ -36,6 +36,7 @@ from engine.protocol import (
     PauseSignal,
     Snapshot,
     StepTrainingCommand,
+    WatchCommand,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from engine.connecting.engine_place import EnginePlace
 
 
-_STEERS = (ContinueTrainingCommand, StepTrainingCommand)
+_STEERS = (ContinueTrainingCommand, StepTrainingCommand, WatchCommand)
 
 
 class EngineLink(Link):

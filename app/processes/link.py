@@ -72,8 +72,8 @@ _ENDS_BY_ITSELF = (TrainCommand, FlowCommand)
 class Link(QObject):
     """`snapshot(Snapshot)` comes for each snapshot. `became_ready()` or `ended()` comes before each
     `state_changed(LinkState)` to "ready" or "lost". `lost(ExitReason)`: the engine has ended by
-    itself. `steered(message)`: a script was told to hold, to step or to go on.
-    `busy_changed(bool)`: see `busy`.
+    itself. `steered(message)`: a script was told to hold, to step, to go on, or to watch its
+    modules. `busy_changed(bool)`: see `busy`.
 
     Commands may be sent as soon as `start` has returned: they wait until torch has loaded.
     """

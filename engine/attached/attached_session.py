@@ -26,7 +26,7 @@ from ..console.output import Output
 from ..console.variables import list_variables
 from ..devices import ready
 from ..errors import LabError, error_report
-from ..handlers.holding import watching_of
+from ..handlers.holding import loop_looks, watching_of
 from ..loops.hooks import Gate
 from ..protocol import (
     AnySignal,
@@ -37,6 +37,8 @@ from ..protocol import (
     InterruptSignal,
     PauseSignal,
     RankPlacesSnapshot,
+    ReadHistogramsCommand,
+    ReadModuleNormsCommand,
     RunHeldCommand,
     Snapshot,
     StepBackwardSignal,
@@ -48,7 +50,7 @@ from ..serve import Worker
 from ..session import Session
 from .allowed import refusal
 from .answering import Answering
-from .figures import LoggedFigures
+from .figures import Found, LoggedFigures
 from .holder import AttachedHolder
 from .modules import SeenModules
 from .peer import Peer
@@ -116,6 +118,7 @@ class AttachedSession:
             lab.control,
             gate,
             lambda: self._waiting or self._postponed,
+            loop_looks(lab, Found(watched), self._loop),
         )
         self._stack = ExitStack()
         self._stack.callback(modules.end)
@@ -161,6 +164,8 @@ class AttachedSession:
         elif (error := refusal(command)) is not None:
             self._windows.refuse(command, error)
         else:
+            if isinstance(command, ReadModuleNormsCommand | ReadHistogramsCommand):
+                self.steps.looks_are_wanted = True
             with self._came:
                 self._waiting.append(command)
                 self._came.notify_all()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor
 
 from ..console.users_lab import UsersLab
 
+T = TypeVar("T")
 
-class Newest(Mapping[str, Tensor]):
-    """The newest tensors that were logged, by name; `found()` gives those of now."""
 
-    def __init__(self, found: Callable[[], Mapping[str, Tensor]]) -> None:
+class Found(Mapping[str, T]):
+    """What there is at any time by its name: `found()` gives what is there now."""
+
+    def __init__(self, found: Callable[[], Mapping[str, T]]) -> None:
         self._found = found
 
-    def __getitem__(self, name: str) -> Tensor:
+    def __getitem__(self, name: str) -> T:
         return self._found()[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -17,7 +17,7 @@ from ..loops.logged import histogram as histogram
 from ..loops.logged import image as image
 from ..recording.user_files import variables_of
 from ..version import version
-from .figures import Newest
+from .figures import Found
 from .opening import has_display, open_window
 from .telling import shielded
 from .watching import Watching
@@ -128,7 +128,7 @@ def _newest() -> Mapping[str, Tensor]:
     return {} if session is None else session.steps.logged.newest()
 
 
-logged = Newest(_newest)
+logged = Found(_newest)
 """Copies of the newest tensors that were logged while a window is attached, by name."""
 
 

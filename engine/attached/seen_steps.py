@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 
 from ..control import Control
 from ..loops.hooks import Gate, Steps
+from ..loops.loop_looks import LoopLooks
 from ..loops.own_loop import OwnLoop
 from ..loops.updates import Updates
 from .figures import LoggedFigures
@@ -30,10 +31,14 @@ class SeenSteps(Steps):
         control: Control,
         gate: Gate,
         is_asked: Callable[[], object],
+        looks: LoopLooks,
     ) -> None:
         self._loop, self._updates, self._modules = loop, updates, modules
         self._control, self._gate, self._is_asked = control, gate, is_asked
         self.logged = logged
+        self._looks, self.looks_are_wanted = looks, False
+        """Whether a window has asked how the parameters move: then some steps are looked at for
+        that, too."""
         self._spent_s = 0.0  # for the step that is looked at
         self._is_awake, self._has_begun = True, False
 
@@ -63,6 +68,9 @@ class SeenSteps(Steps):
         began_s = self._loop.clock()
         self._has_begun |= has_closure
         self._updates.before_step(optimizer, has_closure)
+        if self.looks_are_wanted:
+            self._looks.step = self._gate.steps
+            self._looks.before_step(optimizer, has_closure)
         self._loop.before_step(optimizer, has_closure)
         self._spent_s += self._loop.clock() - began_s
 
@@ -70,6 +78,8 @@ class SeenSteps(Steps):
         """Show this step, which is not counted yet, and hold the code if wanted."""
         began_s = self._loop.clock()
         self._updates.after_step(optimizer, has_closure)
+        if self.looks_are_wanted:
+            self._looks.after_step(optimizer, has_closure)
         self._control.reach(self._gate.steps + 1)
         if self._has_begun:  # else the window came in the middle of it
             self.reach()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -253,7 +253,7 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
     holder = Holder(lab, namespace, title, output)
     watching: list[Steps] = [lab.subjects.updates]
     if not lab.is_training:  # Train shows one loop at a time
-        watching += [loop_looks(lab, namespace, holder.loop), holder.loop]
+        watching += [loop_looks(lab, namespace.variables, holder.loop), holder.loop]
     with ExitStack() as stack:
         loop = holder.loop  # while Train runs, this one is not shown
         step_of = loop.step_of if lab.is_training else loop.step_by_logs
@@ -281,13 +281,13 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
         yield holder
 
 
-def loop_looks(lab: Lab, namespace: Namespace, loop: OwnLoop) -> LoopLooks:
+def loop_looks(lab: Lab, variables: Mapping[str, object], loop: OwnLoop) -> LoopLooks:
     """Looks at the parameters of a loop. Those of the loop before are shown until its first."""
 
     def begun(tables: Tables) -> None:
         lab.subjects.loop_looks = tables
 
-    return LoopLooks(lab.control, namespace.variables, loop.leave_out, begun)
+    return LoopLooks(lab.control, variables, loop.leave_out, begun)
 
 
 def watching_of(lab: Lab) -> Watching | None:

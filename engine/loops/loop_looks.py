@@ -42,7 +42,8 @@ class LoopLooks(Steps):
     ) -> None:
         self._control, self._variables = control, variables
         self._spent, self._begun = spent, begun
-        self._step = 0
+        self.step = 0
+        """The steps that were done before the next one."""
         self._of = weakref.WeakKeyDictionary[Optimizer, Looks]()
         self._look: StepLook | None = None
         self._tables: LookTables | None = None
@@ -57,7 +58,7 @@ class LoopLooks(Steps):
             with self._sheltered():
                 named = named_parameters(optimizer, self._variables)
                 looks = self._of[optimizer] = Looks(named, FREE_S)
-        look = None if looks is None else looks.begin(self._step, by_hand=False)
+        look = None if looks is None else looks.begin(self.step, by_hand=False)
         if look is None:
             return
         with self._sheltered():
@@ -68,7 +69,7 @@ class LoopLooks(Steps):
             self._look = look
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        self._step += 1
+        self.step += 1
         look, self._look = self._look, None
         if look is None:
             return

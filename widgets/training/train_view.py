@@ -118,6 +118,11 @@ class TrainView(QWidget):
         )
         for pane in (self.images, self.ranks):
             self.tabs.setTabVisible(self.tabs.indexOf(pane), False)
+        self.rank = make.combo(
+            "train_rank", "Rank", "The rank whose modules, histograms and images are shown"
+        )
+        self.tabs.setCornerWidget(self.rank)
+        self.show_ranks(0, ())
         panes = (self.tabs, self.parameters, self.predictions, self.checks)
         beside = make.splitter(*panes, sizes=(640, 480, 400, 480), shares=(1, 1, 0, 1))
         self.runs = RunPane()
@@ -146,6 +151,18 @@ class TrainView(QWidget):
         self.loop_hold.form.show_setup(setup)
         has_ranks = setup.processes > 1 or self.ranks.has_rows
         self.tabs.setTabVisible(self.tabs.indexOf(self.ranks), has_ranks)
+
+    def show_ranks(self, own: int, others: Sequence[int]) -> None:
+        """Offer the ranks of a script's run: the one that the window is attached to, and the others
+        that it reaches. The choice stays, if it is still there."""
+        chosen = self.rank.currentData()
+        self.rank.clear()
+        for number in sorted((own, *others)):
+            self.rank.addItem(f"rank {number}", number)
+        self.rank.setCurrentIndex(max(self.rank.findData(chosen), 0))
+        if chosen not in others:
+            self.rank.setCurrentIndex(self.rank.findData(own))
+        self.rank.setVisible(bool(others))
 
     def show_devices(self, devices: Sequence[Device]) -> None:
         self.form.show_devices(devices)

@@ -28,6 +28,7 @@ from engine.protocol import (
     RankPlacesSnapshot,
     Snapshot,
     StepTrainingCommand,
+    WatchCommand,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ Overlays = Sequence[tuple[str, KeptRunSnapshot]]
 
 
 class RanksPresenter(QObject):
-    """`show_overlays(runs)` draws curves over those of Train."""
+    """`show_overlays(runs)` draws curves over those of Train; `show_links(rank, links)` gets the
+    rank that the window shows, and what leads to the others."""
 
     def __init__(
         self,
@@ -54,9 +56,13 @@ class RanksPresenter(QObject):
         attaching: AttachPresenter,
         show_overlays: Callable[[Overlays], object],
         parent: QObject,
+        show_links: Callable[[int, Mapping[int, EngineLink]], object] = lambda rank, links: None,
     ) -> None:
         super().__init__(parent)
         self._bench, self._attaching, self._show_overlays = bench, attaching, show_overlays
+        self._show_links = show_links
+        self._links: dict[int, EngineLink] = {}
+        self._watched: WatchCommand | None = None  # what all ranks watch of their modules
         self._members: dict[int, Member] = {}
         self._own: Member | None = None
         self._left: list[EngineLink] = []  # their threads may not have ended yet
@@ -102,6 +108,8 @@ class RanksPresenter(QObject):
         link.snapshot.connect(partial(self._take, member))
         link.lost.connect(lambda _: self._drop(member))
         link.attach(call)
+        if self._watched is not None:
+            link.send(self._watched)
         self._show_timer.start()
 
     def _drop(self, member: Member) -> None:
@@ -118,6 +126,10 @@ class RanksPresenter(QObject):
                 member.link.deleteLater()
                 self._left.append(member.link)
         self._siblings.forget()
+        self._watched = None
+        if self._links:
+            self._links = {}
+            self._show_links(0, {})
         had_any = bool(self._members)
         self._members.clear()
         self._ended.clear()
@@ -206,6 +218,12 @@ class RanksPresenter(QObject):
     def _pass_on(self, message: Command | PauseSignal) -> None:
         """Tell the other ranks what the user has told this one. Ranks that are held after the same
         step all take the next one; they need not settle on a later step."""
+        if isinstance(message, WatchCommand):
+            self._watched = message
+            for member in self._members.values():
+                if member.link is not None:
+                    member.link.send(message)
+            return
         self._tries = 0
         self._is_wanted = not isinstance(message, ContinueTrainingCommand)
         members = self._members.values()
@@ -274,6 +292,10 @@ class RanksPresenter(QObject):
         for host, places in elsewhere.items():
             rows += [(p.rank, f"rank {p.rank}: on {host}, call it by ssh", False) for p in places]
         self._bench.window.show_ranks(text, tip, rows)
+        links = {m.about.rank: m.link for m in members if m.link is not None}
+        if links != self._links:
+            self._links = links
+            self._show_links(own.about.rank, links)
         self._draw(self._curves())
 
     def _curves(self) -> Overlays:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from PySide6.QtCore import QObject, QTimer
 
 from app.presenters.questions import Questions, in_words
+from app.processes.link import Link
 from app.workbench import Workbench
 from engine.protocol import (
     Command,
@@ -34,7 +35,8 @@ class Pane(Protocol):
 
 class LiveReading(QObject):
     """`command()` says what to ask; `take(snapshot)` shows an answer, and returns whether it was
-    the last one. `again()` asks at once or as soon as the pane is seen."""
+    the last one. `link()` leads to whom to ask; None: the window's engine. `again()` asks at once
+    or as soon as the pane is seen."""
 
     def __init__(
         self,
@@ -43,10 +45,11 @@ class LiveReading(QObject):
         command: Callable[[], Command],
         take: Callable[[Any], bool],
         parent: QObject,
+        link: Callable[[], Link | None] = lambda: None,
     ) -> None:
         super().__init__(parent)
         self._bench, self._pane = bench, pane
-        self._command, self._take = command, take
+        self._command, self._take, self._link = command, take, link
         self._questions = Questions(bench, self)
         self._is_stale, self._asked_s = True, 0.0
         self._pause = QTimer(self, interval=EVERY_MS, singleShot=True)
@@ -85,7 +88,8 @@ class LiveReading(QObject):
         if not (self._is_stale and ready) or self._asked_s or self._pause.isActive():
             return
         self._is_stale, self._asked_s = False, monotonic()
-        if not self._questions.ask(self._command(), self._on_answer, self._on_error):
+        command, link = self._command(), self._link()
+        if not self._questions.ask(command, self._on_answer, self._on_error, link):
             self._asked_s = 0.0
             self._pane.show_trouble(self._bench.link.unsent)
 

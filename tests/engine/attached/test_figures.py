@@ -22,8 +22,10 @@ from engine.protocol import (
     HistogramsSnapshot,
     ImagesSnapshot,
     LoopSnapshot,
+    ModuleNormsSnapshot,
     ReadHistogramsCommand,
     ReadImagesCommand,
+    ReadModuleNormsCommand,
     ReadValuesCommand,
     Snapshot,
     ValuesSnapshot,
@@ -171,6 +173,62 @@ def test_tensors_that_are_logged_are_counted_and_copied(script: Callable[..., Sc
     assert torch.equal(
         torch.tensor([[float(text) for text in row] for row in values.cells]), torch.tensor(logged)
     )
+
+
+LOOKED_AT = """
+import torch
+import tensorlab as lab
+
+torch.manual_seed(0)
+x = torch.randn(64, 5)
+model = torch.nn.Linear(5, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-1)
+lab.watch(model, optimizer, wait=True)
+norms, highs = {}, {}
+for number in range(1, 20):
+    if number == 4:
+        lab.hold()
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    before = [p.detach().clone() for p in model.parameters()]
+    gradients = [p.grad.norm().item() for p in model.parameters()]
+    optimizer.step()
+    moved = [(p.detach() - b).norm().item() for p, b in zip(model.parameters(), before)]
+    norms[number] = list(zip(gradients, [b.norm().item() for b in before], moved))
+    highs[number] = model.weight.max().item()
+lab.hold()
+print((norms, highs))
+"""
+
+
+def test_how_the_parameters_move_is_looked_at_once_a_window_asks(
+    script: Callable[..., Script],
+) -> None:
+    running = script(LOOKED_AT)
+    running.address()
+    window = running.attach()
+    ask = ReadModuleNormsCommand(folder="", of_loop=True, by_parameter=True)
+    window.until(HeldSnapshot, lambda held: held.at)
+    window.send(ask)
+    assert window.until(ModuleNormsSnapshot) == ModuleNormsSnapshot(reply_to=1, folder="")
+    window.send(ContinueTrainingCommand())
+    window.until(HeldSnapshot, lambda held: held.at)
+    window.send(ask)
+    found = window.until(ModuleNormsSnapshot)
+    window.send(ReadHistogramsCommand(folder="", of_loop=True, name="weight"))
+    weight = window.until(HistogramsSnapshot)
+    window.send(ContinueTrainingCommand())
+    window.to_end()
+    norms, highs = eval(running.end())
+    assert {4, 8, 16} <= set(found.steps) and min(found.steps) == 4
+    assert found.names == ("weight", "bias")
+    for place, line in enumerate(found.lines):
+        for at, step in enumerate(found.steps):
+            of_step = (line.gradient[at], line.weight[at], line.update[at])
+            assert of_step == pytest.approx(norms[step][place], rel=1e-5)
+    assert dict(zip(weight.steps, weight.highs, strict=True)) == {
+        step: highs[step] for step in found.steps
+    }
 
 
 def test_a_script_without_an_optimizer_counts_the_steps_itself(

@@ -30,8 +30,9 @@ EMPTY = (
     " time, whether this page is open or not. The histograms of each parameter and of its gradient"
     " appear here over the steps; a run that is opened again has them too."
     " A loop in a cell or file has them while it is the newest, and so has what it gives to"
-    " lab.log(name=tensor). Of a script that is attached to, whose time is its own, only that is"
-    " shown. Not looked at are models that FSDP2 shards: no process has a whole parameter."
+    " lab.log(name=tensor). A script that is attached to is looked at from when this page or"
+    " Modules is opened. Not looked at are models that FSDP2 shards: no process has a whole"
+    " parameter."
 )
 NOTHING_LOGGED = "lab.log(name=tensor) in a loop of your code draws its elements here."
 SOON = "The run has started: its first histograms come in a moment."

@@ -24,9 +24,9 @@ EMPTY = (
     "No run yet.\n\nEvery run of Train is looked at from time to time, in at most 0.5 % of its"
     " time, whether this page is open or not. The gradient norm of each module and how far a step"
     " moves it appear here; a run that is opened again has them too."
-    " A loop in a cell or file has them while it is the newest. Not looked at are scripts that are"
-    " attached to, whose time is their own, and models that FSDP2 shards: no process has a whole"
-    " parameter."
+    " A loop in a cell or file has them while it is the newest. A script that is attached to is"
+    " looked at from when this page or Histograms is opened. Not looked at are models that FSDP2"
+    " shards: no process has a whole parameter."
 )
 SOON = "The run has started: its first figures come in a moment."
 _FIGURES: tuple[tuple[str, Figure, str], ...] = (

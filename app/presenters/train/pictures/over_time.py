@@ -3,9 +3,12 @@ while they are seen."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QObject, Signal
 
 from app.presenters.train.live_reading import LiveReading
+from app.processes.link import Link
 from app.selection.finding import module_of, parameter_of
 from app.selection.references import Element, Module, Parameter
 from app.workbench import Workbench
@@ -37,9 +40,14 @@ class OverTimePresenter(QObject):
         self._modules, self._histograms = view.modules, view.histograms
         self._is_loop = bench.newest(LoopSnapshot) is not None
         bench.store.snapshot.connect(self._on_snapshot)
-        self._lines = LiveReading(bench, self._modules, self._norms_command, self._take_norms, self)
+        self._links: dict[int, Link] = {}
+        self._view = view
+        link = self._link
+        self._lines = LiveReading(
+            bench, self._modules, self._norms_command, self._take_norms, self, link
+        )
         self._maps = LiveReading(
-            bench, self._histograms, self._histograms_command, self._take_histograms, self
+            bench, self._histograms, self._histograms_command, self._take_histograms, self, link
         )
         self._images = view.images
         self._strip = LiveReading(
@@ -48,7 +56,9 @@ class OverTimePresenter(QObject):
             lambda: ReadImagesCommand(name=self._images.name),
             self._take_images,
             self,
+            link,
         )
+        view.rank.activated.connect(lambda _: self._read_again())
         self._images.asked.connect(self._strip.again)
         self._images.chosen.connect(self._choose_newest)
         self._modules.asked.connect(self._lines.again)
@@ -60,6 +70,21 @@ class OverTimePresenter(QObject):
             lambda name: bench.selection.choose(Parameter(name), HISTOGRAMS)
         )
         bench.selection.changed.connect(lambda _: self._show_chosen())
+
+    def show_ranks(self, own: int, links: Mapping[int, Link]) -> None:
+        """Of a script that is one of several ranks: its number, and the links to the others."""
+        before = self._view.rank.currentData()
+        self._links = dict(links)
+        self._view.show_ranks(own, sorted(links))
+        if self._view.rank.currentData() != before:
+            self._read_again()
+
+    def _link(self) -> Link | None:
+        return self._links.get(self._view.rank.currentData())
+
+    def _read_again(self) -> None:
+        for reading in (self._lines, self._maps, self._strip):
+            reading.again()
 
     @property
     def _folder(self) -> str:

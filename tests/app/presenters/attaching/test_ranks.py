@@ -20,23 +20,29 @@ from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.attaching.member import Member
 from app.presenters.attaching.ranks import RanksPresenter
 from app.presenters.attaching.siblings import way_to
+from app.presenters.train.pictures.over_time import OverTimePresenter
 from app.processes.engine_link import EngineLink
 from app.workbench import Workbench
 from engine.connecting.dialing import dial
 from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import About, Unwelcome, Welcome
 from engine.connecting.places import listening
+from engine.project.subject import ConsoleSubject
 from engine.protocol import (
     ContinueTrainingCommand,
     HeldSnapshot,
+    HistogramsSnapshot,
     LoopSnapshot,
     PauseSignal,
     StepColumns,
     StepTrainingCommand,
+    WatchCommand,
+    WatchedSnapshot,
 )
 from engine.version import version
 from tests.engine.attaching import ROOT
 from tests.engine.processes import WAIT_S
+from widgets.training.train_view import TrainView
 
 pytestmark = pytest.mark.usefixtures("forked_pythons")
 WAIT_MS = 120_000
@@ -185,6 +191,42 @@ def test_both_ranks_are_shown_held_together_stepped_and_let_go(ranks, desk, file
     qtbot.waitUntil(lambda: desk.link.state == "lost", timeout=WAIT_MS)
     assert desk.window.ranks == ("", [])
     assert [title for title, _ in overlays[-1]] in (["rank 0"], ["rank 0 (ended)"])
+    presenter.close()
+
+
+def test_histograms_of_another_rank_are_chosen(ranks, desk, files, qtbot):
+    """They come from that rank; so do the norms, and what the user watches is watched in all."""
+    view = TrainView()
+    qtbot.addWidget(view)
+    over_time = OverTimePresenter(desk, view, desk.window)
+    attaching = AttachPresenter(desk, lambda *_: True, desk.window)
+    presenter = RanksPresenter(desk, attaching, lambda _: None, desk.window, over_time.show_ranks)
+    qtbot.waitUntil(lambda: len(listening()) == 2, timeout=WAIT_MS)
+    pids = {about.rank: about.pid for about, _ in listening()}
+    way = way_to(pids[0], None)
+    assert view.rank.isHidden()
+    attaching.use(way(), way)
+    view.tabs.setCurrentWidget(view.histograms)
+    view.show()
+    qtbot.waitUntil(lambda: not view.rank.isHidden(), timeout=WAIT_MS)
+    assert [view.rank.itemText(i) for i in range(2)] == ["rank 0", "rank 1"]
+    assert view.rank.currentText() == "rank 0"
+    link = presenter._members[1].link
+    assert link is not None
+    told: list[HistogramsSnapshot] = []
+    watched: list[WatchedSnapshot] = []
+    kinds = {HistogramsSnapshot: told, WatchedSnapshot: watched}
+    link.snapshot.connect(lambda s: kinds.get(type(s), []).append(s))
+    view.rank.setCurrentIndex(1)
+    view.rank.activated.emit(1)
+    qtbot.waitUntil(lambda: bool(told and told[-1].steps), timeout=WAIT_MS)
+    assert told[-1].names == ("module.weight", "module.bias")
+    assert view.histograms._found == told[-1]
+    desk.link.send(WatchCommand(subject=ConsoleSubject("ranks"), paths=("module",)))
+    qtbot.waitUntil(lambda: bool(watched), timeout=WAIT_MS)
+    assert watched[-1].paths == ("module",)
+    end(ranks, files)
+    qtbot.waitUntil(lambda: view.rank.isHidden(), timeout=WAIT_MS)
     presenter.close()
 
 
