@@ -122,6 +122,7 @@ class TrainView(QWidget):
             "train_rank", "Rank", "The rank whose modules, histograms and images are shown"
         )
         self.tabs.setCornerWidget(self.rank)
+        self.tabs.currentChanged.connect(lambda _: self._show_rank())
         self.show_ranks(0, ())
         panes = (self.tabs, self.parameters, self.predictions, self.checks)
         beside = make.splitter(*panes, sizes=(640, 480, 400, 480), shares=(1, 1, 0, 1))
@@ -162,7 +163,12 @@ class TrainView(QWidget):
         self.rank.setCurrentIndex(max(self.rank.findData(chosen), 0))
         if chosen not in others:
             self.rank.setCurrentIndex(self.rank.findData(own))
-        self.rank.setVisible(bool(others))
+        self._show_rank()
+
+    def _show_rank(self) -> None:
+        """The plots are of all ranks."""
+        is_of_one = self.tabs.currentWidget() in (self.modules, self.histograms, self.images)
+        self.rank.setVisible(is_of_one and self.rank.count() > 1)
 
     def show_devices(self, devices: Sequence[Device]) -> None:
         self.form.show_devices(devices)

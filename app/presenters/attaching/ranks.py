@@ -166,15 +166,15 @@ class RanksPresenter(QObject):
         hosts = [host for host in elsewhere if host not in self._asked]
         if hosts:
             self._asked.update(hosts)
-            count = sum(len(elsewhere[host]) for host in hosts)
             where = [f"{_ranks(elsewhere[host])} on {host}" for host in hosts]
+            verb = "is" if sum(len(elsewhere[host]) for host in hosts) == 1 else "are"
             ways = [f"ssh {host} {elsewhere[host][0].python}" for host in hosts]
             self._bench.window.banners.show_banner(
                 _BANNER,
                 "accent",
-                f"Of this run, {' and '.join(where)} {'listens' if count == 1 else 'listen'}.",
-                "This window can show and hold all ranks together. Those it calls by"
-                f" {' and '.join(ways)}; from then on it does not ask for these machines.",
+                f"Of this run there {verb} also {' and '.join(where)}.",
+                f"This window calls them by {' and '.join(ways)}, and shows and holds all ranks"
+                " together. From then on it does not ask about these machines.",
                 [("Call them", "Call the ranks there through ssh", lambda: self._agree(hosts))],
             )
 

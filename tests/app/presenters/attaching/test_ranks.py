@@ -283,7 +283,7 @@ def test_ranks_on_two_machines_are_shown_and_held_by_one_window(
         asks = lambda: desk.window.banners.banner("ranks") is not None  # noqa: E731
         qtbot.waitUntil(asks, timeout=WAIT_MS)
         banner = desk.window.banners.banner("ranks")
-        assert banner.title == "Of this run, rank 1 on two listens."
+        assert banner.title == "Of this run there is also rank 1 on two."
         assert f"ssh two {sys.executable}" in banner.text and len(members) == 1
         row = "rank 1: on two, call it by ssh"
         shown = lambda: row in getattr(desk.window, "ranks", ("", ()))[1]  # noqa: E731
