@@ -67,8 +67,8 @@ class RankPlaces:
         while not self._over.is_set() and len(found) < self._about.world_size:
             missing = [rank for rank in range(self._about.world_size) if rank not in found]
             there = [rank for rank in missing if store.check([_key(rank)])]
-            told = [_place(store.get(_key(rank))) for rank in there]
-            new = {place.rank: place for place in told if place is not None and place.rank in there}
+            told = {rank: _place(store.get(_key(rank))) for rank in there}
+            new = {r: place for r, place in told.items() if place is not None and place.rank == r}
             if new:
                 found |= new
                 self._told(RankPlacesSnapshot(tuple(found[rank] for rank in sorted(found))))
