@@ -34,7 +34,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim import optimizer as optimizers
 
-from engine.attached import attached_session, script_calls, watching
+from engine.attached import script_calls, seen_steps, watching
 from engine.attached.watching import Watching
 from engine.loops import hooks, own_loop
 from engine.training.figures import pace
@@ -150,7 +150,7 @@ def three_loops(names: dict[str, Any], reader: subprocess.Popen[str]) -> Iterato
     assert reader.stdin is not None
     clock = Clock()
     with ExitStack() as stack:
-        for module in (attached_session, hooks, own_loop, pace, watching):
+        for module in (hooks, own_loop, pace, seen_steps, watching):
             stack.enter_context(mock.patch.object(module, "perf_counter", clock))
         stack.enter_context(mock.patch.object(script_calls, "_watching", None))
         loops = {"plain": Loop(names["plain"], Clock())}
