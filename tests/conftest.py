@@ -141,16 +141,8 @@ def process_server() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def forked_processes(process_server: None) -> Iterator[None]:
-    """The engines and layout workers of this module are forked, not spawned: that is cheap."""
-    from tests import forking
-
-    with forking.forked():
-        yield
-
-
-@pytest.fixture(scope="module")
-def forked_pythons(process_server: None) -> Iterator[None]:
-    """Python programs that this module starts are forked too, and all that they start."""
+    """Engines, layout workers and Python programs of this module are forked, not started, and so is
+    all that they start: that is cheap."""
     from tests import forked_pythons
 
     with forked_pythons.forked():

@@ -3,18 +3,20 @@ three to six seconds of a processor to load torch, a fork none.
 
 While `forked` is entered, `subprocess` forks where it is told to run this Python (`python FILE`,
 `-m MODULE`, `-c CODE`); all else of `subprocess` works as it does. What such a program starts is
-forked as well. For tests of what programs do, not of how they start.
+forked as well, and the Python that it becomes by `os.execv` runs in the same process. For tests of
+what programs do, not of how they start; one that is to be started is told `executable`.
 """
 
 from __future__ import annotations
 
+import atexit
 import io
 import multiprocessing.process
 import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from multiprocessing import reduction
 from types import ModuleType
@@ -26,6 +28,7 @@ from tests import forking
 _start = subprocess.Popen._execute_child  # pyright: ignore[reportAttributeAccessIssue]
 _poll = subprocess.Popen._internal_poll  # pyright: ignore[reportAttributeAccessIssue]
 _wait = subprocess.Popen._wait  # pyright: ignore[reportAttributeAccessIssue]
+_execv = os.execv
 
 
 @contextmanager
@@ -39,6 +42,7 @@ def forked() -> Iterator[None]:
                 ("_wait", _waited),
             ):
                 stack.enter_context(mock.patch.object(subprocess.Popen, name, method))
+            stack.enter_context(mock.patch.object(os, "execv", _become))
         stack.enter_context(forking.forked())
         stack.enter_context(mock.patch.object(forking, "entered", [forked]))
         yield
@@ -63,6 +67,8 @@ def _fork(self: Any, args: Any, *others: Any) -> None:
     new_session = others[-2]
     words = [os.fsdecode(word) for word in args] if isinstance(args, list | tuple) else []
     is_python = len(words) > 1 and words[0] == sys.executable
+    if is_python and words[1].startswith("-"):
+        is_python = words[1] in ("-m", "-c", "-u")
     if not is_python or executable or preexec or shell:
         return _start(self, args, *others)
     in_read, in_write, out_read, out_write, error_read, error_write = pipes
@@ -123,6 +129,20 @@ def _run(words: list[str], folder: str, new_session: bool, given: list[int], beg
         import torch
 
         torch.set_num_threads(int(threads))
+    forking.run_to_its_end(_program(words, folder))
+
+
+def _become(path: str, args: list[str]) -> None:
+    if path != sys.executable:
+        _execv(path, args)
+    sys.stdout.flush()
+    atexit._clear()
+    forking.begin_plainly()
+    forking.run_to_its_end(_program(args[1:], os.getcwd()))
+
+
+def _program(words: list[str], folder: str) -> Callable[[], None]:
+    """What Python runs for these words of its command line."""
     kind, *rest = words
     module = ModuleType("__main__")
     sys.modules["__main__"] = module
@@ -140,4 +160,4 @@ def _run(words: list[str], folder: str, new_session: bool, given: list[int], beg
             with open(kind, "rb") as file:
                 exec(compile(file.read(), kind, "exec"), vars(module))
 
-    forking.run_to_its_end(program)
+    return program

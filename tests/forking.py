@@ -67,7 +67,9 @@ def server() -> Iterator[None]:
     if POSSIBLE:
         forkserver.set_forkserver_preload([*_LOADED, "widgets.layout"])
         first = _Context().Process(target=int)
-        first.start()
+        # torch reads it when it is loaded; ranks are told it (`training/distributed/launch.py`)
+        with mock.patch.dict(os.environ, TORCH_CPP_LOG_LEVEL="ERROR"):
+            first.start()
         first.join()
     yield
     if POSSIBLE:

@@ -11,7 +11,7 @@ import pytest
 from tests import forking
 
 pytestmark = [
-    pytest.mark.usefixtures("forked_pythons"),
+    pytest.mark.usefixtures("forked_processes"),
     pytest.mark.skipif(not forking.POSSIBLE, reason="forks programs"),
 ]
 
@@ -50,3 +50,20 @@ def test_what_it_starts_is_forked_too_and_other_programs_are_started() -> None:
     outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
     assert ended("-c", outer) == (0, "True\n", "")
     assert subprocess.run(["false"]).returncode == 1
+
+
+def test_the_python_that_it_becomes_runs_in_the_same_process() -> None:
+    inner = "import os, sys; print(os.getpid(), sys.argv[1:], 'torch' in sys.modules); sys.exit(3)"
+    outer = (
+        "import atexit, os, sys\natexit.register(print, 'not at an exec')\nprint(os.getpid())\n"
+        f"os.execv(sys.executable, [sys.executable, '-c', {inner!r}, 'a b'])"
+    )
+    code, out, err = ended("-c", outer)
+    first, second = out.splitlines()
+    assert (code, second, err) == (3, f"{first} ['a b'] True", "")
+
+
+def test_one_that_is_told_its_executable_or_another_option_is_started() -> None:
+    code = "import sys; print('torch' in sys.modules)"
+    assert ended("-c", code, executable=sys.executable) == (0, "False\n", "")
+    assert ended("-S", "-c", code) == (0, "False\n", "")

@@ -37,6 +37,15 @@ def test_the_windows_side_loads_no_torch():
     assert done.returncode == 0, done.stderr
 
 
+def test_the_command_line_loads_neither_torch_nor_qt():
+    code = (
+        "import sys\nfrom app import cli\nfrom app.commands import doctor, exec_file, projects\n"
+        "print([name for name in ('torch', 'PySide6') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 def test_importing_the_package_is_cheap():
     """Every spawned worker imports it again (see tensorlab.py)."""
     code = "import sys, tensorlab; print(*sys.modules)"

@@ -20,7 +20,7 @@ def test_there_is_a_block_of_each_kind():
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_its_python_runs(block, tmp_path):
+def test_its_python_runs(forked_processes, block, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", block],
         capture_output=True,

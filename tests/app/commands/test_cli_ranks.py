@@ -22,7 +22,7 @@ from engine.training.distributed.rank_files import RANKS, signed
 ROOT = Path(__file__).parents[3]
 MLP = ROOT / "assets" / "templates" / "mlp.tlab"
 
-pytestmark = [pytest.mark.usefixtures("forked_pythons"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.usefixtures("forked_processes"), pytest.mark.timeout(600)]
 
 NET = """
 import os, torch

@@ -37,7 +37,7 @@ from engine.version import version
 from tests.engine.attaching import ROOT, Window
 from tests.engine.processes import WAIT_S
 
-pytestmark = pytest.mark.usefixtures("forked_pythons")
+pytestmark = pytest.mark.usefixtures("forked_processes")
 PROGRAM = [sys.executable, str(ROOT / "tensorlab.py")]
 
 

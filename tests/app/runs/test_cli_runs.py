@@ -177,7 +177,12 @@ def test_runs_needs_neither_torch_nor_qt(finished: Path) -> None:
         f"import sys; from app import cli; cli.main(['runs', {str(finished)!r}]);"
         "print(sorted({'torch', 'PySide6'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        executable=sys.executable,  # not forked from the server, which has torch
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout.splitlines()[-1] == "[]"
 
 

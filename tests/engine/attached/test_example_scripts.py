@@ -61,7 +61,7 @@ def test_gpt_learns_and_its_figures_are_drawn(script: Callable[..., Script]) -> 
 
 
 def test_each_rank_can_be_attached_to(
-    forked_pythons: None, script: Callable[..., Script], tmp_path: Path, sockets: Path
+    forked_processes: None, script: Callable[..., Script], tmp_path: Path, sockets: Path
 ) -> None:
     (tmp_path / "ranks.py").write_text(source("ranks.py"))
     runner = script(

@@ -27,6 +27,8 @@ from engine.protocol import (
 from tests.engine.attaching import ROOT, Script, Window
 from tests.engine.processes import WAIT_S
 
+pytestmark = pytest.mark.usefixtures("forked_processes")
+
 BEGIN = """
 import gc, sys, weakref
 import torch

@@ -28,6 +28,8 @@ from engine.protocol import (
 from tests.engine.attaching import ROOT, Script
 from tests.engine.processes import WAIT_S
 
+pytestmark = pytest.mark.usefixtures("forked_processes")
+
 PROGRAM = [sys.executable, str(ROOT / "tensorlab.py"), "run"]
 TRAINER = """
 import torch
@@ -81,14 +83,18 @@ vars(holder)[1] = request
 """
 
 
-def both(tmp_path: Path, source: str, *arguments: str) -> list[tuple[int, str, str]]:
-    """Exit code, output and error of the script by Python, and by `tensorlab run`."""
+def both(
+    tmp_path: Path, source: str, *arguments: str, started: bool = True
+) -> list[tuple[int, str, str]]:
+    """Exit code, output and error of the script by Python, and by `tensorlab run`: by programs that
+    are `started` as by a user, or forked."""
     path = tmp_path / "script.py"
     path.write_text(source)
     found = []
     for program in ([sys.executable], PROGRAM):
         ended = subprocess.run(
             [*program, path.name, *arguments],
+            executable=sys.executable if started else None,  # with it, none is forked
             cwd=tmp_path, capture_output=True, text=True, timeout=WAIT_S,
         )  # fmt: skip
         said = ended.stderr.splitlines(keepends=True)
@@ -102,24 +108,33 @@ def both(tmp_path: Path, source: str, *arguments: str) -> list[tuple[int, str, s
     [
         "import app, engine, pickle, sys\nclass A: pass\n"
         "print(type(pickle.loads(pickle.dumps(A()))) is A, app.mine, engine.mine)\n"
-        "print(sys.argv, sys.path[0], __name__, __file__, sys.flags.safe_path)",
-        "import sys; sys.exit(7)",
+        "print(sys.argv, sys.path[0], __name__, __file__, sys.flags.safe_path)\n"
         "def f():\n    return 1 / 0\n\nf()",
         "print('a'",
         "import os, signal\nprint('on')\nos.kill(os.getpid(), signal.SIGTERM)",
         "raise KeyboardInterrupt",
-        TRAINER,
-        RAISING + TRAINING,
     ],
-    ids=["names", "exit", "error", "syntax", "signal", "interrupt", "trainer", "raising"],
+    ids=["names and an error", "syntax", "signal", "interrupt"],
 )
 def test_a_script_is_as_with_python(sockets: Path, tmp_path: Path, source: str) -> None:
-    """Also one whose own modules have names of this program's folders, and one with objects that
-    raise or warn when they are looked at."""
+    """Also one whose own modules have names of this program's folders."""
     for name in ("app", "engine"):
         (tmp_path / f"{name}.py").write_text("mine = __name__\n")
     plain, watched = both(tmp_path, source, "--wait", "a b")
     assert watched == plain
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [(TRAINER, 0), (RAISING + TRAINING, 0), (TRAINING + "sys.exit(7)", 7)],
+    ids=["trainer", "raising", "exit"],
+)
+def test_a_script_that_trains_does_what_it_does_with_python(
+    sockets: Path, tmp_path: Path, source: str, code: int
+) -> None:
+    """Also one with objects that raise or warn when they are looked at."""
+    plain, watched = both(tmp_path, f"import sys, torch\n{source}", started=False)
+    assert watched == plain and plain[0] == code and plain[1]
 
 
 def test_workers_that_are_spawned_find_the_script(sockets: Path, tmp_path: Path) -> None:

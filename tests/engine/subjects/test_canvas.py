@@ -31,6 +31,8 @@ from engine.session import Session
 from engine.training.run import TrainingRun
 from tests.engine.handlers.test_training_handlers import MLP, SETUP
 
+pytestmark = pytest.mark.usefixtures("forked_processes")  # of the process that reads exports
+
 WIDER = replace(
     MLP,
     blocks=tuple(

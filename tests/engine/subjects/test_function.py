@@ -29,6 +29,8 @@ from engine.protocol import (
 )
 from engine.signatures import takes_tensors
 
+pytestmark = pytest.mark.usefixtures("forked_processes")  # of the process that reads exports
+
 CODE = """
 torch.manual_seed(0)
 w = torch.randn(3, 2, requires_grad=True)

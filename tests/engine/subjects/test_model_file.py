@@ -26,6 +26,8 @@ from engine.protocol import (
 )
 from engine.subjects.model_file import load_model
 
+pytestmark = pytest.mark.usefixtures("forked_processes")  # of the process that reads exports
+
 SETUP = TrainingSetup(batch_size=4, epochs=2, seed=5)
 DATA = Objective(data="(torch.arange(24.).view(8, 3) / 24, torch.arange(8) % 2)")
 

@@ -44,7 +44,7 @@ from tests.engine.attaching import ROOT
 from tests.engine.processes import WAIT_S
 from widgets.training.train_view import TrainView
 
-pytestmark = pytest.mark.usefixtures("forked_pythons")
+pytestmark = pytest.mark.usefixtures("forked_processes")
 WAIT_MS = 120_000
 
 RANK = """

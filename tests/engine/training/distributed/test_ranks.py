@@ -35,7 +35,7 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def trained(forked_pythons: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(forked_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the weights of both ranks, for each case."""
     folder = tmp_path_factory.mktemp("ranks")
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
