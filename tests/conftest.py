@@ -98,36 +98,57 @@ def pytest_collection_finish() -> None:
 _homes = itertools.count()
 
 
-def _own_home(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> Path:
+def _new_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # mktemp would search all earlier folders for the next number.
     home = tmp_path_factory.getbasetemp() / f"home-{next(_homes)}"
-    home.mkdir()
+    (home / "run").mkdir(mode=0o700, parents=True)
+    return home
+
+
+def _is_untouched(home: Path) -> bool:
+    return os.listdir(home) == ["run"] and not os.listdir(home / "run")
+
+
+def _use_home(home: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("HOME", str(home))
     patch.setenv("XDG_CONFIG_DIRS", str(home))
     for kind in ("CONFIG", "CACHE", "DATA", "STATE"):
         patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
-    runtime = home / "run"  # the sockets of scripts that a window can attach to
-    runtime.mkdir(mode=0o700)
-    patch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    # The sockets of scripts that a window can attach to.
+    patch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
     for form in (QSettings.Format.IniFormat, QSettings.Format.NativeFormat):
         QSettings.setPath(form, QSettings.Scope.UserScope, str(home / "config"))
-    return home
 
 
 @pytest.fixture(scope="session", autouse=True)
 def session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home for fixtures that several tests share (an engine process): they start before the
     first test has its own home."""
+    home = _new_home(tmp_path_factory)
     with pytest.MonkeyPatch.context() as patch:
-        yield _own_home(tmp_path_factory, patch)
+        _use_home(home, patch)
+        yield home
+
+
+@pytest.fixture(scope="session")
+def homes() -> list[Path]:
+    """The newest home of a test."""
+    return []
 
 
 @pytest.fixture(autouse=True)
 def own_settings(
-    session_home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    session_home: Path,
+    homes: list[Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
-    """A new folder for the home, settings, caches and data of this test. Returns the folder."""
-    return _own_home(tmp_path_factory, monkeypatch)
+    """An empty folder for the home, settings, caches and data of this test: a new one, if an
+    earlier test has written into the last one. Returns the folder."""
+    if not homes or not _is_untouched(homes[0]):
+        homes[:] = [_new_home(tmp_path_factory)]
+    _use_home(homes[0], monkeypatch)
+    return homes[0]
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,9 @@ from engine.project.document import DataSetup, TrainingSetup
 
 
 @pytest.fixture(autouse=True)
-def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(tmp_path / "data"))
-    return tmp_path / "data"
+def data_folder(own_settings: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(own_settings / "lab"))
+    return own_settings / "lab"
 
 
 @pytest.fixture
