@@ -28,11 +28,11 @@ from engine.protocol import (
     StepTrainingCommand,
     VariablesSnapshot,
 )
-from tests.engine.attaching import Script
+from tests.engine.attaching import Script, Window
 from tests.engine.drawn import drawn
 
 TRAINING = """
-import sys
+import itertools, sys
 import torch
 from torch import nn
 import tensorlab as lab
@@ -44,7 +44,10 @@ def train():
     model = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     lab.watch(model, optimizer, name="net", wait="wait" in sys.argv)
-    for step in range(2000):
+    limit = [10**9]
+    for step in itertools.count():
+        if step == limit[0]:
+            break
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(model(x), y)
         loss.backward()
@@ -55,14 +58,21 @@ def train():
 
 train()
 """
-LONG, SHORT = 2000, 200  # the long one gives a window time to come and to pause it
-BRIEF = TRAINING.replace(f"range({LONG})", f"range({SHORT})")
+"""It goes on until a window that holds it lets it end."""
+SHORT = 200
+BRIEF = TRAINING.replace("10**9", str(SHORT))
+
+
+def let_it_end(window: Window) -> int:
+    """In 20 steps, while it is held. Returns how many it will have made."""
+    asked = window.send(RunHeldCommand(source="limit[0] = step + 20; limit[0]"))
+    steps = window.until(OutputSnapshot, lambda printed: printed.reply_to == asked).text
+    window.until(DoneSnapshot, lambda done: done.reply_to == asked)
+    return int(steps)
 
 
 @cache
-def plain(
-    steps: int = LONG, edit: Callable[[int, nn.Module], None] = lambda step, model: None
-) -> str:
+def plain(steps: int, edit: Callable[[int, nn.Module], None] = lambda step, model: None) -> str:
     """What the script prints, by plain torch; `edit(step, model)` comes before each update."""
     torch.manual_seed(0)
     x = torch.randn(64, 5)
@@ -106,11 +116,12 @@ def test_a_loop_is_drawn_held_and_let_go_on(script: Callable[..., Script]) -> No
     assert window.until(HeldSnapshot, lambda held: held.at).at == "step"
     asked = window.send(RunHeldCommand(source="step"))
     assert window.until(OutputSnapshot).text == f"{step + 1}\n"
+    steps = let_it_end(window)
     window.send(ContinueTrainingCommand())
     last = window.to_end()
     ended = [s for s in last if isinstance(s, LoopSnapshot)][-1]
-    assert (ended.state, ended.step) == ("finished", LONG)
-    assert running.end() == plain()
+    assert (ended.state, ended.step) == ("finished", steps)
+    assert running.end() == plain(steps)
 
 
 def test_figures_are_those_of_the_loop(script: Callable[..., Script]) -> None:
@@ -203,9 +214,10 @@ def test_the_window_steps_the_loops_own_backward(script: Callable[..., Script]) 
     assert held.source.splitlines()[held.line - 1].strip() == "loss.backward()"
     window.until(BackwardSnapshot)
     window.send(StepBackwardSignal(on=False))
+    steps = let_it_end(window)
     window.send(ContinueTrainingCommand())
     window.to_end()
-    assert running.end() == plain()
+    assert running.end() == plain(steps)
 
 
 def test_a_window_that_leaves_while_the_script_is_held_lets_it_go_on(
@@ -216,8 +228,9 @@ def test_a_window_that_leaves_while_the_script_is_held_lets_it_go_on(
     window = running.attach()
     window.send(PauseSignal())
     window.until(HeldSnapshot)
+    steps = let_it_end(window)
     window.close()
-    assert running.end() == plain()
+    assert running.end() == plain(steps)
 
 
 def test_a_second_window_watches(script: Callable[..., Script]) -> None:
@@ -236,20 +249,21 @@ def test_a_second_window_watches(script: Callable[..., Script]) -> None:
     assert "steers" in second.until(ErrorSnapshot).error.message
     second.send(ContinueTrainingCommand())
     second.until(ErrorSnapshot)
+    steps = let_it_end(first)
     first.send(ContinueTrainingCommand())
     assert [s for s in second.to_end() if isinstance(s, LoopSnapshot)][-1].state == "finished"
     first.to_end()
-    assert running.end() == plain()
+    assert running.end() == plain(steps)
 
 
 def test_other_code_does_not_run_in_the_users_process(script: Callable[..., Script]) -> None:
-    running = script(TRAINING, "wait")
+    running = script(BRIEF, "wait")
     running.address()
     window = running.attach()
     window.send(RunCellCommand(source="1 / 0"))
     assert "only while it is held" in window.until(ErrorSnapshot).error.message
     window.to_end()
-    assert running.end() == plain()
+    assert running.end() == plain(SHORT)
 
 
 def test_a_script_that_is_killed_hangs_up(script: Callable[..., Script]) -> None:

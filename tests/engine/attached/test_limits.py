@@ -17,7 +17,7 @@ from engine.protocol import (
     RunHeldCommand,
     StepLineCommand,
 )
-from tests.engine.attached.test_attached import LONG, TRAINING, plain
+from tests.engine.attached.test_attached import TRAINING, let_it_end, plain
 from tests.engine.attaching import Script
 
 
@@ -25,8 +25,8 @@ def test_it_is_held_before_the_update_and_ends_as_without_the_lab(
     script: Callable[..., Script],
 ) -> None:
     source = TRAINING.replace(
-        "        loss.backward()\n", "        (loss * (nan if step == 1500 else 1)).backward()\n"
-    ).replace("import sys\n", "import sys\nnan = float('nan')\n")
+        "        loss.backward()\n", "        (loss * (nan if step == 150 else 1)).backward()\n"
+    ).replace("\ndef train", "\nnan = float('nan')\n\ndef train")
     running = script(source, "wait")
     running.address()
     window, watching = running.attach(), running.attach("watch")
@@ -35,16 +35,17 @@ def test_it_is_held_before_the_update_and_ends_as_without_the_lab(
     held = window.until(HeldSnapshot, lambda held: held.at)
     assert (held.at, held.function) == ("update", "train")
     loop = next(s for s in reversed(window.seen) if isinstance(s, LoopSnapshot))
-    assert loop.hold is not None and (loop.step, loop.hold.step) == (1500, 1501)
+    assert loop.hold is not None and (loop.step, loop.hold.step) == (150, 151)
     assert loop.hold.text == "The loss is nan. It is held before the update."
     window.send(RunHeldCommand(source="step, model[0].weight.grad.isnan().all().item()"))
-    assert window.until(OutputSnapshot).text == "(1500, True)\n"
+    assert window.until(OutputSnapshot).text == "(150, True)\n"
     # The gradient that this step would have had without the NaN.
     mend = "optimizer.zero_grad(); nn.functional.mse_loss(model[:1](x).sum(1, keepdim=True), y)"
     window.send(RunHeldCommand(source=f"{mend}.backward()"))
+    steps = let_it_end(window)
     window.send(ContinueTrainingCommand())
     last = [s for s in window.to_end() if isinstance(s, LoopSnapshot)][-1]
-    assert (last.state, last.step, last.hold) == ("finished", LONG, None)
+    assert (last.state, last.step, last.hold) == ("finished", steps, None)
     assert "nan" not in running.end()
 
 
@@ -95,6 +96,7 @@ def test_the_limits_go_with_the_window(script: Callable[..., Script]) -> None:
     again = running.attach()
     again.send(PauseSignal())
     assert again.until(HeldSnapshot, lambda held: held.at).at == "step"
+    steps = let_it_end(again)
     again.send(ContinueTrainingCommand())
     again.to_end()
-    assert running.end() == plain()
+    assert running.end() == plain(steps)
