@@ -162,7 +162,6 @@ def begin_again(application: Application, as_built: AsBuilt) -> None:
     settings, the pages as they were built."""
     bench, window = application.bench, application.window
     bench.link.drain()
-    bench.files.new()
     as_built.restore()
     bench.link.restart()
     bench.link.drain()

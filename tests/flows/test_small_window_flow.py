@@ -31,16 +31,20 @@ SMALL = (1024, 700)
 CONTROLS = QAbstractButton | QLineEdit | QComboBox | QAbstractSpinBox
 
 
-@pytest.fixture(params=[1.25, 1.4], ids=["larger", "largest"])
+LARGER, LARGEST = 1.25, 1.4
+
+
+@pytest.fixture
 def letters(request, qapp) -> Iterator[float]:
-    """The program's font made larger, as a person may ask of the system. What fits with larger
-    letters fits with the usual ones."""
+    """The program's font made larger, as a person may ask of the system: the largest, unless a test
+    asks for another. What fits with it fits with the smaller ones."""
+    factor = getattr(request, "param", LARGEST)
     before = qapp.font()
     font = qapp.font()
-    font.setPointSizeF(font.pointSizeF() * request.param)
+    font.setPointSizeF(font.pointSizeF() * factor)
     qapp.setFont(font)
     theme.apply(qapp, theme.current())
-    yield request.param
+    yield factor
     qapp.setFont(before)
 
 
@@ -156,13 +160,14 @@ def begin(program, qtbot):
     return page
 
 
+@pytest.mark.parametrize("letters", [LARGER, LARGEST], indirect=True)
 def test_autograd(letters, small, qtbot):
     small.window.show_workspace("autograd")
     assert_fits(small, small.window.page("autograd"))
     page = begin(small, qtbot)
     steps = page.steps
     assert_fits(small, page)
-    if letters < 1.4:  # with the largest letters the window grows by some pixels
+    if letters < LARGEST:  # with the largest letters the window grows by some pixels
         fold = steps.backward.findChild(QToolButton, "backward_options_fold")
         fold.click()
         steps.backward.options.gradient.setText("torch.ones(())")

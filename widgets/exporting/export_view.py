@@ -91,8 +91,7 @@ class ExportView(QWidget):
         self._show_state("running")
 
     def show_stage(self, stage: ExportStageSnapshot) -> None:
-        self.progress.setRange(0, stage.stages)
-        self.progress.setValue(stage.done)
+        make.progress(self.progress, stage.done, stage.stages)
         self.stage.setText(f"{stage.words} …")
 
     def show_export(self, done: ExportSnapshot) -> None:

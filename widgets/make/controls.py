@@ -29,7 +29,7 @@ from widgets.icons import set_icon
 from widgets.theme import mono_font
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QAbstractItemView
+    from PySide6.QtWidgets import QAbstractItemView, QProgressBar
 
 Slot = Callable[..., object] | SignalInstance
 """What a click calls, without arguments, or a signal that it emits."""
@@ -108,6 +108,15 @@ def paragraph(name: str, role: str = "") -> QLabel:
     keys = Qt.TextInteractionFlag.TextSelectableByKeyboard
     made.setTextInteractionFlags(made.textInteractionFlags() | keys)
     return made
+
+
+def progress(bar: QProgressBar, done: int, total: int) -> None:
+    """Show how far it is. It is painted with the rest of the window; by itself, QProgressBar paints
+    at once, and with it all that waits to be painted."""
+    bar.setUpdatesEnabled(False)
+    bar.setRange(0, total)
+    bar.setValue(done)
+    bar.setUpdatesEnabled(True)
 
 
 def tell(shown: QLabel, text: str) -> None:

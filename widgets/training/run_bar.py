@@ -368,8 +368,7 @@ class RunBar(QFrame):
             }
             self._line.setText("" if self._held is not None else words[self._engine])
         else:
-            self._progress.setRange(0, max(1, snapshot.total_steps))
-            self._progress.setValue(snapshot.step)
+            make.progress(self._progress, snapshot.step, max(1, snapshot.total_steps))
             self._line.setText(progress_text(snapshot, self._best))
         if snapshot is None or self._other:
             result = f"{self._other} {self._offer}".strip()

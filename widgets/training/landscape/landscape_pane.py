@@ -166,8 +166,7 @@ class LandscapePane(QWidget):
         self._along, self._shows_plane = found.along, found.is_plane
         self.losses[found.first :] = found.losses
         self._total, self._samples = found.total, found.samples
-        self._progress.setRange(0, found.total)
-        self._progress.setValue(len(self.losses))
+        make.progress(self._progress, len(self.losses), found.total)
         is_last = len(self.losses) == found.total
         if is_last:
             self.end(self._summary())
