@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from app.presenters.train.curves import Curves
 from engine.project.document import Project
@@ -93,11 +92,9 @@ def test_one_that_cannot_be_read_is_told_and_not_asked_again(curves: Curves, lin
 
 
 def test_the_title_is_the_note_if_it_is_short(curves: Curves, link, view: View) -> None:
-    bare = RunRow(folder="c", title="when it began", state="event files")
     rows = [
-        replace(bare, folder="a", note="n" * 24),
-        replace(bare, folder="b", note="n" * 25),
-        bare,
+        RunRow(folder=name, note=note, title="when it began", state="event files")
+        for name, note in (("a", "n" * 24), ("b", "n" * 25), ("c", ""))
     ]
     curves.show(["a", "b", "c"], rows)
     for _ in rows:
