@@ -1,0 +1,220 @@
+"""Where the numbers of a tensor lie in a file, and what the entries of a pickle say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.artifacts.contents import entries as entries_file
+from engine.artifacts.contents import file_bytes
+from engine.artifacts.contents.artifact import Artifact, Entry, plain
+from engine.artifacts.contents.descriptions import Global, Made, StorageOf, TensorOf
+from engine.artifacts.contents.entries import entries_of
+from engine.artifacts.contents.file_bytes import (
+    FileBytes,
+    byteswapped,
+    check_stride,
+    checked_shape,
+)
+from engine.errors import LabError
+
+F32 = torch.float32
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (0,), (3, 0, 2**50), [2, 3], (1,) * 64, (2**59,), (2**30, 2**29)]
+)
+def test_a_shape_that_torch_can_have(shape: Any) -> None:
+    assert checked_shape("x", shape) == tuple(shape)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        None,
+        3,
+        (-1,),
+        (2.0,),
+        (True,),
+        ("2",),
+        (1,) * 65,
+        (2**60,),
+        (2**30, 2**30),
+        (2**63, 0),
+        (0, 2**60),
+    ],
+)
+def test_a_shape_that_torch_cannot_have(shape: Any) -> None:
+    with pytest.raises(LabError, match="The shape of x is none"):
+        checked_shape("x", shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "start", "stride", "elements"),
+    [
+        ((2, 3), 0, (3, 1), 6), ((2, 3), 1, (3, 1), 7), ((), 5, (), 6), ((5,), 0, (0,), 1),
+        ((0, 3), 0, (3, 1), 0), ((2, 2), 0, (1, 2), 4), ((3,), 1, (2,), 6),
+    ],
+)  # fmt: skip
+def test_strides_that_stay_in_the_storage(shape, start, stride, elements) -> None:
+    assert check_stride("x", shape, start, stride, elements) == stride
+    if 0 not in shape:
+        with pytest.raises(LabError, match=rf"x reads {elements:,} elements of a storage that has"):
+            check_stride("x", shape, start, stride, elements - 1)
+
+
+@pytest.mark.parametrize(
+    ("start", "stride"),
+    [
+        (0, [1]), (0, (1, 1)), (0, (-1,)), (0, (1.0,)), (0, (True,)), (0, (2**60,)), (-1, (1,)),
+        (2**60, (1,)), (1.0, (1,)), (0, None),
+    ],
+)  # fmt: skip
+def test_strides_that_are_none(start: Any, stride: Any) -> None:
+    with pytest.raises(LabError, match="The strides of x are none"):
+        check_stride("x", (2,), start, stride, 100)
+
+
+@pytest.mark.parametrize("copied", [0, 24, 1 << 20])
+def test_numbers_are_those_of_the_file_copied_or_mapped(tmp_path, monkeypatch, copied: int) -> None:
+    monkeypatch.setattr(file_bytes, "COPIED_BYTES", copied)
+    path = tmp_path / "numbers"
+    x = torch.arange(6.0)
+    path.write_bytes(b"head" * 1500 + x.numpy().tobytes())
+    whole = FileBytes(path, 6000, 24, F32)
+    assert torch.equal(whole.read((2, 3)), x.view(2, 3))
+    assert torch.equal(whole.read((2,)), x[:2])
+    strided = FileBytes(path, 6000, 24, F32, start=1, stride=(1, 2))
+    assert torch.equal(strided.read((2, 2)), x.as_strided((2, 2), (1, 2), 1))
+    whole.read((6,)).zero_()
+    assert torch.equal(whole.read((6,)), x)  # the file is as it was
+    for size, offset in ((28, 6000), (24, 6004)):
+        with pytest.raises(LabError, match="shorter than when it was opened"):
+            FileBytes(path, offset, size, F32).read((6,))
+    path.unlink()
+    with pytest.raises(LabError, match="cannot be read") as told:
+        whole.read((6,))
+    assert told.value.hint.startswith("Was it moved")
+    assert FileBytes(path, 0, 0, F32).read((0, 3)).shape == (0, 3)
+
+
+def test_bytes_of_any_value_are_bools_and_other_byte_orders_are_turned_round(tmp_path) -> None:
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes([0, 1, 2, 255]))
+    assert FileBytes(path, 0, 4, torch.bool).read((4,)).tolist() == [False, True, True, True]
+    for dtype in (torch.int16, F32, torch.float64, torch.complex64, torch.complex128):
+        x = torch.tensor([1, 2, 300]).to(dtype)
+        turned = x.numpy().byteswap().tobytes()
+        path.write_bytes(turned)
+        assert torch.equal(FileBytes(path, 0, len(turned), dtype, swapped=True).read((3,)), x)
+        assert torch.equal(byteswapped(byteswapped(x)), x)
+
+
+def test_text_that_can_be_printed_and_not_too_much_of_it() -> None:
+    assert (plain("abc", 3), plain("abcd", 3)) == ("abc", "ab…")
+    assert plain("a\x1b[2J\n\u202eb") == "a\\x1b[2J\n\\u202eb"
+
+
+def test_numbers_that_are_not_there_are_told() -> None:
+    found = Artifact(
+        Path("net.pt"), "", "", (Entry("lr", "value"), Entry("w", note="it is sparse"))
+    )
+    with pytest.raises(LabError, match=r"w of net\.pt has no numbers to read: it is sparse"):
+        found.tensor("w")
+    for key in ("lr", "gone"):
+        with pytest.raises(LabError, match=rf"net\.pt has no tensor {key}"):
+            found.tensor(key)
+
+
+# -- the entries of a pickle ---------------------------------------------------------------------
+
+
+def located(storage: StorageOf) -> FileBytes:
+    """Storage `a` lies at byte 100, `b` at byte 900."""
+    offset = {"a": 100, "b": 900}[storage.key]
+    return FileBytes(Path("net.pt"), offset, storage.count * storage.dtype.itemsize, storage.dtype)
+
+
+def tensor(key: str, shape: Any, count: int = 6, **fields: Any) -> TensorOf:
+    stride = tuple(torch.empty(shape, device="meta").stride())
+    return TensorOf(StorageOf(key, F32, count), F32, shape, **{"stride": stride, **fields})
+
+
+def told(value: Any) -> list[tuple[str, str, str]]:
+    return [(each.key, each.dtype, each.text) for each in entries_of(value, located)]
+
+
+def test_values_are_told_by_their_keys() -> None:
+    value = {
+        "epoch": 3, "best": None, "lr": 0.5, "on": True, "z": 1j, "name": "net", 7: b"abc",
+        b"raw": [], "betas": (0.9, 0.999), "steps": list(range(9)), "none": {},
+        "more": {"a": [{"b": 1}, 2], "deep": Made("own.State", {"c": 5})},
+        "kind": Global("torch.float16"), "empty": Made("own.Empty"), "big": 2**200,
+        "large": 2**200 - 1, "storage": StorageOf("a", F32, 2),
+        "mixed": ["x" * 81, [1, 2], b"ab"],
+    }  # fmt: skip
+    assert told(value) == [
+        ("epoch", "int", "3"), ("best", "None", "None"), ("lr", "float", "0.5"),
+        ("on", "bool", "True"), ("z", "complex", "1j"), ("name", "str", "net"),
+        ("7", "bytes", "3 bytes"), ("raw", "list", "[]"), ("betas", "tuple", "(0.9, 0.999)"),
+        ("steps", "list", "[0, 1, 2, 3, 4, 5, 6, 7, … 9 in all]"), ("none", "dict", "empty"),
+        ("more/a/0/b", "int", "1"), ("more/a/1", "int", "2"), ("more/deep/c", "int", "5"),
+        ("kind", "torch.float16", "torch.float16"), ("empty", "own.Empty", "own.Empty"),
+        ("big", "int", "a whole number of more than 200 bits"), ("large", "int", str(2**200 - 1)),
+        ("storage", "storage", "a StorageOf"),
+        ("mixed/0", "str", "x" * 81), ("mixed/1", "list", "[1, 2]"),
+        ("mixed/2", "bytes", "2 bytes"),
+    ]  # fmt: skip
+    assert told({}) == [] and told([]) == [("value", "list", "[]")]
+    assert told(5) == [("value", "int", "5")] and told({"": 1}) == [("value", "int", "1")]
+    assert told(list(range(8)))[0][2] == "[0, 1, 2, 3, 4, 5, 6, 7]"
+    assert told(["x" * 81])[0][2] == f"[“{'x' * 80}”]"
+
+
+def test_tensors_are_told_with_where_they_lie_and_what_they_share() -> None:
+    inner = {"values": tensor("b", (2,), 2), "indices": tensor("b", (2,), 2)}
+    value = {
+        "w": tensor("a", (2, 3), is_parameter=True),
+        "row": tensor("a", (3,), start=3),
+        "b": tensor("b", (2,), 2),
+        "wide": tensor("b", (4, 2), 2, stride=(0, 1)),
+        "none": tensor("a", (0, 3)),
+        "gone": TensorOf(None, F32, (2, 2), note="it is on another machine"),
+        "sparse": TensorOf(None, F32, (9,), note="sparse", inner=inner),
+    }
+    found = list(entries_of(value, located))
+    assert [(e.key, e.shape, e.size_bytes, e.offset, e.shares, e.role) for e in found] == [
+        ("w", (2, 3), 24, 100, "", "parameter"), ("row", (3,), 12, 112, "w", ""),
+        ("b", (2,), 8, 900, "", ""), ("wide", (4, 2), 32, 900, "b", ""),
+        ("none", (0, 3), 0, 100, "", ""), ("gone", (2, 2), 16, None, "", ""),
+        ("sparse", (9,), 0, None, "", ""), ("sparse/values", (2,), 8, 900, "b", ""),
+        ("sparse/indices", (2,), 8, 900, "b", ""),
+    ]  # fmt: skip
+    assert [e.note for e in found if e.note] == [
+        "expanded: 8 bytes stand for all of it", "it is on another machine", "sparse",
+    ]  # fmt: skip
+    assert found[1].place.start == 3 and found[5].place is None
+    assert [each.key for each in entries_of(tensor("a", (2,)), located)] == ["tensor"]
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+def test_deep_and_many_entries_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = entries_file.MAX_DEPTH
+    assert told(nested(limit)) == [("/".join("a" * limit), "int", "1")]
+    ((key, kind, text),) = told(nested(limit + 1))
+    assert (key, kind, text) == ("/".join("a" * limit), "dict", "a dict")
+    many: Callable[[int], dict[str, int]] = lambda count: {f"{n:04}": n for n in range(count)}  # noqa: E731
+    monkeypatch.setattr(entries_file, "MAX_CHARACTERS", 20 + 10 * 24)
+    assert len(told(many(10))) == 10
+    with pytest.raises(LabError, match="more entries than can be listed"):
+        told(many(11))
