@@ -430,6 +430,31 @@ def test_floats_of_one_value_are_numbers() -> None:
     assert write_step(binary(nn.Sigmoid()), (X, torch.zeros(16))).task == ONE
 
 
+@pytest.mark.parametrize(("classes", "five"), [(10, False), (11, True)])
+def test_of_many_classes_the_first_five_are_told_too(classes: int, five: bool) -> None:
+    model, y = nn.Linear(4, classes), torch.arange(16) % classes
+    got = compile_step(write_step(model, (X, y)).source, model, {})((X, y))
+    scores = model(X)
+    assert torch.equal(got["accuracy"], (scores.argmax(1) == y).float().mean())
+    assert ("top-5 accuracy" in got) == five
+    if five:
+        ranks = (scores > scores.gather(1, y[:, None])).sum(1)
+        assert torch.equal(got["top-5 accuracy"], (ranks < 5).float().mean())
+
+
+@pytest.mark.parametrize(("labels", "task"), [(9, "autoencoder"), (10, CLASSES)])
+def test_few_labels_of_data_that_is_made_again_are_not_its_classes(labels: int, task: str) -> None:
+    x = IMAGES.flatten(1)
+    assert write_step(nn.Linear(36, 36), (x, torch.arange(16) % labels)).task == task
+
+
+def test_tokens_of_one_place_and_numbers_predict_no_next_token() -> None:
+    with pytest.raises(Exception, match="No usual task fits"):
+        write_step(Tokens(), TOKENS[:, :1])
+    with pytest.raises(Exception, match="No usual task fits"):
+        write_step(nn.Sequential(nn.Linear(5, 5), nn.Unflatten(1, (5, 1))), torch.randn(16, 5))
+
+
 def test_two_predictions_of_one_shape_are_not_one() -> None:
     class Both(Calls):
         def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
