@@ -21,7 +21,7 @@ from tests.mutation.loaded import swap
 from tests.mutation.mutants import Mutant
 
 _ROOT = Path(__file__).parents[2]
-_TEST_S, _MUTANT_S = 600, 1800
+_TEST_S, _MUTANT_S = 600, 900
 _DATA_BYTES = 8 << 30
 """More, and a mutant that fills the memory would end its neighbours."""
 

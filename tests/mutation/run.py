@@ -101,8 +101,8 @@ def main() -> int:
     parser.add_argument("--bare", action="store_true", help="load neither torch nor Qt before")
     options = parser.parse_args()
     root = options.root.resolve()
-    # Before numpy and torch are loaded.
-    os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_NUM_THREADS": "1"}
+    # Before numpy and torch are loaded: a process with other threads cannot be forked.
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     for name in () if options.bare else _PRELOADED:
         importlib.import_module(name)
     packages = options.package or PACKAGES
