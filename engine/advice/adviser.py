@@ -20,7 +20,7 @@ from .losses import Losses
 from .modes import Modes
 from .notes import Names, Notes
 from .trained import Trained
-from .units import Units
+from .units import FEW_UNTIL, LOOKED_AT, Units
 from .unstepped import Unstepped
 from .waiting import Waiting
 from .zeroing import Zeroing
@@ -59,6 +59,7 @@ class Adviser(Steps):
         self._waiting = Waiting(self._notes)
         self._looks = True  # at this step and its losses
         self._is_early = True  # all steps are looked at
+        self._looks_at_units = False
         self._forwards = 0  # calls of modules since the last backward
         self._usual = 2  # so many of them, and some more, there are in the first steps
         self._done: list[weakref.ref[Optimizer]] = []  # enough of their steps were seen
@@ -93,7 +94,7 @@ class Adviser(Steps):
         if self._usual < self._forwards <= self._usual + LOOKED_OVER and self._modes.matters:
             self._look_on(True)  # so many without a backward are an evaluation
             return True
-        return self._units.wants(self._notes.steps)
+        return self._looks_at_units
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
         if self._is_early and self._notes.steps:
@@ -117,7 +118,10 @@ class Adviser(Steps):
         is_turn = steps % EVERY == 0
         if not self._is_early and self._looks != is_turn:
             self._look_on(is_turn)
-        if self._units.wants(steps):
+        self._looks_at_units = steps in LOOKED_AT or (
+            steps <= FEW_UNTIL and self._units.wants(steps)
+        )
+        if self._looks_at_units:
             self.told.update(self._of_units)
         is_done = False
         for done in self._done:

@@ -15,9 +15,10 @@ from ..recording.modes import Running, Tell
 from ..recording.recording import Place
 from .notes import Names, Notes, counted, is_plain
 
-_LOOKED_AT = frozenset({*range(16, 33, 2), *range(64, 2049, 64)})
+LOOKED_AT = frozenset({*range(16, 33, 2), *range(64, 2049, 64)})
 """The optimizer steps after which outputs are looked at."""
-_FOR_FEW = range(33, 193)
+FEW_UNTIL = 192
+_FOR_FEW = range(33, FEW_UNTIL + 1)
 """Those after which outputs of a few samples are looked at as well, until there are MIN_VALUES."""
 TOLD_AFTER = 3
 """Looks in which the units gave nothing but 0."""
@@ -64,8 +65,8 @@ class Units:
 
     def wants(self, steps: int) -> bool:
         """Whether it looks at outputs after so many steps."""
-        if steps in _LOOKED_AT or steps not in _FOR_FEW:
-            return steps in _LOOKED_AT
+        if steps in LOOKED_AT or steps not in _FOR_FEW:
+            return steps in LOOKED_AT
         places = (layer for layer in self._by_place.values() if layer is not None)
         return any(layer.is_short for layer in (*self._by_module.values(), *places))
 

@@ -132,6 +132,7 @@ def steps_shown(
     unscaled: Tensor | None = None
 
     is_shown = False  # the step that runs now
+    may_capture = torch.backends.cuda.is_built()
 
     def is_seen() -> bool:
         return (
@@ -142,14 +143,17 @@ def steps_shown(
             and _forks.count == forks
         )
 
+    # `args` of both begins with the optimizer.
     def before(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         nonlocal is_shown
         if not gate.is_shut and is_seen():
             is_shown = not (
-                torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+                may_capture
+                and torch.cuda.is_initialized()
+                and torch.cuda.is_current_stream_capturing()
             )
             if is_shown:
-                has_closure = _has_closure(args, kwargs)
+                has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
                 for tell in before_step:
                     tell(optimizer, has_closure)
 
@@ -160,7 +164,7 @@ def steps_shown(
                     gate.steps += 1
                 return
         elif is_shown and is_seen():
-            has_closure = _has_closure(args, kwargs)
+            has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
             for tell in after_step:
                 tell(optimizer, has_closure)
         if gate.ended is not None and get_ident() == thread and _forks.count == forks:
@@ -272,8 +276,3 @@ def _without_graph(tensor: Tensor) -> Tensor:
 
 def _has(steps: Steps, name: str) -> bool:
     return getattr(type(steps), name) is not getattr(Steps, name)
-
-
-def _has_closure(args: tuple, kwargs: dict[str, Any]) -> bool:
-    """`args` begins with the optimizer."""
-    return (args[1] if len(args) > 1 else kwargs.get("closure")) is not None

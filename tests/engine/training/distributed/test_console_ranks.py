@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from app import templates
-from engine.handlers.subjects.find import find_subject
+from engine.handlers.subjects.find import find_subject, subject_of
 from engine.handlers.training.code_files import files_needed
 from engine.handlers.training.ranks import console_for
 from engine.project.document import DataSetup, Loading, TrainingSetup, replace
@@ -112,7 +112,7 @@ def test_a_model_of_the_console_trains_in_another_process_as_here(
     torch.manual_seed(1)
     session, _ = session_of()
     command, path = of_console(1), tmp_path / "console.bin"
-    path.write_bytes(console_for(session.lab, command))
+    path.write_bytes(console_for(subject_of(session.lab, command)))
     session.close()
     other, told = session_of([])
     other.handle(TakeConsoleCommand(id=1, path=str(path)))
@@ -137,11 +137,11 @@ def test_what_other_processes_cannot_have_is_refused_with_the_reason() -> None:
 def test_only_what_is_named_is_handed() -> None:
     session, _ = session_of()
     plain = TrainCommand(model=MODEL, training=setup_of(2))
-    assert console_for(session.lab, plain) == b"" and files_needed(plain) == []
+    assert console_for(subject_of(session.lab, plain)) == b"" and files_needed(plain) == []
     named = Loading(sampler="mine.py:s")
     of_file = DataSetup("console", path="own.py:rows", loading=named)
     command = TrainCommand(model=MODEL, training=setup_of(2, data=of_file))
-    assert console_for(session.lab, command) == b""
+    assert console_for(subject_of(session.lab, command)) == b""
     assert files_needed(command) == ["own.py", "mine.py"]
     session.close()
 
