@@ -27,6 +27,7 @@ from engine.protocol import (
     MeasureStepCommand,
     TrainCommand,
     Variable,
+    VariableKind,
     VariablesSnapshot,
     WriteStepCommand,
 )
@@ -91,10 +92,8 @@ def test_data_of_the_console_are_looked_at_after_each_cell(view, bench, link) ->
     DataPresenter(bench, view.form.data, bench.window)
     names: list[list[str]] = []
     view.form.data.console.offer_names = names.append
-    variables = tuple(
-        Variable(name, kind, "")
-        for name, kind in (("x", "tensor"), ("net", "module"), ("n", "number"))
-    )
+    kinds: dict[str, VariableKind] = {"x": "tensor", "net": "module", "n": "number"}
+    variables = tuple(Variable(name, kind, "") for name, kind in kinds.items())
     link.snapshot.emit(VariablesSnapshot(variables=variables))
     assert names == [["x"]]
     link.snapshot.emit(CELL)

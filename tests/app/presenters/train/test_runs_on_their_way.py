@@ -15,6 +15,7 @@ from engine.protocol import (
     CopiedRunsSnapshot,
     CopyRunsCommand,
     EventsSnapshot,
+    KeptState,
     ListRunsCommand,
     RunRow,
     RunsSnapshot,
@@ -87,7 +88,7 @@ def test_writing_is_stopped_and_its_error_told(pane: RunPane, link) -> None:
 def saved_as(pane: RunPane, bench, link, tmp_path: Path):
     """Say that the project has been saved as `new.tlab`, with these runs beside the file before."""
 
-    def save(*states: str, name: str = "new.tlab") -> None:
+    def save(*states: KeptState, name: str = "new.tlab") -> None:
         bench.files.path = str(tmp_path / name) if name else ""
         bench.files.saved_as.emit(str(tmp_path / "old.tlab"))
         assert isinstance(link.sent[-1], ListRunsCommand)

@@ -13,6 +13,7 @@ from engine.project.subject import CanvasSubject, FileSubject, Objective
 from engine.protocol import (
     FileCopy,
     KeptRunSnapshot,
+    KeptState,
     ListRunsCommand,
     MovedRunsSnapshot,
     MoveRunsCommand,
@@ -161,7 +162,7 @@ def test_before_a_silent_run_is_taken_from_another_machine_the_user_is_asked(
     [("stopped", True, False), ("stopped", False, True), ("finished", False, False)],
 )
 def test_a_run_goes_on_from_its_checkpoint_or_is_held_there(
-    runs, link, state: str, resumes: bool, paused: bool
+    runs, link, state: KeptState, resumes: bool, paused: bool
 ) -> None:
     listed(runs, link, RunRow(folder="a", state=state, checkpoint="a/c.pt"))
     pane = runs._pane

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from engine.handlers.training.looks import read_histograms, read_images, read_module_norms
 
 from engine.handlers.training import looks
+from engine.handlers.training.pictures.looks import read_histograms, read_images, read_module_norms
 from engine.lab import Lab
 from engine.loops.logged import image
 from engine.project.document import Project
