@@ -13,7 +13,7 @@ from ..protocol import Command
 
 
 class Answering:
-    """One command at a time."""
+    """The command that is being answered, one at a time."""
 
     def __init__(self) -> None:
         self.thread = 0

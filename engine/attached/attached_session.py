@@ -353,7 +353,7 @@ class AttachedSession:
 
     @contextmanager
     def _answering(self, command: Command) -> Iterator[None]:
-        """What is told in this context belongs to the command."""
+        """Messages in this context answer the command."""
         prints = isinstance(command, RunHeldCommand) and self._lab.console.held is not None
         with self._now.of(command), self._output.redirected() if prints else nullcontext():
             yield

@@ -1,4 +1,4 @@
-"""What the user's code logs while a window is attached."""
+"""Figures that the user's code logs while a window is attached."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ class Peer:
             self.close()
 
     def close(self, flush_s: float = 0.0) -> None:
-        """Hang up, after so long at most, in which what waits is written. `gone` is called if it
-        was not."""
+        """Hang up, after `flush_s` at most, in which the waiting messages are written. `gone` is
+        called, unless it has been."""
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting_bytes or self._is_closed, flush_s)
             self._is_closed = True

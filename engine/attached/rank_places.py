@@ -41,7 +41,7 @@ class RankPlaces:
         self._wanted.set()
 
     def close(self, timeout_s: float) -> None:
-        """Ask the store no more: wait so long for what is under way."""
+        """Ask the store no more; wait for the question under way, for `timeout_s` at most."""
         self._over.set()
         self._wanted.set()
         if self._thread is not None:

@@ -36,7 +36,7 @@ from .windows import Seat
 
 
 class Watching(Steps):
-    """What this process shows to windows that attach. Its steps are those of the thread that made
+    """The side of this process to which windows attach. Its steps are those of the thread that made
     it. `name` as in `about_this`."""
 
     def __init__(self, name: str, version: str, host: str = "", port: int = 0) -> None:
@@ -56,7 +56,7 @@ class Watching(Steps):
         self.session: AttachedSession | None = None
         """None while no window is attached."""
         self.exit_code: int | None = None
-        """That of this process, which is about to end; None if that is not known."""
+        """The exit code of this process, which is about to end; None if that is not known."""
         self.is_awake = True
         """Whether the step that runs now is shown to the session."""
         self._gate = Gate(is_shut=True, ended=self._end_step)

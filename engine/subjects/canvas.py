@@ -64,7 +64,7 @@ class Canvas:
         return live.module if self._was_taken and live is not None else None
 
     def named(self) -> dict[str, nn.Module]:
-        """What cells reach through `canvas`, by its expression."""
+        """The module that cells reach through `canvas`, by its expression."""
         module = self.taken
         return {} if module is None else {"canvas.model": module}
 

@@ -97,8 +97,8 @@ def _tensors(module: nn.Module) -> set[tuple[str, int]]:
 
 
 def _named(value: object) -> Mapping[str, object]:
-    """What a function names, and the elements of a collection; nothing of any other value. A method
-    names its module, or the attributes of its object, as `self`."""
+    """The objects that a function names, and the elements of a collection; nothing of any other
+    value. A method names its module, or the attributes of its object, as `self`."""
     if isinstance(value, FunctionType):
         names = _read_globals(value.__code__) if is_user_file(value.__code__.co_filename) else ()
         known = value.__globals__

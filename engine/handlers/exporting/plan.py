@@ -1,4 +1,4 @@
-"""What an export would write, before it is written."""
+"""The plan of an export: the files, before they are written."""
 
 from __future__ import annotations
 

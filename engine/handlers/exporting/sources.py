@@ -1,4 +1,4 @@
-"""What an export works on: a subject with the weights that are to be exported."""
+"""The source of an export: a subject with the weights that are to be exported."""
 
 from __future__ import annotations
 

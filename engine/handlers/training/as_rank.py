@@ -1,4 +1,4 @@
-"""What a process does for a run of which it is one rank."""
+"""The work of a process that is one rank of a run."""
 
 from __future__ import annotations
 

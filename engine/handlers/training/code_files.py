@@ -45,7 +45,8 @@ def data_of_console(subject: Subject, objective: Objective, setup: TrainingSetup
 
 
 def run_again(lab: Lab, wanted: Wanted) -> Iterator[RunFileCommand]:
-    """What another process has to run: the same copies of files that are gone."""
+    """The commands for the files that another process has to run: the same copies of files that are
+    gone."""
     for name in files_needed(wanted):
         path = Path(name).absolute()
         file = lab.subjects.files.get(path)

@@ -49,7 +49,7 @@ LINES_OF_LOST = 5
 
 
 class RanksRun:
-    """What the session and other commands see of a run that other processes train: `last` is rank
+    """A run that other processes train, as the session and other commands see it: `last` is rank
     0's newest snapshot, without its figures. `send` gives rank 0 a command."""
 
     is_on_way = stops_in_step = False
@@ -102,7 +102,7 @@ class RanksRun:
         self.last = replace(snapshot, steps=StepColumns(), epoch_rows=())
 
     def on_the_way(self, command: TrainCommand) -> TrainCommand:
-        """What other ranks are told that go to a step of this run. Raises LabError."""
+        """The command for other ranks that go to a step of this run. Raises LabError."""
         return on_the_way(self._setup, self.last, command)
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
@@ -158,7 +158,7 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
 
 
 def _check(lab: Lab, subject: Subject, command: TrainCommand) -> TrainCommand:
-    """What the ranks are told. Raises LabError for what they cannot do."""
+    """The command for the ranks. Raises LabError for what they cannot do."""
     check_setup(command.training)
     subject.check()
     if command.find_divergence:

@@ -32,7 +32,8 @@ from ..holding import Holder
 _MODEL = "model"
 """The variable that is the model where no code of the user's runs."""
 _FORWARD, _BACKWARD = "<forward of the step>", "<backward of the step>"
-"""What the frames of these variables carry; the source of each is the line that scripts have."""
+"""The file names of the frames that have these variables; the source of each is the line that
+scripts have."""
 linecache.cache[_FORWARD] = (0, None, ["prediction = model(batch)\n"], _FORWARD)
 linecache.cache[_BACKWARD] = (0, None, ["loss.backward()\n"], _BACKWARD)
 _HOLD = compile("_hold()", _FORWARD, "exec")
@@ -207,7 +208,7 @@ class StepHolder(Holder):
 
 
 def _words(result: Any) -> str:
-    """What a call gave: its first tensors by shape and dtype."""
+    """The result of a call: its first tensors by shape and dtype."""
     found = list(tensors_in(result))
     words = [f"{tuple(t.shape)} {str(t.dtype).removeprefix('torch.')}" for t in found[:2]]
     more = f" and {len(found) - 2} more" if len(found) > 2 else ""

@@ -41,7 +41,7 @@ def trace_memory(lab: Lab, command: TraceMemoryCommand) -> Iterator[MemoryCurveS
 
 
 def fitting(make: Callable[[int], MemoryCurveSnapshot]) -> MemoryCurveSnapshot:
-    """What `make` gives for the first of LIMITS with which it can be sent."""
+    """The snapshot that `make` gives for the first of LIMITS with which it can be sent."""
     for limit in LIMITS[:-1]:
         found = make(limit)
         try:

@@ -1,4 +1,4 @@
-"""Answers with what the model predicts, between the steps of a run as well."""
+"""Answers with the model's predictions, between the steps of a run as well."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def sweep_in_processes(
 
 
 class _SweepRun(RanksRun):
-    """What the session sees of trials in other processes. A setting that changes meanwhile is for
+    """Trials in other processes, as the session sees them. A setting that changes meanwhile is for
     the next sweep."""
 
     def adjust(self, setup: TrainingSetup) -> None:
