@@ -23,7 +23,7 @@ from ..loops.watching import Watching
 from ..project.subject import MODEL, ConsoleSubject, FileSubject, holds_model, title
 from ..randomness import RandomStream
 from ..signatures import takes_tensors
-from .found import Found, made_module
+from .code_modules import CodeModule, made_module
 from .function import FunctionModule
 from .model_file import load_model
 from .python_file import Around, PythonFile, run_file
@@ -93,7 +93,7 @@ class SubjectState:
 
     def of_console(
         self, subject: ConsoleSubject, seed: int, namespace: Namespace, control: Control
-    ) -> Found:
+    ) -> CodeModule:
         """The subject among the console's variables. Raises LabError if there is none."""
 
         def call() -> object:
@@ -101,7 +101,9 @@ class SubjectState:
 
         return self._model(subject, seed, namespace.variables, call)
 
-    def of_file(self, subject: FileSubject, seed: int, output: Output, control: Control) -> Found:
+    def of_file(
+        self, subject: FileSubject, seed: int, output: Output, control: Control
+    ) -> CodeModule:
         """The subject in a file that has run, or that holds a model. Raises LabError if there is
         none, and whatever its code raises."""
         path = Path(subject.path)
@@ -213,16 +215,16 @@ class SubjectState:
         seed: int,
         variables: Mapping[str, Any],
         call: Callable[[], object],
-    ) -> Found:
+    ) -> CodeModule:
         """`call` computes the expression; it is used only if the expression calls something."""
         expression = subject.expression.strip()
         calls, names = _read(expression)
         value = None if calls else resolve(expression, variables)
         if isinstance(value, nn.Module):
-            return Found(value, variables)
+            return CodeModule(value, variables)
         if takes_tensors(value):
             assert callable(value)
-            return Found(self._around(subject, value), variables, made=True)
+            return CodeModule(self._around(subject, value), variables, made=True)
         named = {name: variables.get(name) for name in names}
         made = self._made.get((subject, seed))
         if made is None or any(made.named[name] is not named[name] for name in names):
@@ -235,7 +237,7 @@ class SubjectState:
                 with RandomStream(seed, torch.device("cpu")):
                     value = call()
             made = self._made[subject, seed] = _Made(made_module(expression, value, seed), named)
-        return Found(made.module, variables, made=True)
+        return CodeModule(made.module, variables, made=True)
 
     def _around(
         self, subject: ConsoleSubject | FileSubject, function: Callable[..., Any]

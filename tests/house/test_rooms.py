@@ -119,5 +119,5 @@ def test_no_file_has_a_name_that_says_nothing():
         "way",
         "given",
     }
-    unclear |= {"asked", "meeting", "there", "given"}
+    unclear |= {"asked", "meeting", "there", "given", "found"}
     assert [name for name in FILES if PurePosixPath(name).name in unclear] == []

@@ -23,7 +23,7 @@ from ...protocol import StepSnapshot
 from ...protocol.exporting.formats import Format
 from ...random_states import drawn_from
 from ...signatures import required_parameters
-from ...subjects.found import Found
+from ...subjects.code_modules import CodeModule
 from ...subjects.function import FunctionModule, reached
 from ...subjects.python_file import PythonFile
 from ...training.objectives.catalogue_data import CatalogueData
@@ -46,14 +46,14 @@ class CodeModel(Subject):
     once: raises LabError if there is none."""
 
     reference: ConsoleSubject | FileSubject
-    found: Found = field(init=False)
+    found: CodeModule = field(init=False)
 
     def __post_init__(self) -> None:
         self.found = self._find()
         self.lab.subjects.watching.follow(self.reference, self.found.module)
 
     @abstractmethod
-    def _find(self) -> Found: ...
+    def _find(self) -> CodeModule: ...
 
     @property
     def module(self) -> nn.Module:
@@ -267,7 +267,7 @@ class ConsoleModel(CodeModel):
 
     reference: ConsoleSubject
 
-    def _find(self) -> Found:
+    def _find(self) -> CodeModule:
         lab = self.lab
         return lab.subjects.of_console(
             self.reference, self.training.seed, lab.console.namespace, lab.control
@@ -285,7 +285,7 @@ class FileModel(CodeModel):
 
     reference: FileSubject
 
-    def _find(self) -> Found:
+    def _find(self) -> CodeModule:
         lab = self.lab
         return lab.subjects.of_file(self.reference, self.training.seed, lab.output(), lab.control)
 

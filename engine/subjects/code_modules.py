@@ -20,7 +20,7 @@ _MODULES = (
 )
 
 
-class Found(NamedTuple):
+class CodeModule(NamedTuple):
     """A module of the user's code. `variables` are the names that stand around it; `made`: it was
     made for the subject, by a call or around a function."""
 
