@@ -17,6 +17,6 @@ class AttachedHolder(Holder):
     entered: Callable[[], AbstractContextManager[None]]
 
     @contextmanager
-    def _looking_at(self, frame: FrameType, at: HeldAt) -> Iterator[HeldCode]:
-        with self.entered(), super()._looking_at(frame, at) as held:
+    def _looking_at(self, frame: FrameType, at: HeldAt, after: str = "") -> Iterator[HeldCode]:
+        with self.entered(), super()._looking_at(frame, at, after) as held:
             yield held
