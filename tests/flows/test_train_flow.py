@@ -60,7 +60,7 @@ def test_one_epoch_is_trained_and_shown(mlp):
     rows: list[EpochRow] = [row for snapshot in seen for row in snapshot.epoch_rows]
     assert len(rows) == 1
     assert rows[0].train_loss > 0
-    assert "Finished 1 epochs" in view(mlp).bar._result.text()
+    assert "Finished 1 epoch, " in view(mlp).bar._result.text()
 
 
 def test_the_set_up_is_undoable(mlp):

@@ -108,6 +108,9 @@ class ModuleTree(QWidget):
             self.tree.setColumnWidth(NAME, max(_WIDTHS[NAME], wanted))
         for column in OF_A_RUN:
             self.tree.setColumnHidden(column, not self.model.ran)
+        if self.model.ran:
+            wanted = min(self.tree.sizeHintForColumn(SHAPES) + GRID, _WIDEST)
+            self.tree.setColumnWidth(SHAPES, max(self.tree.columnWidth(SHAPES), wanted))
         index = self.model.index_at(chosen.path if chosen else "")
         index = index if index.isValid() else self.model.index_at("")
         self.tree.setCurrentIndex(self._filter.mapFromSource(index))

@@ -68,7 +68,8 @@ def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | N
             else:
                 following = " Next: export the weights, or train again."
             early = _early_text(snapshot, last)
-            done = early or f"Finished {snapshot.epochs:,} epochs, {snapshot.step:,} steps."
+            epochs = _counted(snapshot.epochs, "epoch")
+            done = early or f"Finished {epochs}, {_counted(snapshot.step, 'step')}."
             return f"{done}{_accuracy_text(last, best)}{following}"
         case "stopped":
             return f"Stopped after {reached}.{_accuracy_text(last, best)}{saved}"
@@ -203,3 +204,7 @@ def _accuracy_text(last: EpochRow | None, best: EpochRow | None) -> str:
     if best.validation_accuracy > last.validation_accuracy:
         text += f", at best {format_percent(best.validation_accuracy)} in epoch {best.epoch}"
     return text + "."
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

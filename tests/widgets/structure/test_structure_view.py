@@ -7,7 +7,7 @@ from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 
 from engine.project.document import replace
-from engine.protocol import ErrorReport, InitialValues, InitPreviewSnapshot
+from engine.protocol import ErrorReport, InitialValues, InitPreviewSnapshot, ModuleCall
 from tests.pictures import assert_same_picture
 from tests.widgets.structure.small_structure import BARE, GRAPH, MODULES, WEIGHTS, WHOLE
 from tests.words import assert_same_words
@@ -423,3 +423,13 @@ def test_a_preview_repaints_all_rows(qtbot):
     first, last, _ = changed.args
     assert (first.row(), first.column()) == (0, 0)
     assert (last.row(), last.column()) == (model.rowCount() - 1, model.columnCount() - 1)
+
+
+def test_the_shapes_of_a_call_are_not_cut_where_there_is_room(view):
+    shape = (64, 128, 32)
+    call = ModuleCall(inputs=(shape,), outputs=(shape,))
+    rows = tuple(replace(row, calls=(call,), call_count=1) for row in WHOLE.modules)
+    tree, before = view.tree.tree, view.tree.tree.columnWidth(modules_model.SHAPES)
+    view.show_structure(replace(WHOLE, modules=rows), "Net()")
+    assert tree.columnWidth(modules_model.SHAPES) > before
+    assert tree.columnWidth(modules_model.SHAPES) >= tree.sizeHintForColumn(modules_model.SHAPES)

@@ -295,6 +295,8 @@ def test_result_in_words(view: TrainView) -> None:
         "Finished 12 epochs, 120 steps. Validation accuracy 85.0 %, at best 87.5 % in epoch 2."
         " Next: export the weights, or train again."
     )
+    view.show_training(snapshot("finished", step=1, epoch=1, epochs=1))
+    assert said(view, "train_result").startswith("Finished 1 epoch, 1 step.")
     view.show_training(snapshot("stopped", checkpoint="/c.pt", checkpoint_step=25))
     assert said(view, "train_result") == (
         "Stopped after 30 of 120 steps. Validation accuracy 85.0 %, at best 87.5 % in epoch 2."
