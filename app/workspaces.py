@@ -290,6 +290,7 @@ class Workspaces(QObject):
         over_time = self._over_time = OverTimePresenter(self._bench, view, self)
         over_time.tensor_wanted.connect(lambda wanted: self.at_tensors().show_values(wanted))
         RunsPresenter(self._bench, presenter, self).copies_wanted.connect(self.copies_wanted)
+        presenter.copies_wanted.connect(self.copies_wanted)
         presenter.export_requested.connect(lambda: self._export.open("pt"))
         self._connect_switch(view.bar.own_backward)
         self._window.add_page("train", view)

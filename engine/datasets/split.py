@@ -12,16 +12,25 @@ from .samples import DataProblem, Samples
 def split(
     samples: Samples, fraction: float, seed: int, stratified: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The row numbers for training and for validation, drawn with `seed`.
-
-    Stratified, each class has the same share on both sides; numbers and characters have no
-    classes to keep. A part that the source itself holds out is the validation data, in its order.
-    The rows are those of scikit-learn's train_test_split, which takes two seconds to import.
-    Raises DataProblem.
-    """
-    rows = np.arange(len(samples.y))
+    """The row numbers for training and for validation, drawn with `seed`: as `split_rows`. A part
+    that the source itself holds out is the validation data, in its order. Raises DataProblem."""
     if samples.held_out:
+        rows = np.arange(len(samples.y))
         return rows[: -samples.held_out], rows[-samples.held_out :]
+    labels = samples.y if samples.y.ndim == 1 else None
+    return split_rows(len(samples.y), labels, fraction, seed, stratified)
+
+
+def split_rows(
+    count: int, labels: np.ndarray | None, fraction: float, seed: int, stratified: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of so many rows in two parts, int64.
+
+    Stratified, each class of the `labels` (N,) has the same share on both sides; without labels
+    there are no classes to keep. The rows are those of scikit-learn's train_test_split, which takes
+    two seconds to import. Raises DataProblem.
+    """
+    rows = np.arange(count)
     if not 0 <= fraction < 1:
         raise DataProblem(
             f"The validation fraction is {fraction:g}; "
@@ -33,8 +42,8 @@ def split(
     val_count = ceil(fraction * len(rows))
     train_count = len(rows) - val_count
     random = np.random.RandomState(seed % 2**32)
-    if stratified and samples.y.ndim == 1:
-        _, labels, counts = np.unique(samples.y, return_inverse=True, return_counts=True)
+    if stratified and labels is not None:
+        _, labels, counts = np.unique(labels, return_inverse=True, return_counts=True)
         if min(train_count, val_count) < len(counts) or min(counts, default=0) < 2:
             raise _cannot_be_split(len(rows), fraction, "every class needs samples")
         return _stratified(labels, counts, train_count, val_count, random)

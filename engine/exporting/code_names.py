@@ -19,7 +19,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from ..console.elsewhere.statements import Statement, names_in, statements_of, whole
 from ..console.journal import Cell
@@ -44,8 +44,8 @@ def imported(name, path, folder, digest):
 '''
 _IMPORTED: Mapping[str, object] = {
     "torch": torch, "nn": nn, "F": F, "np": np, "Tensor": Tensor, "DataLoader": DataLoader,
-    "TensorDataset": TensorDataset, "Path": Path, "Any": Any, "Mapping": Mapping, "random": random,
-    "sys": sys, "argparse": argparse, "partial": partial, "islice": islice,
+    "TensorDataset": TensorDataset, "Subset": Subset, "Path": Path, "Any": Any, "Mapping": Mapping,
+    "random": random, "sys": sys, "argparse": argparse, "partial": partial, "islice": islice,
 }  # fmt: skip
 """The names that every script imports, too."""
 _OF_THE_LAB = ("lab", "canvas")
@@ -58,7 +58,7 @@ class CodeNames:
     def __init__(
         self, cells: Sequence[Cell], variables: Mapping[str, Any], saved: dict[str, Any]
     ) -> None:
-        self._cells, self._variables, self._saved = cells, variables, saved
+        self._cells, self._variables, self.saved = cells, variables, saved
         self._files: dict[Path, tuple[str, PythonFile]] = {}
         self._wanted: set[str] = set()
         self._made: dict[str, object] = {}
@@ -108,7 +108,7 @@ class CodeNames:
     def restoring(self, states: States) -> list[str]:
         """The lines that set generators back to these states."""
         return [
-            restoring_line(name, state, self._saved, "saved")
+            restoring_line(name, state, self.saved, "saved")
             for name, state in states.items()
             if name != "cuda"
         ]

@@ -6,24 +6,21 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
-from typing import NamedTuple
 
-from torch import Tensor, nn
-from torch.utils.data import Dataset, IterableDataset
+from torch import nn
 
 from ..errors import LabError
 from ..project.document import TrainingSetup
 from ..random_states import States
-from ..subjects.python_file import PythonFile
 from ..training.execution.recomputing import recomputed
 from ..training.objectives.batches import generators_of, moved, samples_in, tensors_in
+from ..training.objectives.code_data import CodeData
 from ..training.objectives.code_objective import CodeObjective
-from ..training.objectives.loaders import Given, arguments_of
+from .code_data_lines import Expression, Expressions, data_of_code
 from .code_names import CodeNames
+from .data_lines import DataLines
 from .script_lines import BatchLines, counted_part
 from .script_loop import LoopParts, autocast_of, loop_of, threads_line
 from .train_script import beside
@@ -31,7 +28,7 @@ from .train_script import beside
 _HEAD = '''\
 """Trains {title}: the same loop as in Tensor Lab, as a plain script.
 
-The first weights lie in {beside}, beside this file.
+{lie} in {beside}, beside this file.
 On the CPU the losses and the weights are the same, bit for bit: python {name} --out weights.pt
 """
 
@@ -48,7 +45,7 @@ _IMPORTS = (
     ("", ""),
     ("", "numpy as np"), ("", "torch"), ("", "torch.nn.functional as F"),
     ("torch", "Tensor, nn"), ("torch.utils.checkpoint", "checkpoint"),
-    ("torch.utils.data", "DataLoader, TensorDataset"),
+    ("torch.utils.data", "DataLoader, Subset, TensorDataset"),
 )  # fmt: skip
 """The module and the names of each import of a script that has all; without names a blank line."""
 _ASIDE = '''\
@@ -104,14 +101,6 @@ def made():
     """The model as it begins; its first weights are loaded into it."""
     torch.manual_seed({seed})
     return {model}
-
-
-def training_data():
-    return {data}
-
-
-def validation_data():
-    return {validation}
 '''
 _NORM = nn.modules.batchnorm._BatchNorm
 _COUNTED = (
@@ -121,28 +110,18 @@ _COUNTED = (
 )
 
 
-class Expression(NamedTuple):
-    """An expression of the user's, of a file or, without one, of the console."""
-
-    text: str
-    file: PythonFile | None
-
-
 @dataclass(frozen=True)
 class CodeSubject:
-    """What is trained: a module, that `expression` names or makes.
+    """What is trained: a module, that `expression` names or makes, on the data that is `named`.
     `makes`: its value is called to make the module. `step_takes` is the number of arguments of the
-    step of the user's own, 0 for one that is written. `data`, `validation` and the objects `given`
-    to the DataLoader are expressions."""
+    step of the user's own, 0 for one that is written."""
 
     title: str
     module: nn.Module
     expression: Expression
     makes: bool
     step_takes: int
-    data: Expression
-    validation: Expression | None
-    given: Mapping[str, Expression]
+    named: Expressions
 
 
 def code_script_of(
@@ -154,15 +133,17 @@ def code_script_of(
     before: States,
     then: States,
 ) -> str:
-    """The text of the script that lies at `path`. The generators were in the states `before` the
-    data was made, and in those of `then` when training begins, as far as they changed. Raises
+    """The text of the script that lies at `path`. The generators that the data draws from were in
+    the states `before` it was made, and all of them in those of `then` when training begins. Raises
     LabError for what no script can have."""
-    if setup.data.loading.padding != "none":
+    loaded = objective.loaded
+    has_own = isinstance(loaded, CodeData)
+    if has_own and setup.data.loading.padding != "none":
         raise LabError(
             "A script has no padding of samples.",
             hint="Give a DataLoader with a collate_fn of your own, and set padding to none.",
         )
-    validates = subject.validation is not None
+    validates = subject.named.validation is not None or bool(objective.validation_samples)
     counted = counted_part(setup, validates)
     if counted and objective.metrics.has_any:
         raise LabError(
@@ -170,42 +151,33 @@ def code_script_of(
             hint="Stop early by a loss, or set patience to 0.",
         )
     model = names.expression(*subject.expression)
-    data = _data(names, subject.data, objective.data, setup, subject.given, objective.given)
-    validation = "()"
-    if subject.validation is not None:
-        given = {n: e for n, e in subject.given.items() if n in ("worker_init_fn", "collate_fn")}
-        validation = _data(names, subject.validation, objective.validation, setup, given)
+    lines, main, loaders = data_of_code(
+        subject.named, loaded, setup, names, before, then, names.saved
+    )
     written, file = "", subject.expression.file
     if subject.step_takes:
         step = names.expression("step", file)
         step += "(batch)" if subject.step_takes == 1 else "(model, batch)"
     else:
         step, written = "step(batch)", names.step(objective.source, file)
-    averages, draws = setup.averaging.kind != "none", bool(objective.generators)
+    draws = bool(objective.generators)
+    averages = setup.averaging.kind != "none"
     norms = setup.averaging.kind == "SWA" and any(
         isinstance(module, _NORM) for module in subject.module.modules()
     )
     functions = [
-        *map(inspect.getsource, (tensors_in, samples_in, moved)),
+        *map(inspect.getsource, (tensors_in, samples_in)),
+        *([inspect.getsource(moved)] if has_own else []),
         *([inspect.getsource(generators_of)] if draws else []),
         *([inspect.getsource(recomputed)] if setup.recomputed else []),
         *([_ASIDE.format(seed=setup.seed)] if validates or norms else []),
         *([_IN_USE] if averages else []),
         *([_UPDATE_NORMS.format(autocast=autocast_of(setup))] if norms else []),
         *([written] if written else []),
-        _STEP.format(
-            step=step,
-            seed=setup.seed,
-            model=f"{model}()" if subject.makes else model,
-            data=data,
-            validation=validation,
-        ),
+        _STEP.format(step=step, seed=setup.seed, model=f"{model}()" if subject.makes else model),
+        *lines.functions,
     ]
-    per_epoch = objective.batches_per_epoch
-    steps = None if per_epoch is None else setup.epochs * ceil(per_epoch / setup.accumulate)
-    each = "loader()" if _is_called(objective.data) else "loader"
-    batches = f"(moved(batch, device) for batch in {each})"
-    generators = "generators_of(loader, validation_loader)" if draws else "()"
+    generators = f"generators_of({loaders})" if draws else "()"
     parts = LoopParts(
         batch=BatchLines(
             names="batch",
@@ -218,45 +190,34 @@ def code_script_of(
             before=("if not model.training:", "    model.train()"),
             tally="trained",
         ),
+        data=lines,
         functions="\n\n".join(functions),
-        taken="model, loader, validation_loader",
-        given="model, loader, validation_loader",
         main="    global model\n",
-        model=_indented(
-            [
-                "model = made()",
-                'model.load_state_dict(saved["weights"])',
-                *names.restoring(before),
-                "loader, validation_loader = training_data(), validation_data()",
-                *names.restoring({k: v for k, v in then.items() if k in ("numpy", "random")}),
-            ]
-        ),
-        placed="",
+        model=_indented(["model = made()", 'model.load_state_dict(saved["weights"])', *main]),
         made=f"    generators = {generators}\n" if validates or norms else "",
         begin=["trained = 0"],
-        batches=batches,
         samples="trained",
-        validation=_validation(setup, objective, counted == "validation") if validates else [],
+        validation=_validation(setup, lines, counted == "validation") if validates else [],
         update_norms=[
             "with aside(model, generators):",
-            f"    update_norms(model, averaged, {batches}, device)",
+            f"    update_norms(model, averaged, {lines.again}, device)",
         ]
         if norms
         else [],
         validates=validates,
         counts=bool(counted),
-        steps=steps,
     )
     users, loop = names.source(), loop_of(setup, subject.module, parts)
     head = _HEAD.format(
         title=f"`{subject.title}`",
         imports=_imports(users + loop),
+        lie="The first weights lie" if has_own else "The data and the first weights lie",
         beside=beside(path).name,
         name=path.name,
         threads=threads_line(),
     )
     own = _defined(head + (loop.replace(written, "") if written else loop))
-    names.check({*own, "samples"}, subject.expression.text.strip())
+    names.check({*own, "samples", "whole"}, subject.expression.text.strip())
     script = f"{head}{users}\n\n{loop}"
     try:
         ast.parse(script)
@@ -286,57 +247,15 @@ def _uses(source: str, imported: str) -> bool:
     return re.search(rf"(?<![\w.]){name}\b", source) is not None
 
 
-def _data(
-    names: CodeNames,
-    expression: Expression,
-    value: object,
-    setup: TrainingSetup,
-    given: Mapping[str, Expression],
-    objects: Given | None = None,
-) -> str:
-    """The data as an iterable of batches, as `batches_of` makes it; for validation without the
-    `objects` given."""
-    text, loading, trains = names.expression(*expression), setup.data.loading, objects is not None
-    several = isinstance(value, tuple | list) and all(isinstance(part, Tensor) for part in value)
-    if isinstance(value, Tensor):
-        text = f"TensorDataset({text})"
-    elif several and value:
-        text = f"TensorDataset(*{text})"
-    elif not isinstance(value, Dataset):
-        return text
-    arguments = {n: repr(v) for n, v in arguments_of(loading).items() if v or n != "num_workers"}
-    for name, each in given.items():
-        arguments[name] = names.expression(*each)
-        makes = name in ("sampler", "batch_sampler")
-        if makes and not isinstance(getattr(objects, name), Iterable):  # it is made of the data
-            arguments[name] = f"({arguments[name]})(samples)"
-            text = f"samples := {text}"
-    if "batch_sampler" not in given:
-        arguments["batch_size"] = repr(setup.batch_size)
-        if trains and loading.drop_last:
-            arguments["drop_last"] = "True"
-        is_ordered = "sampler" in given or isinstance(value, IterableDataset)
-        if trains and loading.shuffle and not is_ordered:
-            arguments["shuffle"] = "True"
-    listed = ", ".join(f"{name}={each}" for name, each in arguments.items())
-    return f"DataLoader({text}, {listed})"
-
-
-def _is_called(value: object) -> bool:
-    """Whether it is a function that returns batches, called for every epoch."""
-    return callable(value) and not isinstance(value, Iterable | Dataset)
-
-
-def _validation(setup: TrainingSetup, objective: CodeObjective, is_counted: bool) -> list[str]:
+def _validation(setup: TrainingSetup, data: DataLines, is_counted: bool) -> list[str]:
     judged = ""
     if setup.averaging.kind != "none":
         begun = f"epoch >= {setup.averaging.start}"
         judged = f", in_use(averaged, model) if {begun} else nullcontext()"
-    each = "validation_loader()" if _is_called(objective.validation) else "validation_loader"
     return [
         f"with aside(model, generators), torch.no_grad(){autocast_of(setup)}{judged}:",
         "    model.eval()",
-        f"    for batch in (moved(batch, device) for batch in {each}):",
+        f"    for batch in {data.validation}:",
         "        found = figures_of(batch)",
         '        losses.append((found["loss"].item(), samples_in(batch)))',
         *(f"        {line}" for line in (_COUNTED if is_counted else ())),

@@ -21,6 +21,7 @@ def loaded(loader, device, sizes):
         yield x.to(device), y.to(device)
 
 """
+MADE = "    loader = loader_of(TensorDataset(x_train.cpu(), y_train.cpu()))\n"
 _HAS = {"torch", "nn", "np", "Tensor", "F"}
 """Names of the console that the script has, too."""
 
@@ -28,11 +29,12 @@ _HAS = {"torch", "nn", "np", "Tensor", "F"}
 @dataclass(frozen=True)
 class LoaderLines:
     """`functions`: the statements of the cells that make the objects, and the function `loaded`;
-    `made`: the line that makes the DataLoader; `batches`: how many it has."""
+    `made`: the line that makes the DataLoader; `batches`: how many it has, None if its sampler does
+    not say."""
 
     functions: str
     made: str
-    batches: int
+    batches: int | None
     names: frozenset[str]
 
     def check(self, script: str) -> None:
@@ -54,11 +56,6 @@ def loader_lines(
     loading = setup.data.loading
     if not loading.given:
         return None
-    if batches is None:
-        raise LabError(
-            "The sampler does not say how many batches an epoch has: a script needs that.",
-            hint="Give it __len__.",
-        )
     names: set[str] = set()
     for name, expression in loading.given.items():
         if split_reference(expression):
@@ -74,19 +71,27 @@ def loader_lines(
             " have them.",
             hint="Make it in a cell.",
         )
+    function = loader_function(setup, loading.given, samplers)
+    functional = "import torch.nn.functional as F\n\n" if "F" in found.missing else ""
+    return LoaderLines(f"{functional}{found.source}\n\n\n{function}", MADE, batches, found.makes)
+
+
+def loader_function(
+    setup: TrainingSetup, given: Mapping[str, str], samplers: Mapping[str, bool]
+) -> str:
+    """The functions that make a DataLoader with the expressions `given`, and take its batches;
+    `samplers` says of each sampler whether it is made of the data set."""
+    loading = setup.data.loading
     arguments = {name: repr(value) for name, value in arguments_of(loading).items()}
     if not loading.batch_sampler:
         arguments |= {"batch_size": f"{setup.batch_size}", "drop_last": f"{loading.drop_last}"}
         if not loading.sampler:
             arguments["shuffle"] = f"{loading.shuffle}"
-    for name, expression in loading.given.items():
+    for name, expression in given.items():
         arguments[name] = f"({expression})(samples)" if samplers.get(name) else expression
     listed = "".join(f"        {name}={value},\n" for name, value in arguments.items())
-    made = "    loader = loader_of(TensorDataset(x_train.cpu(), y_train.cpu()))\n"
-    of_samples = f"def loader_of(samples):\n    return DataLoader(\n        samples,\n{listed}    )"
-    functional = "import torch.nn.functional as F\n\n" if "F" in found.missing else ""
-    functions = f"{functional}{found.source}\n\n\n{of_samples}\n{_LOADED}"
-    return LoaderLines(functions, made, batches, found.makes)
+    made = f"    return DataLoader(\n        samples,\n{listed}    )\n"
+    return f"def loader_of(samples):\n{made}{_LOADED}"
 
 
 def _defined(source: str) -> set[str]:

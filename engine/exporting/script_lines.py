@@ -1,23 +1,19 @@
-"""The lines of a training script that its set-up and its data decide."""
+"""The lines of a training script that its set-up decides."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import nn
 
-from ..datasets.dataset import Dataset, balanced_order, epoch_order
-from ..datasets.transforms import generator_of
 from ..project.document import ParamValue, TrainingSetup
 from ..project.steps.order import Phase, split_order
 from ..training.components.losses import loss_source, target_source
-from ..training.components.schedulers import scheduler_arguments
+from ..training.components.schedulers import SchedulerCall, scheduler_call
 from ..training.execution.compiling import OPTIONS
-from ..training.execution.recomputing import outermost, recomputed
+from ..training.execution.recomputing import outermost
 from ..training.optimization.groups import Groups
-from .loader_lines import LoaderLines
 
 
 def right_lines(loss: str) -> str:
@@ -53,33 +49,6 @@ class BatchLines:
     tally: str = ""
 
 
-def functions_of(dataset: Dataset, setup: TrainingSetup, loader: LoaderLines | None) -> str:
-    """The source of the functions of this program that the script needs: those that make the
-    batches of an epoch, and those that compute activations again."""
-    used: list[Callable] = [t.func for t in dataset.drawn]
-    if dataset.loading.balanced:
-        used.append(balanced_order)
-    elif dataset.loading.shuffle and loader is None:
-        used.append(epoch_order)
-    sources = dict.fromkeys([generator_of, *used]) if used else {}
-    made = [inspect.getsource(function) for function in sources]
-    if dataset.drawn:
-        lines = [
-            "def transformed(batches, epoch):",
-            "    for number, (x, y) in enumerate(batches):",
-            f"        generator = generator_of({setup.seed}, epoch, number)",
-        ]
-        for transform in dataset.drawn:
-            drawn = call(transform.func.__name__, "x, generator", transform.keywords)
-            lines.append(f"        x = {drawn}")
-        made.append("\n".join([*lines, "        yield x, y\n"]))
-    if setup.recomputed:
-        made.append(inspect.getsource(recomputed))
-    if loader is not None:
-        made.append(loader.functions)
-    return "\n\n".join(made)
-
-
 def call(name: str, first: str, params: Mapping[str, ParamValue]) -> str:
     return f"{name}({', '.join([first, *(f'{n}={v!r}' for n, v in params.items())])})"
 
@@ -111,20 +80,20 @@ def execution_lines(setup: TrainingSetup) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-def scheduler_call(setup: TrainingSetup, steps: int | None) -> str:
-    name = setup.schedule.kind.removeprefix("lr_scheduler.")
-    arguments = scheduler_arguments(setup, steps)
-    where = "torch.optim.lr_scheduler"
+def scheduler_source(setup: TrainingSetup, steps: int | None) -> str:
+    return _source_of(scheduler_call(setup, steps))
+
+
+def _source_of(scheduler: SchedulerCall) -> str:
+    made, arguments = f"torch.optim.lr_scheduler.{scheduler.name}", scheduler.arguments
+    if scheduler.parts:
+        parts = "".join(f"            {_source_of(part)},\n" for part in scheduler.parts)
+        others = "".join(f", {name}={value!r}" for name, value in arguments.items())
+        listed = f"        schedulers=[\n{parts}        ],\n        optimizer=optimizer{others},\n"
+        return f"{made}(\n{listed}    )"
     if expression := arguments.get("lr_lambda"):
-        made = f"{where}.LambdaLR(optimizer, lambda step: {expression})"
-    else:
-        made = call(f"{where}.{name}", "optimizer", arguments)
-    warmup = setup.schedule.warmup
-    if not warmup:
-        return made
-    start = f"{setup.schedule.warmup_from!r}, total_iters={warmup}"
-    rise = f"{where}.LinearLR(optimizer, {start})"
-    return f"{where}.SequentialLR(\n        optimizer, [{rise}, {made}], [{warmup}]\n    )"
+        return f"{made}(optimizer, lambda step: {expression})"
+    return call(made, "optimizer", arguments)
 
 
 def groups_of(setup: TrainingSetup, module: nn.Module) -> str:

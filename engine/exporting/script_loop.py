@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 import torch
 from torch import nn
 
+from ..errors import LabError
 from ..project.document import TrainingSetup
 from ..training.steps.training_step import check_setup
+from .data_lines import DataLines
 from .script_lines import (
     BatchLines,
     after_epoch,
@@ -18,7 +21,7 @@ from .script_lines import (
     groups_of,
     indented,
     lbfgs_lines,
-    scheduler_call,
+    scheduler_source,
     step_lines,
     stopping_lines,
     swalr_call,
@@ -27,7 +30,7 @@ from .script_lines import (
 _LOOP = '''
 {functions}
 
-def train({taken}):
+def train(model, {taken}):
     device = torch.device({device!r})
 {placed}    model.to(device)
     parameters = [p for p in model.parameters() if p.requires_grad]
@@ -55,7 +58,7 @@ def main():
 {main}    options = argparse.ArgumentParser(description="Train the model.")
     options.add_argument("--out", help="write the trained state_dict here (.pt, .safetensors)")
 {option}    chosen = options.parse_args()
-{model}    {trained}train({given})
+{model}    {trained}train(model, {taken})
     if chosen.out:
         save(model, chosen.out)
 {saved}
@@ -72,58 +75,58 @@ _MEAN = "validation = sum(loss * n for loss, n in losses) / max(1, sum(n for _, 
 class LoopParts:
     """What differs between the loops of the two kinds of subject.
 
-    `functions` come before the loop. `train` takes `taken`, and `main` gives it `given`, after the
-    lines `main` and `model`. `placed`, `made` and `begin` are lines before the model is placed,
-    before the loop, and before the batches of an epoch, which `batches` gives; `samples` counts
-    those that were trained on. In `validation` the model validates; `update_norms` computes the
-    statistics of BatchNorm of averaged weights. `steps` is the number of steps of an epoch's end,
-    None if the data does not say.
+    `functions` come before the loop, whose batches are those of `data`. `main` has the lines `main`
+    and `model`, `train` the lines `made` before the loop and `begin` before the batches of an
+    epoch; `samples` counts those that were trained on. In `validation` the model validates;
+    `update_norms` computes the statistics of BatchNorm of averaged weights.
     """
 
     batch: BatchLines
+    data: DataLines
     functions: str
-    taken: str
-    given: str
     main: str
     model: str
-    placed: str
     made: str
     begin: list[str]
-    batches: str
     samples: str
     validation: list[str]
     update_norms: list[str]
     validates: bool
     counts: bool
-    steps: int | None
 
 
 def loop_of(setup: TrainingSetup, module: nn.Module, parts: LoopParts) -> str:
     """The text from the functions to the end of the script. Raises LabError for an order of phases
     that the optimizer cannot run, and for a schedule that needs to know the number of steps."""
     check_setup(setup)
-    made = [parts.made]
+    if not setup.data.loading.repeats:
+        raise LabError(
+            "With in_order off, no script has the batches of the run again.",
+            hint="Turn in_order on.",
+        )
+    data = parts.data
+    made = [data.made, parts.made]
     if setup.precision == "float16":
         made.append("    scaler = torch.amp.GradScaler(device.type)\n")
     if setup.schedule.kind:
-        if setup.schedule.kind == "lr_scheduler.LambdaLR":
+        scheduler = scheduler_source(setup, _steps(setup, data))
+        if "lambda step" in scheduler:
             made.append("    from math import cos, exp, floor, log, pi, sin, sqrt  # noqa: F401\n")
-        made.append(f"    scheduler = {scheduler_call(setup, parts.steps)}\n")
+        made.append(f"    scheduler = {scheduler}\n")
     if swalr := swalr_call(setup):
         made.append(f"    swalr = {swalr}\n")
     groups = groups_of(setup, module)
     lines = lbfgs_lines if setup.optimizer == "optim.LBFGS" else step_lines
     stopping = stopping_lines(setup, parts.validates, parts.counts)
-    begin = [*parts.begin, *(["right = labels = 0"] if parts.counts else [])]
+    begin = [*parts.begin, *data.begin, *(["right = labels = 0"] if parts.counts else [])]
     return _LOOP.format(
         functions=parts.functions,
-        taken=parts.taken,
-        given=parts.given,
+        taken=data.taken,
         main=parts.main,
         model=parts.model,
-        placed=parts.placed,
+        placed=data.placed,
         begin=indented(begin),
-        batches=parts.batches,
+        batches=data.batches,
         samples=parts.samples,
         validation=indented([*parts.validation, _MEAN]),
         told=", validation {validation:.6f}" if parts.validates else "",
@@ -141,6 +144,13 @@ def loop_of(setup: TrainingSetup, module: nn.Module, parts: LoopParts) -> str:
         reference="    reference, waited = None, 0\n" if stopping else "",
         after_epoch=after_epoch(setup) + stopping,
     )
+
+
+def _steps(setup: TrainingSetup, data: DataLines) -> int | None:
+    """The number of optimizer steps of the run; None if the data does not say."""
+    if data.per_epoch is None:
+        return None
+    return setup.epochs * ceil(data.per_epoch / setup.accumulate)
 
 
 def autocast_of(setup: TrainingSetup) -> str:

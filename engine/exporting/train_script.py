@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
-from math import ceil
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from ..datasets.dataset import Dataset
 from ..project.document import Loading, ParamValue, TrainingSetup
 from ..training.components.class_weights import weighted
+from ..training.execution.recomputing import recomputed
+from ..training.objectives.batches import generators_of
+from .data_lines import DataLines, dataset_lines
 from .loader_lines import IMPORT, LoaderLines
 from .script_lines import (
     RECOMPUTING_IMPORTS,
     BatchLines,
     counted_part,
-    functions_of,
     loss_lines,
     right_lines,
 )
@@ -37,19 +39,9 @@ from pathlib import Path
 import numpy as np
 '''
 
-_SLICES = """\
-def slices(x, y):
-    for start in range(0, len(y), {batch_size}):
-        yield x[start : start + {batch_size}], y[start : start + {batch_size}]
-
-
+_LOSS = """\
 def loss_of(prediction, target):
 {loss}"""
-_PLACED = """\
-    x_train, y_train, x_val, y_val = (
-        data[name].to(device) for name in ("x_train", "y_train", "x_val", "y_val")
-    )
-"""
 _MODEL = """\
     data = torch.load(Path(__file__).with_name({beside!r}), weights_only=True)
     model = Model()
@@ -71,7 +63,6 @@ def script_of(
     `Model`, and `module` the model; `loader` gives the batches, if there is one. Raises LabError
     for an order of phases that the optimizer cannot run, and for names that the script cannot
     have."""
-    per_epoch = dataset.batches(setup.batch_size) if loader is None else loader.batches
     head, _, _ = code.partition("\nif __name__")
     imports = "from torch import Tensor, nn"
     if setup.recomputed:
@@ -79,51 +70,33 @@ def script_of(
     if loader is not None:
         imports += f"\n{IMPORT}"
     head = head[head.index("import torch") :].replace("from torch import nn", imports, 1)
-    order, again = "torch.arange(len(y_train))", ""
-    if dataset.loading.balanced:
-        order = f"balanced_order(y_train.cpu(), {setup.seed}, epoch)"
-    elif dataset.loading.shuffle:
-        order = f"epoch_order(len(y_train), {setup.seed}, epoch)"
-    if dataset.loading.drop_last:
-        order += f"[:{dataset.batches(setup.batch_size) * setup.batch_size}]"
-    order, batches = f"order = {order}", "slices(x_train[order], y_train[order])"
-    if loader is not None:
-        order, batches = "sizes = []", "loaded(loader, device, sizes)"
-        again = "loaded(loader, device, [])"
-    if dataset.drawn:
-        batches, again = (f"transformed({each}, epoch)" for each in (batches, again or batches))
+    data = dataset_lines(dataset, setup, loader)
     validates = bool(len(dataset.y_val))
     counted = counted_part(setup, validates) if dataset.classes else ""
-    losses = _SLICES.format(
-        batch_size=setup.batch_size,
-        loss=loss_lines(
-            loss, weighted(loss_params, dataset, loss), dataset.y_train.is_floating_point()
-        ),
+    losses = loss_lines(
+        loss, weighted(loss_params, dataset, loss), dataset.y_train.is_floating_point()
     )
-    functions = [functions_of(dataset, setup, loader), losses]
-    if counted:
-        functions.append(right_lines(loss))
+    has_generators = loader is not None and setup.averaging.kind == "SWA"
+    functions = [
+        *data.functions,
+        *([inspect.getsource(recomputed)] if setup.recomputed else []),
+        *([inspect.getsource(generators_of)] if has_generators else []),
+        _LOSS.format(loss=losses),
+        *([right_lines(loss)] if counted else []),
+    ]
     parts = LoopParts(
         batch=_batch(counted == "train", setup.data.loading),
+        data=data,
         functions="\n\n".join(functions),
-        taken="model, data",
-        given="model, data",
         main="",
         model=f"    {threads_line()}{_MODEL.format(beside=beside(path).name)}",
-        placed=_PLACED,
-        made="" if loader is None else loader.made,
-        begin=["model.train()", order],
-        batches=batches,
-        samples="len(order)" if loader is None else "sum(sizes)",
-        validation=_validation(setup, counted == "validation"),
-        update_norms=[
-            "with torch.random.fork_rng(devices=[]):",
-            f"    torch.manual_seed({setup.seed})",
-            f"    torch.optim.swa_utils.update_bn({again or batches}, averaged)",
-        ],
+        made="",
+        begin=["model.train()"],
+        samples=data.samples,
+        validation=_validation(setup, data, counted == "validation"),
+        update_norms=_update_norms(setup, data, has_generators),
         validates=validates,
         counts=bool(counted),
-        steps=setup.epochs * ceil(per_epoch / setup.accumulate),
     )
     script = _head(setup, path) + head.rstrip() + "\n\n" + loop_of(setup, module, parts)
     if loader is not None:
@@ -148,7 +121,24 @@ def _batch(is_counted: bool, loading: Loading) -> BatchLines:
     )
 
 
-def _validation(setup: TrainingSetup, is_counted: bool) -> list[str]:
+def _update_norms(setup: TrainingSetup, data: DataLines, has_generators: bool) -> list[str]:
+    """The loader's generators go on as if they had not been asked."""
+    lines = [
+        "with torch.random.fork_rng(devices=[]):",
+        f"    torch.manual_seed({setup.seed})",
+        f"    torch.optim.swa_utils.update_bn({data.again}, averaged)",
+    ]
+    if not has_generators:
+        return lines
+    return [
+        "states = [(each, each.get_state()) for each in generators_of(loader)]",
+        *lines,
+        "for generator, state in states:",
+        "    generator.set_state(state)",
+    ]
+
+
+def _validation(setup: TrainingSetup, data: DataLines, is_counted: bool) -> list[str]:
     judged = "model"
     if setup.averaging.kind != "none":
         judged = f"(averaged if epoch >= {setup.averaging.start} else model)"
@@ -162,7 +152,7 @@ def _validation(setup: TrainingSetup, is_counted: bool) -> list[str]:
     return [
         f"{judged}.eval()",
         f"with torch.no_grad(){autocast_of(setup)}:",
-        "    for x, y in slices(x_val, y_val):",
+        f"    for x, y in {data.validation}:",
         *(f"        {line}" for line in lines),
     ]
 

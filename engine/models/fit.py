@@ -48,7 +48,7 @@ def check_fit(
         loss = next((b for b in model.blocks if b.kind in catalogue.losses()), None)
         kind = loss.kind if loss else training.loss
         if kind not in catalogue.losses():
-            return [*problems, Problem(f"There is no loss “{kind}”. Choose another.")]
+            return [*problems, Problem(f"{catalogue.no_loss(kind)} Choose another.")]
         end = loss or next(b for b in model.blocks if b.kind == "Output")
         if data.classes:
             problems += _check_scores(model, source[0], end, kind, specs[source], data)

@@ -26,8 +26,9 @@ _LEFT_OUT = frozenset(
         *("self", "params", "device", "dtype", "inplace", "return_indices", "size_average"),
         *("reduce", "foreach", "fused", "capturable", "differentiable"),
         *("decoupled_weight_decay", "_weight", "_freeze", "weight", "pos_weight"),
-        # Of schedulers: the run sets them, or they are functions.
-        *("optimizer", "last_epoch", "epochs", "steps_per_epoch", "scale_fn", "scale_mode"),
+        # Of schedulers: the run sets them, they are functions, or schedulers themselves.
+        *("optimizer", "schedulers", "last_epoch", "epochs", "steps_per_epoch", "scale_fn"),
+        "scale_mode",
     )
 )
 
@@ -35,6 +36,8 @@ _LEFT_OUT = frozenset(
 def read() -> dict[str, tuple[Param, ...]]:
     """Return the parameters for each key of the catalogue, read from torch now."""
     params = {row.key: _params(row) for row in table().rows}
+    for key in table().other_losses:
+        params[key] = _class_params(getattr(nn, key.removeprefix("nn.")))
     for key in table().optimizers:
         params[key] = _class_params(getattr(torch.optim, key.removeprefix("optim.")))
     for key in table().schedulers:

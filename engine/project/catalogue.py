@@ -15,12 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .document import Block, ParamValue
-from .kinds import BlockKind, DatasetKind, Param, ParamType, Port, TransformKind
+from .kinds import BlockKind, DatasetKind, OtherLoss, Param, ParamType, Port, TransformKind
 from .values import parse_value
 
 __all__ = [
     "BlockKind",
     "DatasetKind",
+    "OtherLoss",
     "Param",
     "ParamType",
     "Port",
@@ -31,6 +32,7 @@ __all__ = [
     "kind",
     "kinds",
     "losses",
+    "no_loss",
     "optimizers",
     "other_losses",
     "parse_value",
@@ -47,7 +49,7 @@ class Catalogue(Struct, frozen=True):
     """What `catalogue.json` holds, by key."""
 
     kinds: dict[str, BlockKind]
-    other_losses: dict[str, str]
+    other_losses: dict[str, OtherLoss]
     optimizers: dict[str, tuple[Param, ...]]
     schedulers: dict[str, tuple[Param, ...]]
     datasets: dict[str, DatasetKind]
@@ -116,9 +118,17 @@ def losses() -> dict[str, BlockKind]:
     return {key: found for key, found in kinds().items() if found.call == "loss"}
 
 
-def other_losses() -> dict[str, str]:
-    """Return torch's losses that are no blocks, with the reason and what to do instead."""
+def other_losses() -> dict[str, OtherLoss]:
+    """Return torch's losses that take more than a prediction and a target, by key. They are no
+    blocks: a step of a module of the user's own has them."""
     return _catalogue().other_losses
+
+
+def no_loss(key: str) -> str:
+    """Why a model of blocks cannot have this loss, in a sentence."""
+    if key in other_losses():
+        return f"A model of blocks cannot have {key}: it takes {other_losses()[key].takes}."
+    return f"There is no loss “{key}”."
 
 
 def optimizers() -> dict[str, tuple[Param, ...]]:

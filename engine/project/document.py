@@ -88,7 +88,8 @@ class Loading(Struct, frozen=True, forbid_unknown_fields=True):
     With `workers`, torch's DataLoader reads the samples one by one, in that many processes beside
     (0: in the engine), `prefetch_factor` batches ahead in each; without, batches are indexed.
     `persistent_workers` stay from epoch to epoch; a batch that takes longer than `timeout` seconds
-    ends the run (0: none does). `start_method` is that of their processes.
+    ends the run (0: none does). `start_method` is that of their processes. Not `in_order`, a batch
+    comes as soon as a worker has it: no other run has the same order.
 
     With `padding`, a batch of samples of different lengths is padded to its longest, behind
     ("right") or before its own elements, and `gives` the lengths, or a mask, behind the samples.
@@ -106,6 +107,7 @@ class Loading(Struct, frozen=True, forbid_unknown_fields=True):
     persistent_workers: bool = False
     timeout: float = 0.0
     start_method: Literal["default", "fork", "spawn", "forkserver"] = "default"
+    in_order: bool = True
     padding: Literal["none", "right", "left"] = "none"
     padding_value: float = 0.0
     gives: Literal["nothing", "lengths", "mask"] = "nothing"
@@ -114,6 +116,11 @@ class Loading(Struct, frozen=True, forbid_unknown_fields=True):
     worker_init_fn: str = ""
     generator: str = ""
     collate_fn: str = ""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether another run with the same settings has the same batches in the same order."""
+        return self.in_order or (self.workers or 0) < 2
 
     @property
     def given(self) -> dict[str, str]:
@@ -137,6 +144,9 @@ class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
     `columns` are those of a table that the user gave a role or a type. `points` are those that the
     user has painted: two coordinates and a class. No other data is in a project. `transforms`
     change the samples that training gets.
+
+    Of the user's own data a share is held out in the same way if `hold_out` says so, and no other
+    data is named for validation.
     """
 
     kind: str = "digits"
@@ -149,18 +159,72 @@ class DataSetup(Struct, frozen=True, forbid_unknown_fields=True):
     transforms: tuple[Transform, ...] = ()
     loading: Loading = Loading()
     points: tuple[PaintedPoint, ...] = ()
+    hold_out: bool = False
+
+
+SEQUENTIAL, CHAINED = "lr_scheduler.SequentialLR", "lr_scheduler.ChainedScheduler"
+COMPOSED = (SEQUENTIAL, CHAINED)
+"""Schedulers that run others."""
+ALONE = {
+    "lr_scheduler.ReduceLROnPlateau": "is told a loss, which is not passed on to it",
+    "lr_scheduler.OneCycleLR": "begins with a rate of its own",
+    "lr_scheduler.CyclicLR": "begins with a rate of its own",
+    SEQUENTIAL: "runs others itself",
+    CHAINED: "runs others itself",
+}
+"""Schedulers that others cannot run, and why."""
+MAX_SCHEDULERS = 16
+
+
+class SchedulePart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A scheduler that another one runs."""
+
+    kind: str
+    params: dict[str, ParamValue] = {}
 
 
 class Schedule(Struct, frozen=True, forbid_unknown_fields=True):
     """What changes the learning rate: a class of torch.optim.lr_scheduler (none if empty) with its
     arguments, which steps after each epoch or each optimizer step. Before it, the rate rises in
-    `warmup` such steps from the share `warmup_from` of itself."""
+    `warmup` such steps from the share `warmup_from` of itself. A COMPOSED one runs its `parts`."""
 
     kind: str = ""
     params: dict[str, ParamValue] = {}
     each: Literal["epoch", "step"] = "epoch"
     warmup: int = 0
     warmup_from: float = 0.01
+    parts: tuple[SchedulePart, ...] = ()
+
+    @property
+    def milestones(self) -> tuple[int, ...]:
+        """The steps at which SequentialLR begins with its next part."""
+        found = self.params.get("milestones", ()) if self.kind == SEQUENTIAL else ()
+        each = found if isinstance(found, tuple | list) else (found,)
+        return tuple(step for step in each if isinstance(step, int))
+
+    @property
+    def problem(self) -> str:
+        """Why torch cannot make it of these parts, in a sentence; empty if it can."""
+        name, count = self.kind.partition(".")[2], len(self.parts)
+        if self.kind not in COMPOSED:
+            return f"{name or 'A constant rate'} runs no other schedulers." if count else ""
+        if not 2 <= count <= MAX_SCHEDULERS:
+            return f"{name} runs 2 to {MAX_SCHEDULERS} schedulers, not {count}."
+        for part in self.parts:
+            if part.kind in ALONE:
+                other = part.kind.partition(".")[2]
+                return f"{name} cannot run {other}, which {ALONE[part.kind]}."
+        if self.warmup:
+            return f"{name} has no warm-up before it: let its first scheduler be LinearLR."
+        begins = self.milestones
+        if self.kind == SEQUENTIAL and len(begins) != count - 1:
+            return (
+                f"SequentialLR runs {count} schedulers, so it has {count - 1} milestones, not"
+                f" {len(begins)}: the step at which each but the first begins."
+            )
+        if list(begins) != sorted(set(begins)):
+            return "Each milestone of SequentialLR comes after the one before."
+        return ""
 
 
 class ParamGroup(Struct, frozen=True, forbid_unknown_fields=True):

@@ -86,6 +86,21 @@ class BlockKind(Struct, frozen=True, omit_defaults=True):
         raise KeyError(name)
 
 
+class OtherLoss(Struct, frozen=True, forbid_unknown_fields=True):
+    """A loss of torch's that takes more than a prediction and a target: what it `takes`, and the
+    lines of a step of the user's own module with it. In them {loss} stands for the loss, or
+    {module} for the part of the module that is one, which then has its arguments."""
+
+    takes: str
+    step: tuple[str, ...]
+    params: tuple[Param, ...] = ()
+
+    def source(self, loss: str, module: str) -> str:
+        """The Python of the step."""
+        lines = [line.format(loss=loss, module=module) for line in self.step]
+        return "\n    ".join(["def step(batch):", *lines, "return loss"]) + "\n"
+
+
 class DatasetKind(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A data set: float32 samples of `sample_shape` (without batch), with int64 labels from 0 to
     `classes` - 1, or with one number each if `classes` is 0. One that is read from `source` (a file

@@ -141,7 +141,8 @@ def _check_training(setup: TrainingSetup) -> None:
     _check_between(loading.padding_value, -most, most, f"{at}.data.loading.padding_value")
     for name, expression in loading.given.items():
         _check_text(expression, f"{at}.data.loading.{name}", limits.MAX_PATH_CHARS)
-    loss = _known(catalogue.losses(), setup.loss, "loss", f"{at}.loss")
+    losses = {**catalogue.losses(), **catalogue.other_losses()}
+    loss = _known(losses, setup.loss, "loss", f"{at}.loss")
     _check_params(setup.loss_params, loss.params, setup.loss, f"{at}.loss_params")
     options = _known(catalogue.optimizers(), setup.optimizer, "optimizer", f"{at}.optimizer")
     _check_params(setup.optimizer_params, options, setup.optimizer, f"{at}.optimizer_params")
@@ -161,6 +162,12 @@ def _check_training(setup: TrainingSetup) -> None:
         schedule = f"{at}.schedule"
         options = _known(catalogue.schedulers(), kind, "scheduler", f"{schedule}.kind")
         _check_params(setup.schedule.params, options, kind, f"{schedule}.params")
+        for i, part in enumerate(setup.schedule.parts):
+            place = f"{schedule}.parts[{i}]"
+            options = _known(catalogue.schedulers(), part.kind, "scheduler", f"{place}.kind")
+            _check_params(part.params, options, part.kind, f"{place}.params")
+    if problem := setup.schedule.problem:
+        raise FileProblem(problem, f"{at}.schedule")
     _check_between(setup.accumulate, 1, limits.MAX_ACCUMULATE, f"{at}.accumulate")
     _check_between(setup.processes, 1, limits.MAX_PROCESSES, f"{at}.processes")
     for field in ("clip_norm", "clip_value"):

@@ -42,13 +42,15 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
     iterable of batches. With `of_setup` they are not used: batches are pairs (x, y) of the set-up's
     data, as a model of blocks gets them.
     `step` is the source of `def step(batch)`, which returns the loss, or a dict of named figures
-    with `loss` among them; if it is empty, the program writes one that fits the first batch.
+    with `loss` among them; if it is empty, the program writes one that fits the first batch, or,
+    with `loss_of_setup`, one with the loss of the set-up.
     """
 
     data: str = ""
     validation: str = ""
     step: str = ""
     of_setup: bool = False
+    loss_of_setup: bool = False
 
     @property
     def has_data(self) -> bool:

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from .catalogue import Catalogue
 from .document import ParamValue
-from .kinds import BlockKind, Call, DatasetKind, Param, Port, Target, TransformKind
+from .kinds import BlockKind, Call, DatasetKind, OtherLoss, Param, Port, Target, TransformKind
 
 PATH = Path(__file__).with_name("catalogue.toml")
 _NAMESPACES: dict[str, tuple[str, Call]] = {
@@ -61,6 +61,15 @@ class ClassRow(Struct, frozen=True, forbid_unknown_fields=True):
     params: Changes = {}
 
 
+class LossRow(ClassRow, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The row of a loss that takes more than a prediction and a target; see `OtherLoss`. Arguments
+    of one that `has_weights` are given where the user's module makes it."""
+
+    takes: str
+    step: tuple[str, ...]
+    has_weights: bool = False
+
+
 class Bounds(Struct, frozen=True, forbid_unknown_fields=True):
     """Holds for every number of torch's that has one of these names."""
 
@@ -71,7 +80,7 @@ class Bounds(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Table(Struct, frozen=True):
     rows: tuple[Row, ...]
-    other_losses: dict[str, str]
+    other_losses: dict[str, LossRow]
     optimizers: dict[str, ClassRow]
     schedulers: dict[str, ClassRow]
     datasets: dict[str, DatasetKind]
@@ -100,20 +109,20 @@ def read(text: str) -> Table:
             for group, lines in found["blocks"].items()
             for key, line in lines.items()
         ),
-        other_losses=checked(dict[str, str], found["other_losses"], PATH, "other_losses"),
-        optimizers=_classes(found["optimizers"]),
-        schedulers=_classes(found["schedulers"]),
+        other_losses=_classes(LossRow, found["other_losses"]),
+        optimizers=_classes(ClassRow, found["optimizers"]),
+        schedulers=_classes(ClassRow, found["schedulers"]),
         datasets=_kinds(DatasetKind, found["datasets"], ours),
         transforms=_kinds(TransformKind, found["transforms"], ours),
         bounds=checked(tuple[Bounds, ...], found["bounds"], PATH, "bounds"),
     )
 
 
-def _classes(lines: Mapping[str, Any]) -> dict[str, ClassRow]:
-    return {key: checked(ClassRow, line, PATH, key) for key, line in lines.items()}
-
-
 Form = TypeVar("Form")
+
+
+def _classes(form: type[Form], lines: Mapping[str, Any]) -> dict[str, Form]:
+    return {key: checked(form, line, PATH, key) for key, line in lines.items()}
 
 
 def checked(form: type[Form], fields: object, path: Path, row: str) -> Form:
@@ -180,7 +189,14 @@ def complete(table: Table, torchs: Params) -> Catalogue:
 
     return Catalogue(
         kinds={row.key: _kind(row, bounded[row.key]) for row in table.rows},
-        other_losses=table.other_losses,
+        other_losses={
+            key: OtherLoss(
+                takes=row.takes,
+                step=row.step,
+                params=() if row.has_weights else _corrected(bounded[key], row.params, key),
+            )
+            for key, row in table.other_losses.items()
+        },
         optimizers=classes(table.optimizers),
         schedulers=classes(table.schedulers),
         datasets=table.datasets,

@@ -188,6 +188,19 @@ def tool_button(
     return made
 
 
+def fold(name: str, text: str, tip: str, body: QWidget, *, accessible: str = "") -> QToolButton:
+    """A button with an arrow: `body` is shown while it is checked. It is closed at first."""
+
+    def show(is_open: bool) -> None:
+        body.setVisible(is_open)
+        button.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
+
+    button = tool_button(name, text=text, tip=tip, toggled=show, accessible=accessible)
+    button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+    show(False)
+    return button
+
+
 def _connect(button: QPushButton | QToolButton, slot: Slot) -> None:
     # Qt passes whether the button is checked; the lambda drops this argument.
     button.clicked.connect(slot if isinstance(slot, SignalInstance) else lambda: slot())

@@ -48,7 +48,7 @@ class ObjectivePresenter(QObject):
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if (old.subject, old.objective) != (new.subject, new.objective):
             self._show()
-        elif new.objective.of_setup and old.training.data != new.training.data:
+        elif _has_other_step(old, new):
             self._ask()
 
     def _show(self) -> None:
@@ -56,6 +56,7 @@ class ObjectivePresenter(QObject):
         self._setup.show_subject(
             is_code=not isinstance(project.subject, CanvasSubject),
             of_setup=takes_setup_data(project.subject, project.objective),
+            writes=project.objective.loss_of_setup and not project.objective.step,
         )
         self._form.show_objective(project.objective)
         self._offer_names()
@@ -99,6 +100,15 @@ class ObjectivePresenter(QObject):
         elif isinstance(snapshot, FileSnapshot) and _is_of(subject, snapshot):
             self._offer_names()
             self._ask()
+
+
+def _has_other_step(old: Project, new: Project) -> bool:
+    """Whether a step is written in another way, since the data set or the loss has changed."""
+    then, now = old.training, new.training
+    is_other = (then.loss, then.loss_params) != (now.loss, now.loss_params)
+    return (new.objective.of_setup and then.data != now.data) or (
+        new.objective.loss_of_setup and is_other
+    )
 
 
 def _is_of(subject: Subject, file: FileSnapshot) -> bool:

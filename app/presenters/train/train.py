@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import PurePath
 
 from PySide6.QtCore import QObject, Signal
 
@@ -60,9 +61,11 @@ _NO_DATA = (
 
 
 class TrainPresenter(QObject):
-    """`export_requested()`: the user wants the trained weights in a file."""
+    """`export_requested()`: the user wants the trained weights in a file. `copies_wanted(copies,
+    then)`: run these copies of Python files that are gone, and do what comes then."""
 
     export_requested = Signal()
+    copies_wanted = Signal(object, object)
 
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
@@ -74,7 +77,7 @@ class TrainPresenter(QObject):
         self._sought: Subject | None = None  # the engine has looked for a checkpoint of it
         self._trained: Subject | None = None  # by the last run of Train
         view.form.setup_edited.connect(self._edit_setup)
-        view.form.loss_edited.connect(self._edit_loss)
+        view.form.loss.loss_edited.connect(self._edit_loss)
         view.bar.train_requested.connect(self.train)
         view.bar.pause_requested.connect(self._pause)
         view.bar.continue_requested.connect(lambda: self._send(ContinueTrainingCommand()))
@@ -225,6 +228,14 @@ class TrainPresenter(QObject):
             self.view.show_problem(self._bench.link.unsent)
 
     def _resume_from(self, found: CheckpointSnapshot) -> None:
+        if found.copies:
+            self.copies_wanted.emit(
+                found.copies, lambda: self._find_checkpoint(self._go_on_from, self._cannot_resume)
+            )
+        else:
+            self._go_on_from(found)
+
+    def _go_on_from(self, found: CheckpointSnapshot) -> None:
         if found.path:
             self._bench.say(f"Resuming from {_when(found)}.")
             self.train(checkpoint=found.path)
@@ -247,6 +258,11 @@ class TrainPresenter(QObject):
         self._sought = self._bench.project.subject
         if found.path:
             self.view.bar.offer_resume(f"There is {_when(found)}: Resume goes on from there.")
+        elif found.copies:
+            names = ", ".join(PurePath(copy.path).name for copy in found.copies)
+            self.view.bar.offer_resume(
+                f"{names} is gone. A run has a copy of it: Resume asks to run that, and goes on."
+            )
 
     def _pause(self) -> None:
         script = self._bench.link.script

@@ -29,8 +29,9 @@ from ...subjects.python_file import PythonFile
 from ...training.objectives.catalogue_data import CatalogueData
 from ...training.objectives.code_data import CodeData
 from ...training.objectives.code_objective import CodeObjective, Step, compile_step
+from ...training.objectives.loss_steps import loss_step
 from ...training.objectives.objective import Objective
-from ...training.objectives.usual_steps import described, usual_call, write_step
+from ...training.objectives.usual_steps import UsualStep, described, usual_call, write_step
 from .subject import Drawn, Subject, copied, first_batch
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ class CodeModel(Subject):
         validates = validates and bool(written.validation)
         validation = self.value(written.validation, is_look) if validates else None
         size, loading = training.batch_size, training.data.loading
-        return lambda: CodeData(data, validation, size, loading, self.given_objects())
+        share = training.data if training.data.hold_out and not written.validation else None
+        return lambda: CodeData(data, validation, size, loading, self.given_objects(), share)
 
     def objective(self, *, is_look: bool = False) -> CodeObjective:
         make = self._data(is_look)
@@ -124,12 +126,12 @@ class CodeModel(Subject):
         """The step as it is written; else the function `step` of the subject's own code, if it has
         one; else one that fits the first batch. With its source, "" for the subject's own."""
         own = self.own_step
-        if self.written.step or own is None:
+        if self._is_step_written or own is None:
             source = self.written.step
             if not source:
                 data = make()
                 with self.running(data.generators):
-                    source = write_step(self.module, first_batch(data.batches(0, 0))).source
+                    source = self._write_step(data, first_batch(data.batches(0, 0))).source
             variables = {"lab": self.lab.console.namespace.lab, **self.variables}
             return compile_step(source, self.module, variables), source
         takes = len(required_parameters(own))
@@ -142,20 +144,33 @@ class CodeModel(Subject):
             hint="Write step(batch) or step(model, batch).",
         )
 
+    @property
+    def _is_step_written(self) -> bool:
+        """Whether the step is not the one that its own code may define."""
+        return bool(self.written.step) or self.written.loss_of_setup
+
+    def _write_step(self, data: CatalogueData | CodeData, batch: Any) -> UsualStep:
+        """The step for the first batch: with the loss of the set-up, or the usual one that fits."""
+        if not self.written.loss_of_setup:
+            return write_step(self.module, batch)
+        dataset = data.dataset if isinstance(data, CatalogueData) else None
+        kind, params = self.training.loss, self.training.loss_params
+        return loss_step(self.module, batch, kind, params, self.variables, dataset)
+
     def usual_step(self) -> StepSnapshot:
         data = self._data(validates=False)()
         with self.running(data.generators):
             batch = first_batch(data.batches(0, 0))
-            if self.own_step is not None:
+            if self.own_step is not None and not self.written.loss_of_setup:
                 return StepSnapshot(task="step of your code", source="", batch=described(batch))
-            written = write_step(self.module, batch)
+            written = self._write_step(data, batch)
         return StepSnapshot(task=written.task, source=written.source, batch=described(batch))
 
     @contextmanager
     def on_first_batch(self) -> Iterator[tuple[Any, Callable[[], Any]]]:
         """Where the program would write the step, the model runs by itself: to write a step is one
         run more of the user's code."""
-        if self.written.step or self.own_step is not None:
+        if self._is_step_written or self.own_step is not None:
             with super().on_first_batch() as first:
                 yield first
             return
@@ -205,8 +220,10 @@ class CodeModel(Subject):
         return package.of_program(program), program.fixed
 
     def script(self, objective: Objective, drawn: Drawn, path: Path) -> tuple[str, dict[str, Any]]:
+        from ...exporting.code_data_lines import Expression, Expressions
         from ...exporting.code_names import CodeNames
-        from ...exporting.code_script import CodeSubject, Expression, code_script_of
+        from ...exporting.code_script import CodeSubject, code_script_of
+        from ...exporting.train_script import data_of
 
         assert isinstance(objective, CodeObjective)
         own = self._own_file()
@@ -217,11 +234,6 @@ class CodeModel(Subject):
                 hint="Write a class of nn.Module that calls it, and choose that.",
             )
         written, setup, lab = self.written, self.training, self.lab
-        if written.of_setup:
-            raise LabError(
-                "A script of your own code has no data set of Train.",
-                hint="Let the code read the data, and name it under Data.",
-            )
 
         def read(text: str) -> Expression:
             found = split_reference(text)
@@ -231,6 +243,16 @@ class CodeModel(Subject):
 
         text = self.reference.expression
         calls = any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(text)))
+        data = objective.loaded
+        saved = dict[str, Any](data_of(data.dataset)) if isinstance(data, CatalogueData) else {}
+        own_data, own_validation = written.data, written.validation
+        if written.of_setup:
+            own_data = own_validation = ""
+        named = Expressions(
+            data=read(own_data) if own_data else None,
+            validation=read(own_validation) if own_validation else None,
+            given={name: read(text) for name, text in setup.data.loading.given.items()},
+        )
         step_takes = 0
         if not objective.source and self.own_step is not None:
             step_takes = len(required_parameters(self.own_step))
@@ -240,21 +262,17 @@ class CodeModel(Subject):
             expression=Expression(text.strip(), own),
             makes=self.made and not calls,
             step_takes=step_takes,
-            data=read(written.data),
-            validation=read(written.validation) if written.validation else None,
-            given={name: read(text) for name, text in setup.data.loading.given.items()},
+            named=named,
         )
-        own_files = [each.file.path for each in (found.expression, found.data) if each.file]
-        if path.absolute() in own_files:
+        files = [each.file for each in (found.expression, named.data) if each and each.file]
+        if path.absolute() in [file.path for file in files]:
             raise LabError(
                 f"{path.name} is your own file.", hint="Give the script another name, or folder."
             )
-        saved: dict[str, Any] = {}
         namespace = lab.console.namespace
         names = CodeNames(namespace.journal.cells, namespace.variables, saved)
         before = drawn_from(*drawn)
-        then = {name: state for name, state in drawn.after.items() if drawn.before[name] != state}
-        return code_script_of(found, setup, objective, names, path, before, then), saved
+        return code_script_of(found, setup, objective, names, path, before, drawn.after), saved
 
     def _own_file(self) -> PythonFile | None:
         """The file of Python that makes it. Raises LabError for one that does not."""

@@ -160,6 +160,11 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
 def _check(lab: Lab, subject: Subject, command: TrainCommand) -> TrainCommand:
     """The command for the ranks. Raises LabError for what they cannot do."""
     check_setup(command.training)
+    if not command.training.data.loading.repeats:
+        raise LabError(
+            "Each process takes its rows of the same batches: they must come in order.",
+            hint="Turn in_order on.",
+        )
     subject.check()
     if command.find_divergence:
         raise LabError(

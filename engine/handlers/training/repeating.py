@@ -21,6 +21,11 @@ def again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objectiv
     before, step = last_run(lab, model, command), command.to_step
     assert step is not None
     total = before.loop.total_steps
+    if not before.loop.setup.data.loading.repeats:
+        raise LabError(
+            "With in_order off, no run has the same batches again: it cannot go to a step.",
+            hint="Turn in_order on, and train again.",
+        )
     if step < 0 or (total is not None and step > total):
         raise LabError(f"The run has the steps 0 to {total or 0:,}, not {step:,}.")
     start = before.kept.newest(step)

@@ -17,6 +17,7 @@ from ...project.subject import is_same_subject
 from ...protocol import (
     AdjustTrainingCommand,
     CheckpointSnapshot,
+    FileCopy,
     FindCheckpointCommand,
     Finding,
     FindingSnapshot,
@@ -26,7 +27,7 @@ from ...protocol import (
 )
 from ...random_states import random_states
 from ...runs import folders
-from ...runs.code import KeptCode, changed
+from ...runs.code import KeptCode, changed, copies_wanted
 from ...runs.record import RunProblem, load
 from ...runs.writer import RunWriter
 from ...training.checkpoints import checkpoint_files
@@ -50,7 +51,13 @@ from .stepping import StepsByHand
 def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
     """Answer with a CheckpointSnapshot. Raises LabError if the model is not complete, or none of a
     given run's checkpoints can be gone on from."""
-    model = subject_of(lab, command).module
+    try:
+        model = subject_of(lab, command).module
+    except LabError:
+        if copies := _copies_of_gone(command):
+            yield CheckpointSnapshot(copies=copies)
+            return
+        raise
     if command.folder:
         paths = folders.checkpoints_of(Path(command.folder))
         if not paths:
@@ -74,6 +81,16 @@ def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapsh
     if command.folder and why is not None:
         raise why
     yield CheckpointSnapshot()
+
+
+def _copies_of_gone(command: FindCheckpointCommand) -> tuple[FileCopy, ...]:
+    """The copies of the newest run of this subject whose files are gone; none if they are there."""
+    for path in [] if command.folder else _newest_checkpoints(command):
+        folder = folders.run_of(path)
+        with suppress(RunProblem):  # its copies are damaged: an older run may have them
+            if folder is not None and (copies := copies_wanted(folder, load(folder).code)):
+                return copies
+    return ()
 
 
 def _newest_checkpoints(command: FindCheckpointCommand) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import catalogue
 from ..document import Block, Model, ParamValue, Project, TrainingSetup, replace
+from ..subject import CanvasSubject
 from .blocks import with_block
 from .parameters import kind_of, one_of
 
@@ -26,7 +27,10 @@ def loss_call(model: Model, setup: TrainingSetup) -> tuple[str, dict[str, ParamV
 
 
 def set_loss(project: Project, loss: str) -> Project:
-    """Choose the loss: on the canvas's loss block if there is one, else in the set-up."""
+    """Choose the loss: on the canvas's loss block if there is one, else in the set-up. The step of
+    code is written with it, in place of one of the user's; with "", it fits the first batch."""
+    if not isinstance(project.subject, CanvasSubject):
+        return _with_loss_of_step(project, loss)
     shared = {param.name for param in one_of("loss", loss, catalogue.losses()).params}
     block = loss_block(project.model)
     given = block.params if block else project.training.loss_params
@@ -36,3 +40,16 @@ def set_loss(project: Project, loss: str) -> Project:
         setup = replace(project.training, loss=loss, loss_params=params)
         return replace(project, training=setup)
     return with_block(project, replace(block, kind=loss, params=params))
+
+
+def _with_loss_of_step(project: Project, loss: str) -> Project:
+    objective = replace(project.objective, step="", loss_of_setup=bool(loss))
+    project = replace(project, objective=objective)
+    if not loss:
+        return project
+    known = one_of("loss", loss, {**catalogue.losses(), **catalogue.other_losses()}).params
+    shared = {param.name for param in known}
+    kept = {n: v for n, v in project.training.loss_params.items() if n in shared}
+    initial = {param.name: param.initial for param in known if param.initial is not None}
+    setup = replace(project.training, loss=loss, loss_params={**initial, **kept})
+    return replace(project, training=setup)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import catalogue
-from ..document import Project, TrainingSetup, replace
+from ..document import Project, SchedulePart, TrainingSetup, replace
 from ..limits import (
     HOLD_LIMITS,
     MAX_ACCUMULATE,
@@ -25,17 +25,20 @@ from ..limits import (
     point_problem,
 )
 from ..steps.order import order_problem
-from ..subject import Objective, Subject
+from ..subject import CanvasSubject, Objective, Subject
 from .parameters import EditError, checked_params, one_of, parsed_params
 
 
 def set_subject(project: Project, subject: Subject) -> Project:
     """Let the workspaces work on another subject. Its code's data and step belong to the subject
-    before, so they are forgotten."""
+    before, so they are forgotten; a loss that blocks cannot have, too."""
     if subject == project.subject:
         return project
     objective = Objective(of_setup=project.objective.of_setup)
-    return replace(project, subject=subject, objective=objective)
+    training = project.training
+    if isinstance(subject, CanvasSubject) and training.loss not in catalogue.losses():
+        training = replace(training, loss=TrainingSetup().loss, loss_params={})
+    return replace(project, subject=subject, objective=objective, training=training)
 
 
 def set_objective(project: Project, objective: Objective) -> Project:
@@ -56,7 +59,7 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
     """
     data_kind = one_of("data set", setup.data.kind, catalogue.datasets())
     optimizer = one_of("optimizer", setup.optimizer, catalogue.optimizers())
-    loss = one_of("loss", setup.loss, catalogue.losses())
+    loss = one_of("loss", setup.loss, {**catalogue.losses(), **catalogue.other_losses()})
     if not 0.0 < setup.data.validation_fraction < 1.0:
         raise EditError("The validation fraction must be between 0 and 1, such as 0.2.")
     for name, value, least, most in (
@@ -120,7 +123,13 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
     schedule = setup.schedule
     if schedule.kind:
         scheduler = one_of("scheduler", schedule.kind, catalogue.schedulers())
-        schedule = replace(schedule, params=checked_params(scheduler, schedule.params))
+        schedule = replace(
+            schedule,
+            params=checked_params(scheduler, schedule.params),
+            parts=tuple(map(_checked_part, schedule.parts)),
+        )
+    if problem := schedule.problem:
+        raise EditError(problem)
     checked = replace(
         setup,
         data=data,
@@ -130,3 +139,8 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
         schedule=schedule,
     )
     return replace(project, training=checked)
+
+
+def _checked_part(part: SchedulePart) -> SchedulePart:
+    known = one_of("scheduler", part.kind, catalogue.schedulers())
+    return replace(part, params=checked_params(known, part.params))

@@ -61,7 +61,7 @@ def make_loss(
     """
     losses = catalogue.losses()
     if kind not in losses:
-        raise LabError(f"There is no loss {kind!r}.", hint=f"Choose one of {', '.join(losses)}.")
+        raise LabError(catalogue.no_loss(kind), hint=f"Choose one of {', '.join(losses)}.")
     arguments = weighted(checked(kind, losses[kind].params, params), dataset, kind)
     return _class(kind)(**tensors(arguments))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch.optim import lr_scheduler
@@ -10,9 +11,28 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from ...errors import LabError
 from ...project import catalogue
-from ...project.document import Schedule, TrainingSetup
+from ...project.document import COMPOSED, ParamValue, TrainingSetup
 from .arguments import checked
 from .expressions import function_of_step
+
+_WITHOUT_WARMUP = (
+    "lr_scheduler.OneCycleLR",
+    "lr_scheduler.CyclicLR",
+    "lr_scheduler.ReduceLROnPlateau",
+)
+"""The schedulers that cannot follow a warm-up: the first two have a rise of their own; the third
+needs a loss, which SequentialLR does not pass on."""
+_WHOLE_RUN = {"lr_scheduler.OneCycleLR": "total_steps", "lr_scheduler.CosineAnnealingLR": "T_max"}
+"""Arguments that are the number of the scheduler's steps, unless they are given."""
+
+
+class SchedulerCall(NamedTuple):
+    """A class of torch.optim.lr_scheduler by its name, with its arguments besides the optimizer,
+    and the schedulers that it runs."""
+
+    name: str
+    arguments: dict[str, Any]
+    parts: tuple[SchedulerCall, ...] = ()
 
 
 def make_scheduler(
@@ -26,74 +46,80 @@ def make_scheduler(
     kind = setup.schedule.kind
     if not kind:
         return None
-    arguments = scheduler_arguments(setup, steps)
+    call = scheduler_call(setup, steps)
     try:
-        made = _made(kind, optimizer, arguments, setup.schedule)
+        made = _made(call, optimizer)
     except (TypeError, ValueError) as error:  # torch itself checks combinations of values
         raise LabError(f"{kind}: {error}", hint="Change the scheduler's parameters.") from error
     check_length(made, setup, steps)
     return made
 
 
-def _made(
-    kind: str, optimizer: torch.optim.Optimizer, arguments: dict[str, Any], schedule: Schedule
-) -> LRScheduler:
+def _made(call: SchedulerCall, optimizer: torch.optim.Optimizer) -> LRScheduler:
+    cls, arguments = getattr(lr_scheduler, call.name), call.arguments
+    if call.parts:
+        parts = [_made(part, optimizer) for part in call.parts]
+        return cls(schedulers=parts, optimizer=optimizer, **arguments)
     if expression := arguments.get("lr_lambda"):
         arguments = {**arguments, "lr_lambda": function_of_step(expression)}
-    cls, warmup = getattr(lr_scheduler, kind.removeprefix("lr_scheduler.")), schedule.warmup
-    if not warmup:
-        return cls(optimizer, **arguments)
-    if kind in _WITHOUT_WARMUP:
+    return cls(optimizer, **arguments)
+
+
+def scheduler_call(setup: TrainingSetup, steps: int | None) -> SchedulerCall:
+    """The set-up's scheduler, of a run of this many optimizer steps. Raises as `make_scheduler`."""
+    schedule, kinds = setup.schedule, catalogue.schedulers()
+    if schedule.kind not in kinds:
         raise LabError(
-            f"{kind.partition('.')[2]} cannot have a warm-up before it.",
-            hint="Set warmup to 0, or choose another schedule.",
+            f"There is no scheduler {schedule.kind!r}.", hint=f"Choose one of {', '.join(kinds)}."
         )
-    rise = lr_scheduler.LinearLR(optimizer, schedule.warmup_from, total_iters=warmup)
-    return lr_scheduler.SequentialLR(optimizer, [rise, cls(optimizer, **arguments)], [warmup])
-
-
-_WITHOUT_WARMUP = (
-    "lr_scheduler.OneCycleLR",
-    "lr_scheduler.CyclicLR",
-    "lr_scheduler.ReduceLROnPlateau",
-)
-"""The schedulers that cannot follow a warm-up: the first two have a rise of their own; the third
-needs a loss, which SequentialLR does not pass on."""
-
-
-def scheduler_arguments(setup: TrainingSetup, steps: int | None) -> dict[str, Any]:
-    """The arguments of the scheduler's class, besides the optimizer. Raises as `make_scheduler`."""
-    schedule = setup.schedule
-    kind, kinds = schedule.kind, catalogue.schedulers()
-    if kind not in kinds:
-        raise LabError(
-            f"There is no scheduler {kind!r}.", hint=f"Choose one of {', '.join(kinds)}."
+    if problem := schedule.problem:
+        raise LabError(problem, hint="Change it under Schedule in Train.")
+    times = _times(setup, steps)
+    if schedule.kind in COMPOSED:
+        begins = schedule.milestones
+        ends = (*begins, *(times for _ in schedule.parts))[: len(schedule.parts)]
+        starts = (0, *begins) if begins else (0,) * len(schedule.parts)
+        parts = tuple(
+            _call(part.kind, part.params, None if end is None else max(1, end - start))
+            for part, start, end in zip(schedule.parts, starts, ends, strict=True)
         )
-    arguments = checked(kind, kinds[kind], schedule.params)
-    if kind == "lr_scheduler.ReduceLROnPlateau" and schedule.each == "step":
+        arguments = {"milestones": list(begins)} if begins else {}
+        return SchedulerCall(schedule.kind.partition(".")[2], arguments, parts)
+    if schedule.kind == "lr_scheduler.ReduceLROnPlateau" and schedule.each == "step":
         raise LabError(
             "ReduceLROnPlateau looks at the loss of an epoch: it cannot step after each step.",
             hint="Let it step after each epoch.",
         )
-    if kind == "lr_scheduler.OneCycleLR" and arguments.get("total_steps") is None:
-        if (times := _times(setup, steps)) is None:
+    warmup = schedule.warmup
+    left = None if times is None else max(1, times - warmup)
+    call = _call(schedule.kind, schedule.params, left)
+    if not warmup:
+        return call
+    if schedule.kind in _WITHOUT_WARMUP:
+        raise LabError(
+            f"{call.name} cannot have a warm-up before it.",
+            hint="Set warmup to 0, or choose another schedule.",
+        )
+    start = {"start_factor": schedule.warmup_from, "total_iters": warmup}
+    rise = SchedulerCall("LinearLR", start)
+    return SchedulerCall("SequentialLR", {"milestones": [warmup]}, (rise, call))
+
+
+def _call(kind: str, params: Mapping[str, ParamValue], times: int | None) -> SchedulerCall:
+    """A scheduler that steps this many times."""
+    name = kind.partition(".")[2]
+    arguments: dict[str, Any] = checked(kind, catalogue.schedulers()[kind], params)
+    if (counted := _WHOLE_RUN.get(kind)) and arguments.get(counted) is None:
+        if times is None:
             raise LabError(
-                "OneCycleLR needs the number of its steps, and the data does not say how many"
-                " batches it has.",
-                hint="Set total_steps.",
+                f"{name} needs the number of its steps, and the data does not say how many batches"
+                " it has.",
+                hint=f"Set {counted}.",
             )
-        arguments["total_steps"] = times
-    if kind == "lr_scheduler.CosineAnnealingLR" and arguments.get("T_max") is None:
-        if (times := _times(setup, steps)) is None:
-            raise LabError(
-                "CosineAnnealingLR needs the number of its steps, and the data does not say how"
-                " many batches it has.",
-                hint="Set T_max.",
-            )
-        arguments["T_max"] = max(1, times - schedule.warmup)
+        arguments[counted] = times
     if isinstance(milestones := arguments.get("milestones"), int):
         arguments["milestones"] = (milestones,)
-    return arguments
+    return SchedulerCall(name, arguments)
 
 
 def check_length(scheduler: LRScheduler, setup: TrainingSetup, steps: int | None) -> None:

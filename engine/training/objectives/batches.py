@@ -42,23 +42,11 @@ def batches_of(
     """
     given = given if is_training else given.in_validation
     shuffle, drops = is_training and loading.shuffle, is_training and loading.drop_last
-    if isinstance(data, Tensor | np.ndarray):
-        data = (data,)
-    if type(data) is TensorDataset:
-        data = data.tensors
-    if isinstance(data, tuple | list) and data and all(map(_is_column, data)):
-        data = tuple(map(_as_tensor, data))
-        lengths = {len(part) if part.ndim else 0 for part in data}
-        if len(lengths) > 1:
-            shapes = " and ".join(str(tuple(part.shape)) for part in data)
-            raise LabError(
-                f"The tensors of the data have different numbers of samples: {shapes}.",
-                hint="Dim 0 counts the samples; it must be the same for all.",
-            )
+    if (columns := as_columns(data)) is not None:
         if loading.workers is not None or given:
-            return loader_of(TensorDataset(*data), batch_size, loading, shuffle, drops, given)
-        return _TensorBatches(data, batch_size, shuffle, drops)
-    if isinstance(data, Dataset) or _has_samples(data):
+            return loader_of(TensorDataset(*columns), batch_size, loading, shuffle, drops, given)
+        return _TensorBatches(columns, batch_size, shuffle, drops)
+    if isinstance(data, Dataset) or has_samples(data):
         return loader_of(data, batch_size, loading, shuffle, drops, given)
     if callable(data) and not isinstance(data, Iterable):
         return _Calls(data)
@@ -71,6 +59,25 @@ def batches_of(
             )
         return data
     raise LabError(f"An object of type {type(data).__name__} has no batches.", hint=KINDS)
+
+
+def as_columns(data: object) -> tuple[Tensor, ...] | None:
+    """The tensors of data that is a tensor or array of numpy, a tuple or list of these, or a
+    TensorDataset; None for any other. Raises LabError unless they have one number of samples."""
+    if isinstance(data, Tensor | np.ndarray):
+        data = (data,)
+    if type(data) is TensorDataset:
+        data = data.tensors
+    if not isinstance(data, tuple | list) or not data or not all(map(_is_column, data)):
+        return None
+    columns = tuple(map(_as_tensor, data))
+    if len({len(part) if part.ndim else 0 for part in columns}) > 1:
+        shapes = " and ".join(str(tuple(part.shape)) for part in columns)
+        raise LabError(
+            f"The tensors of the data have different numbers of samples: {shapes}.",
+            hint="Dim 0 counts the samples; it must be the same for all.",
+        )
+    return columns
 
 
 def _is_column(part: object) -> bool:
@@ -87,7 +94,7 @@ def _as_tensor(part: Tensor | np.ndarray) -> Tensor:
         ) from error
 
 
-def _has_samples(data: Any) -> TypeGuard[Dataset[Any]]:
+def has_samples(data: Any) -> TypeGuard[Dataset[Any]]:
     """Whether it is a list, or anything else by index, of samples: tuples or dicts with a part that
     is one number or a text. The parts of a batch have a number for each sample."""
     if not hasattr(data, "__getitem__") or not hasattr(data, "__len__"):
@@ -209,7 +216,8 @@ def generators_of(*loaders: object) -> tuple[torch.Generator, ...]:
     found: dict[int, torch.Generator] = {}
     for loader in loaders:
         parts = [getattr(loader, name, None) for name in ("sampler", "batch_sampler", "dataset")]
-        for part in (loader, *parts, getattr(parts[1], "sampler", None)):
+        inner = getattr(parts[1], "sampler", None), getattr(parts[2], "dataset", None)
+        for part in (loader, *parts, *inner):
             for value in getattr(part, "__dict__", {}).values():
                 if isinstance(value, torch.Generator):
                     found[id(value)] = value

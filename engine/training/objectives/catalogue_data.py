@@ -36,8 +36,9 @@ class CatalogueData:
                 f"{len(self.dataset):,} samples make no batch of {self._size:,}.",
                 hint="Make batch_size smaller, or turn drop_last off.",
             )
-        self._given = self._given_loader(given) if given else None
-        self.generators = generators_of(self._given)
+        self.given = given
+        self._given_loader = self._loader_with(given) if given else None
+        self.generators = generators_of(self._given_loader)
         self.validation_samples = len(self.dataset.y_val)
         self.guess = Guess()
         if self.dataset.classes:
@@ -46,13 +47,13 @@ class CatalogueData:
 
     @property
     def batches_per_epoch(self) -> int | None:
-        if self._given is not None:
-            return length_of(self._given)
+        if self._given_loader is not None:
+            return length_of(self._given_loader)
         return self.dataset.batches(self._size)
 
     def to(self, device: torch.device) -> None:
         self._device = device
-        if self.dataset.loading.workers is None and self._given is None:
+        if self.dataset.loading.workers is None and self._given_loader is None:
             self.dataset = self.dataset.to(device)
 
     def batches(self, epoch: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -62,8 +63,8 @@ class CatalogueData:
         large one, each batch is picked, so that there is no second copy of the whole.
         """
         dataset = self.dataset
-        if self._given is not None:
-            return self._training(map(self._pair, skipped(self._given, first)), epoch, first)
+        if self._given_loader is not None:
+            return self._training(map(self._pair, skipped(self._given_loader, first)), epoch, first)
         order = dataset.order(self._seed, epoch)[: dataset.batches(self._size) * self._size]
         x, y, order = dataset.x_train, dataset.y_train, order.to(dataset.x_train.device)
         if dataset.loading.workers is not None:
@@ -76,7 +77,7 @@ class CatalogueData:
         return self._training(found, epoch, first)
 
     def close(self) -> None:
-        end_workers(self._loader, self._given)
+        end_workers(self._loader, self._given_loader)
 
     def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         for x, y in self._slices(self.dataset.x_val, self.dataset.y_val, 0):
@@ -89,7 +90,7 @@ class CatalogueData:
         for number, (x, y) in enumerate(batches, first):
             yield self.dataset.transformed(x, self._seed, epoch, number), y
 
-    def _given_loader(self, given: Given) -> DataLoader:
+    def _loader_with(self, given: Given) -> DataLoader:
         dataset, loading = self.dataset, self.dataset.loading
         if loading.balanced:
             raise LabError(

@@ -7,17 +7,19 @@ from typing import Any
 
 import torch
 
-from ...project.document import Loading
+from ...project.document import DataSetup, Loading
 from .batches import batches_of, generators_of, in_order, length_of, moved, parts_of, skipped
 from .guessing import Guess, TargetsSeen
+from .held_out import part_of, rows_of
 from .loaders import NOTHING_GIVEN, Given, end_workers
 from .rank_rows import Part, PartLoader
 
 
 class CodeData:
     """The batches of `data` (see `batches_of`), and of `validation` if it is not None; `loading`
-    says how they are taken, with which objects `given`. They are moved to the device of a run, and
-    stay where they are without one. Raises LabError for data that has no batches."""
+    says how they are taken, with which objects `given`. Without validation data, that of `share`
+    holds out a part of the data. Batches are moved to the device of a run, and stay where they are
+    without one. Raises LabError for data that has no batches, or cannot be split."""
 
     def __init__(
         self,
@@ -26,9 +28,14 @@ class CodeData:
         batch_size: int,
         loading: Loading | None = None,
         given: Given = NOTHING_GIVEN,
+        share: DataSetup | None = None,
     ) -> None:
         loading = loading or Loading()
         self.data, self.validation, self.given = data, validation, given
+        self.rows = rows_of(data, share) if validation is None and share is not None else None
+        if self.rows is not None:
+            validation = part_of(data, self.rows.validation)
+            data = part_of(data, self.rows.training)
         self._batches = batches_of(data, batch_size, loading, given=given)
         self._validation: Iterable[Any] = (
             () if validation is None else in_order(validation, batch_size, loading, given)

@@ -174,6 +174,7 @@ def arguments_of(loading: Loading) -> dict[str, Any]:
         arguments["prefetch_factor"] = loading.prefetch_factor
         arguments["persistent_workers"] = loading.persistent_workers
         arguments["timeout"] = loading.timeout
+        arguments["in_order"] = loading.in_order
         if loading.start_method != "default":
             arguments["multiprocessing_context"] = loading.start_method
     if loading.pin_memory and torch.cuda.is_available():

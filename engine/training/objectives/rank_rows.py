@@ -139,7 +139,8 @@ def part_of_loader(batches: object, rank: int, size: int) -> PartLoader | None:
         return None
     if isinstance(batches.dataset, IterableDataset) or batches.collate_fn is not default_collate:
         return None
-    held = getattr(batches.dataset, "__dict__", {}).values()
-    if any(isinstance(value, torch.Generator) for value in held):
-        return None
+    for dataset in (batches.dataset, getattr(batches.dataset, "dataset", None)):  # of a Subset
+        held = getattr(dataset, "__dict__", {}).values()
+        if any(isinstance(value, torch.Generator) for value in held):
+            return None
     return PartLoader(batches, rank, size) if getattr(batches, "in_order", True) else None

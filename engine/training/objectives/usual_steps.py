@@ -61,18 +61,12 @@ def write_step(model: nn.Module, batch: Any) -> UsualStep:
             "loss = F.triplet_margin_loss(model(anchor), model(positive), model(negative))",
             'return {"loss": loss}',
         ]
-        return UsualStep("triplets", _source(lines))
+        return UsualStep("triplets", step_source(lines))
     if _takes(model) == 1:
         found = compared(batch, lambda x: _alone(model, x))
         if found is not None:
-            return UsualStep(found[0], _source(found[1]))
-    parts, prediction = _working(model, batch)
-    if isinstance(prediction, Exception):
-        raise LabError(
-            f"`model({parts.call})` raised {type(prediction).__name__}: {prediction}. The batch is"
-            f" {described(batch)}.",
-            hint=_WRITE,
-        ) from prediction
+            return UsualStep(found[0], step_source(found[1]))
+    parts, prediction = called(model, batch)
     fitting = task_of(prediction, parts)
     if fitting is None:
         raise LabError(
@@ -81,10 +75,23 @@ def write_step(model: nn.Module, batch: Any) -> UsualStep:
             hint=_WRITE,
         )
     main, (task, lines) = fitting
-    called = f"prediction = model({parts.call}){main}"
-    is_named = any(re.search(r"\by\b", line) for line in (called, *lines))
-    source = _source([parts.line, parts.target_line if is_named else "", called, *lines])
+    call = f"prediction = model({parts.call}){main}"
+    is_named = any(re.search(r"\by\b", line) for line in (call, *lines))
+    source = step_source([parts.line, parts.target_line if is_named else "", call, *lines])
     return UsualStep(task, source + (_R2 if "r2." in source else ""))
+
+
+def called(model: nn.Module, batch: Any) -> tuple[Parts, Any]:
+    """The first way to call the model on the batch that works, and its prediction. Raises LabError
+    if none does."""
+    parts, prediction = _working(model, batch)
+    if isinstance(prediction, Exception):
+        raise LabError(
+            f"`model({parts.call})` raised {type(prediction).__name__}: {prediction}. The batch is"
+            f" {described(batch)}.",
+            hint=_WRITE,
+        ) from prediction
+    return parts, prediction
 
 
 def usual_call(model: nn.Module, batch: Any) -> Callable[[], object]:
@@ -113,7 +120,8 @@ def described(value: Any) -> str:
     return type(value).__name__
 
 
-def _source(lines: list[str]) -> str:
+def step_source(lines: list[str]) -> str:
+    """The Python of a step with these lines."""
     return "def step(batch):\n" + "".join(f"    {line}\n" for line in lines if line)
 
 

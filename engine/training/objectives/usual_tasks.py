@@ -33,7 +33,7 @@ def task_of(prediction: Any, parts: Parts) -> tuple[str, Task] | None:
         several = _pairs(prediction, parts.target) or _variational(prediction, parts.inputs)
         if several is not None:
             return "", several
-    for source, main in _main(prediction):
+    for source, main in main_tensors(prediction):
         task = _with_target(main, parts) or _without_target(main, parts.inputs)
         if task is not None:
             return source, task
@@ -56,7 +56,7 @@ def _own_loss(prediction: Any) -> Task | None:
     return None if loss is None else (name, [f"return {loss}"])
 
 
-def _main(prediction: Any) -> Iterator[tuple[str, Tensor]]:
+def main_tensors(prediction: Any) -> Iterator[tuple[str, Tensor]]:
     """The tensor that is compared with the target, if the prediction has one such."""
     if isinstance(prediction, Tensor):
         yield "", prediction
@@ -141,10 +141,10 @@ def _are_bits(y: Tensor) -> bool:
 
 def _of_numbers(p: Tensor, y: Tensor) -> Task | None:
     """One number of the prediction for each of the target."""
-    joined = _joined(p, y)
-    if joined is None:
+    found = joined(p, y)
+    if found is None:
         return None
-    of_p, of_y = joined
+    of_p, of_y = found
     shape = p.shape if of_y or not of_p else y.shape
     of_y = of_y if y.dtype == p.dtype else f"{of_y}{as_dtype(p.dtype)}"
     lines = [f"prediction = prediction{of_p}"] if of_p else []
@@ -166,7 +166,7 @@ def _of_numbers(p: Tensor, y: Tensor) -> Task | None:
     return name, [*lines, _with_accuracy(found)]
 
 
-def _joined(p: Tensor, y: Tensor) -> tuple[str, str] | None:
+def joined(p: Tensor, y: Tensor) -> tuple[str, str] | None:
     """The changes in source that give the prediction and the target one shape."""
     if p.shape == y.shape:
         return "", ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LRScheduler, SequentialLR
+from torch.optim.lr_scheduler import LRScheduler
 
 from ...project.document import ParamValue
 from ...tensors.plain import described
@@ -108,10 +108,10 @@ def scheduler_state(scheduler: LRScheduler | None) -> dict[str, Number | list[Nu
 
 
 def _parts(scheduler: LRScheduler | None) -> list[tuple[str, LRScheduler]]:
-    """A scheduler, and those that it runs one after the other, with prefixes of their entries."""
+    """A scheduler, and those that it runs, with prefixes of their entries."""
     if scheduler is None:
         return []
-    inner = scheduler._schedulers if isinstance(scheduler, SequentialLR) else []
+    inner = getattr(scheduler, "_schedulers", ())
     return [("", scheduler), *((f"{number}.", part) for number, part in enumerate(inner))]
 
 

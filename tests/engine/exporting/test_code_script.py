@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from engine.datasets.console_values import values_of
 from engine.errors import LabError
 from engine.handlers.training.run_script import FILE
 from engine.lab import Lab
@@ -23,6 +24,7 @@ from engine.project.document import (
     Schedule,
     Stopping,
     TrainingSetup,
+    Transform,
     replace,
 )
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
@@ -39,6 +41,8 @@ from tests.engine.subjects.eight import CASES, SETUP
 from tests.scripts import run_script
 
 NET = """
+import random
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -55,6 +59,10 @@ class Pairs(Dataset):
 
     def __getitem__(self, i):
         return x[i] + torch.rand(4), y[i]
+
+class Drawn(Pairs):
+    def __getitem__(self, i):
+        return x[i] * np.random.rand() + random.random(), y[i]
 
 class Dicts(Pairs):
     def __getitem__(self, i):
@@ -173,6 +181,9 @@ SHORT = TrainingSetup(optimizer_params={"lr": 0.05}, batch_size=8, epochs=2, see
         ("pair", "pair", Loading(shuffle=False, drop_last=True), "drop_last=True)"),
         ("Pairs()", "Pairs()", Loading(workers=0), "DataLoader(net_py.Pairs()"),
         ("Dicts()", "", Loading(), "DataLoader(net_py.Dicts()"),
+        ("Drawn()", "", Loading(), "random.setstate("),
+        ("(x.numpy(), y.numpy())", "", Loading(), "*(torch.as_tensor(part) for part in"),
+        ("[(x[i], int(y[i])) for i in range(30)]", "", Loading(), "DataLoader([(net_py.x"),
         ("loader", "loader", Loading(), "generators_of(loader, validation_loader)"),
         ("batches", "batches", Loading(), "for batch in loader())"),
         ("made(20)", "made(5)", Loading(), "torch.set_rng_state(saved["),
@@ -189,6 +200,119 @@ def test_each_kind_of_data(
     subject = of_net(lab, tmp_path)
     text = check_same(lab, tmp_path, capsys, subject, Objective(data, validation), setup)
     assert words in text and "np.random.set_state(" in text
+
+
+OF_CELLS = """
+import torch
+from torch import nn
+
+wide = torch.randn(60, 5), torch.arange(60) % 3
+"""
+OF_SETUP = Objective("gone", "gone", of_setup=True)
+POINTS = tuple((n / 20 - 1, n % 5 / 5, n % 2) for n in range(40))
+TABLE = "width,colour,height\n" + "".join(
+    f"{n % 7}.5,{('red', 'green', 'blue')[n % 3]},{n}\n" for n in range(40)
+)
+TEXT = "the cat sat on the mat, and the dog sat by the cat. " * 20
+NETS = """
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.last = nn.Embedding(30, 8), nn.Linear(8, 16)
+
+    def forward(self, ids):
+        return self.last(self.table(ids)).movedim(-1, 1)
+
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(),
+                                    nn.Dropout(0.2), nn.Linear(144, 10))
+
+    def forward(self, x):
+        return self.layers(x)
+
+def shifted(samples):
+    x, y = zip(*samples)
+    return torch.stack(x) + 0.5, torch.stack(y)
+"""
+DRAWN = (Transform("RandomCrop"), Transform("GaussianNoise"))
+WITH_OBJECTS = Loading(sampler="Last", generator="generator", collate_fn="shifted")
+
+
+@pytest.mark.parametrize(
+    ("expression", "data", "changes", "words"),
+    [
+        ("Images()", DataSetup("digits", transforms=DRAWN), {}, "x = gaussian_noise(x, generator"),
+        ("Images()", DataSetup("digits", loading=Loading(balanced=True, drop_last=True)), {},
+         "balanced_order(y_train.cpu(), 7, epoch)[:1408]"),
+        ("Images()", DataSetup("digits", loading=Loading(shuffle=False, workers=0)),
+         {"averaging": Averaging("SWA", start=1), "epochs": 3}, "(model, averaged, slices("),
+        ("Images()", DataSetup("digits", loading=WITH_OBJECTS, transforms=DRAWN),
+         {"averaging": Averaging("SWA", start=0)}, "generators = generators_of(loader)"),
+        ("Images()", DataSetup("digits", loading=Loading(batch_sampler="[[3, 1], [2]]")),
+         {"schedule": Schedule("lr_scheduler.OneCycleLR", {"max_lr": 0.1}, "step")},
+         "total_steps=4"),
+        ("Net(5)", DataSetup("iris"),
+         {"stopping": Stopping("validation accuracy", 1), "epochs": 8}, 'float(found["accuracy"])'),
+        ("nn.Linear(4, 1)", DataSetup("csv", path="table.csv"), {}, "r2 = R2()"),
+        ("nn.Linear(2, 2)", DataSetup("painted", points=POINTS), {"accumulate": 2}, "slices("),
+        ("Words()", DataSetup("text", {"length": 8}, path="words.txt"), {}, "F.cross_entropy"),
+        ("nn.Linear(5, 3)", DataSetup("console", path="wide"), {}, "slices("),
+    ],
+)  # fmt: skip
+def test_each_kind_of_data_set_of_train(
+    expression: str, data: DataSetup, changes: dict, words: str,
+    lab: Lab, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The data lies beside the script: names of the code are not looked up, and no file is read."""
+    (tmp_path / "table.csv").write_text(TABLE)
+    (tmp_path / "words.txt").write_text(TEXT)
+    ask(lab, RunCellCommand(source=OF_CELLS))
+    subject = of_net(lab, tmp_path, expression, NET + NETS)
+    path = str(tmp_path / data.path) if data.kind in ("csv", "text") else data.path
+    setup = replace(SHORT, batch_size=32, data=replace(data, path=path), **changes)
+    with values_of(lambda text: lab.console.namespace.variables[text], lambda: ()):
+        text = check_same(lab, tmp_path, capsys, subject, OF_SETUP, setup)
+    assert words in text
+    assert "The data and the first weights lie in train.data.pt" in text
+
+
+def test_a_module_of_the_console_on_a_data_set_of_train(
+    lab: Lab, tmp_path: Path, capsys: Any
+) -> None:
+    """Its objects for the DataLoader come from the cells."""
+    cells = "import torch\nfrom torch import nn", "rows = torch.randperm(20).tolist()"
+    for cell in (*cells, "class Net(nn.Linear):\n    pass"):
+        ask(lab, RunCellCommand(source=cell))
+    data = DataSetup("iris", loading=Loading(sampler="rows"))
+    setup, subject = replace(SHORT, data=data), ConsoleSubject("Net(4, 3)")
+    text = check_same(lab, tmp_path, capsys, subject, OF_SETUP, setup)
+    assert "rows = torch.randperm(20).tolist()" in text and "sampler=rows" in text
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("(x, y)", 'TensorDataset(*(part[saved["validation rows"]] for part in whole))'),
+        (
+            "torch.utils.data.TensorDataset(x, y)",
+            'part[saved["training rows"]] for part in whole.t',
+        ),
+        ("(x.numpy(), y)", 'torch.as_tensor(part)[saved["training rows"]] for part in whole'),
+        ("made(20)", "torch.set_rng_state(saved["),
+        ("Pairs()", 'Subset(whole, saved["training rows"].tolist())'),
+        ("[(x[i], int(y[i])) for i in range(30)]", 'DataLoader(Subset(whole, saved["validation'),
+    ],
+)
+def test_a_share_that_is_held_out(
+    data: str, words: str, lab: Lab, tmp_path: Path, capsys: Any
+) -> None:
+    """The rows lie beside the script."""
+    setup = replace(SHORT, data=DataSetup(hold_out=True, validation_fraction=0.3))
+    text = check_same(lab, tmp_path, capsys, of_net(lab, tmp_path), Objective(data), setup)
+    assert words in text
+    assert lab.run.loop.metrics.epochs[-1].validation_loss is not None
 
 
 STEP = """
@@ -225,6 +349,15 @@ def test_each_setting(changes: dict, words: str, lab: Lab, tmp_path: Path, capsy
     assert words in text
     if step:
         assert "scale = net_py.scale" in text and "# a comment" in text
+
+
+def test_a_step_that_is_written_with_a_chosen_loss(lab: Lab, tmp_path: Path, capsys: Any) -> None:
+    """Also where the code defines a step of its own, which then is not used."""
+    text = NET + "\ndef step(batch):\n    raise ValueError\n"
+    setup = replace(SHORT, loss="nn.MultiMarginLoss", loss_params={"margin": 0.5})
+    objective = Objective("pair", "(x, y)", loss_of_setup=True)
+    script = check_same(lab, tmp_path, capsys, of_net(lab, tmp_path, text=text), objective, setup)
+    assert "loss = nn.MultiMarginLoss(margin=0.5)(prediction, y)" in script
 
 
 CELLS = [

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from app import templates
 from engine.errors import LabError
 from engine.exporting.loader_lines import loader_lines
 from engine.handlers.training.run_script import FILE
@@ -21,6 +20,7 @@ from engine.project.document import (
 )
 from engine.protocol import RunCellCommand, TrainCommand, TrainingSnapshot
 from engine.session import Session
+from tests.engine.handlers.test_export_handlers import chain
 from tests.scripts import run_script
 
 CELLS = [
@@ -32,7 +32,13 @@ CELLS = [
     "    x, y = zip(*samples)\n"
     "    return torch.stack(x) + np.float32(0.5), F.relu(torch.stack(y))",
 ]
-MODEL = templates.load_template("mlp").model
+MODEL = chain(
+    ("Input", "x", {"shape": (1, 8, 8)}),
+    ("nn.Flatten", "flatten", {}),
+    ("nn.BatchNorm1d", "norm", {"num_features": 64}),
+    ("nn.Linear", "linear", {"in_features": 64, "out_features": 10}),
+    ("Output", "output", {}),
+)
 DATA = DataSetup("digits", transforms=(Transform("GaussianNoise"),))
 
 
@@ -45,7 +51,10 @@ DATA = DataSetup("digits", transforms=(Transform("GaussianNoise"),))
 )
 def test_the_script_of_a_run_gives_its_weights(tmp_path: Path, loading: Loading) -> None:
     setup = TrainingSetup(
-        data=replace(DATA, loading=loading), batch_size=400, epochs=2, averaging=Averaging("SWA")
+        data=replace(DATA, loading=loading),
+        batch_size=400,
+        epochs=3,
+        averaging=Averaging("SWA", start=0),
     )
     answers: list = []
     session = Session(answers.append)
@@ -63,23 +72,27 @@ def test_the_script_of_a_run_gives_its_weights(tmp_path: Path, loading: Loading)
     live = session.lab.models.live_model(MODEL, setup.seed)
     for name, tensor in live.module.state_dict().items():
         assert torch.equal(tensor, state[name]), name
+    run_script(folder / FILE, "--averaged", str(out))
+    averaged = session.lab.run.loop.averaged.weights
+    state = torch.load(out, weights_only=True)
+    for name, tensor in averaged.items():
+        assert torch.equal(tensor, state[name]), name
     session.close()
 
 
-def lines(loading: Loading, cells: list[str], batches: int | None = 5):
+def lines(loading: Loading, cells: list[str]):
     setup = TrainingSetup(data=DataSetup(loading=loading), batch_size=16)
-    return loader_lines(setup, cells, {}, batches)
+    return loader_lines(setup, cells, {}, 5)
 
 
 def test_a_script_that_cannot_have_the_objects_is_refused() -> None:
-    for loading, cells, batches, words in (
-        (Loading(sampler="s"), ["s = Own(n)"], 5, "No cell makes `Own`"),
-        (Loading(sampler="mine.py:s"), [], 5, "is of a file"),
-        (Loading(sampler="s"), ["s = [1]"], None, "how many batches"),
+    for loading, cells, words in (
+        (Loading(sampler="s"), ["s = Own(n)"], "No cell makes `Own`"),
+        (Loading(sampler="mine.py:s"), [], "is of a file"),
     ):
         with pytest.raises(LabError, match=words):
-            lines(loading, cells, batches)
-    assert lines(Loading(), [], None) is None
+            lines(loading, cells)
+    assert lines(Loading(), []) is None
 
 
 @pytest.mark.parametrize("cell", ["def train(x): return x", "train = list", "samples = loaded = 1"])

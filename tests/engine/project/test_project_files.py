@@ -96,7 +96,7 @@ projects = st.builds(
         st.builds(ConsoleSubject, identifiers),
         st.builds(FileSubject, identifiers, identifiers),
     ),
-    objective=st.builds(Objective, st.text(), st.text(), st.text(), st.booleans()),
+    objective=st.builds(Objective, *[st.text()] * 3, *[st.booleans()] * 2),
     view=st.builds(
         ViewState,
         canvas_zoom=st.floats(limits.MIN_ZOOM, limits.MAX_ZOOM),
@@ -169,6 +169,7 @@ def test_a_small_project_word_for_word():
         "persistent_workers": false,
         "timeout": 0.0,
         "start_method": "default",
+        "in_order": true,
         "padding": "none",
         "padding_value": 0.0,
         "gives": "nothing",
@@ -178,7 +179,8 @@ def test_a_small_project_word_for_word():
         "generator": "",
         "collate_fn": ""
       },
-      "points": []
+      "points": [],
+      "hold_out": false
     },
     "loss": "nn.CrossEntropyLoss",
     "optimizer": "optim.Adam",
@@ -189,7 +191,7 @@ def test_a_small_project_word_for_word():
     "epochs": 20,
     "seed": 0,
     "device": "cpu",
-    "schedule": {"kind": "", "params": {}, "each": "epoch", "warmup": 0, "warmup_from": 0.01},
+    "schedule": {"kind": "", "params": {}, "each": "epoch", "warmup": 0, "warmup_from": 0.01, "parts": []},
     "accumulate": 1,
     "clip_norm": 0.0,
     "clip_value": 0.0,
@@ -224,14 +226,14 @@ def test_a_small_project_word_for_word():
   },
   "cells": [],
   "subject": {"type": "canvas"},
-  "objective": {"data": "", "validation": "", "step": "", "of_setup": false},
+  "objective": {"data": "", "validation": "", "step": "", "of_setup": false, "loss_of_setup": false},
   "view": {
     "workspace": "model",
     "canvas_zoom": 1.0,
     "canvas_center": [0.0, 0.0]
   }
 }
-"""
+"""  # noqa: E501
     )
 
 

@@ -14,6 +14,7 @@ import torch
 from app.templates import load_template
 from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
+from engine.handlers.training import run_script as run_script_room
 from engine.lab import Lab
 from engine.project.document import Project, replace
 from engine.project.subject import ConsoleSubject, Objective
@@ -27,11 +28,13 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
-from engine.runs import reading
+from engine.runs import folders, reading
 from engine.runs.record import load
 from engine.runs.summary import rows_in
 from engine.session import handler_of
 from engine.sweeps.study import WARM_UP_TRIALS
+from engine.training.checkpoints import checkpoint_files
+from tests.scripts import run_script
 
 MLP = load_template("mlp")
 PROJECT = replace(MLP, training=replace(MLP.training, epochs=2, batch_size=400))
@@ -95,6 +98,31 @@ def test_a_trial_is_the_run_of_its_values(tmp_path: Path) -> None:
     assert rows[0].trial.values == (
         f"lr {values[0]['optimizer_params.lr']:.3g}, batch_size {values[0]['batch_size']}"
     )
+
+
+def test_each_trial_has_a_script_that_gives_its_weights(tmp_path: Path) -> None:
+    _, rows = swept(tmp_path / "runs", RATE, SIZE)
+    for row in rows:
+        check_script(Path(row.folder), tmp_path)
+
+
+def check_script(folder: Path, tmp_path: Path) -> None:
+    assert load(folder).no_script == ""
+    run_script(folder / "train.py", "--out", str(tmp_path / "weights.pt"))
+    weights = torch.load(tmp_path / "weights.pt", weights_only=True)
+    last = checkpoint_files.load(folders.checkpoints_of(folder)[0]).model
+    assert weights.keys() == last.keys()
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in last.items())
+
+
+def test_the_files_of_all_scripts_are_not_larger_than_those_of_a_run(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(run_script_room, "MAX_BYTES", 3 * 200_000)
+    _, rows = swept(tmp_path, RATE)
+    told = [load(Path(row.folder)).no_script for row in rows]
+    words = "Data and first weights lie beside it, in each of 3 trials: 0.5 MiB."
+    assert told == [f"{words} Export writes the training script."] * 3
 
 
 def test_the_same_seed_gives_the_same_sweep(tmp_path: Path) -> None:

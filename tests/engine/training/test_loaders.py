@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 
 import numpy as np
@@ -11,8 +12,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
+from app.templates import load_template
 from engine.errors import LabError
-from engine.project.document import DataSetup, Loading, TrainingSetup
+from engine.lab import Lab
+from engine.project.document import DataSetup, Loading, TrainingSetup, replace
+from engine.protocol import TrainCommand
+from engine.session import handler_of
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.batches import batches_of, in_order
 from engine.training.objectives.code_objective import CodeObjective, compile_step
@@ -146,14 +151,43 @@ def test_all_arguments_reach_the_loader() -> None:
         persistent_workers=True,
         timeout=60.0,
         start_method="forkserver",
+        in_order=False,
     )
     loader = batches_of(TensorDataset(torch.arange(4)), 2, loading)
     assert isinstance(loader, DataLoader)
     assert (loader.num_workers, loader.prefetch_factor) == (2, 3)
-    assert (loader.persistent_workers, loader.timeout) == (True, 60.0)
+    assert (loader.persistent_workers, loader.timeout, loader.in_order) == (True, 60.0, False)
     assert loader.multiprocessing_context.get_start_method() == "forkserver"  # pyright: ignore[reportOptionalMemberAccess]
     none = batches_of(TensorDataset(torch.arange(4)), 2, Loading(workers=0, timeout=60.0))
     assert isinstance(none, DataLoader) and (none.num_workers, none.timeout) == (0, 0)
+
+
+def test_each_argument_of_torchs_loader_has_a_field() -> None:
+    names = {
+        "num_workers": "workers",
+        "multiprocessing_context": "start_method",
+    }
+    of_torch = {*inspect.signature(DataLoader).parameters} - {"dataset", "pin_memory_device"}
+    fields = {*Loading.__struct_fields__, "batch_size"}  # the set-up has it
+    assert {names.get(name, name) for name in of_torch} <= fields
+
+
+def test_what_needs_the_same_batches_again_is_refused_without_their_order() -> None:
+    """The script says so; so do going to a step, and several processes."""
+    loading = Loading(workers=2, in_order=False)
+    setup = TrainingSetup(data=DataSetup("digits", loading=loading), epochs=1)
+    assert Loading(workers=1, in_order=False).repeats and not loading.repeats
+    run = Lab(emit=lambda snapshot: None)
+    train = TrainCommand(model=load_template("mlp").model, training=setup)
+    *_, last = handler_of(TrainCommand)(run, train)
+    assert last.state == "finished", last.error
+    assert "in_order off" in run.run.files.writer.record.no_script
+    for command, words in (
+        (replace(train, to_step=1), "cannot go to a step"),
+        (replace(train, training=replace(setup, processes=2)), "must come in order"),
+    ):
+        with pytest.raises(LabError, match=words):
+            next(handler_of(TrainCommand)(run, command))
 
 
 @pytest.mark.parametrize("workers", [None, 0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -234,10 +236,16 @@ def test_a_run_trains_with_balanced_weights() -> None:
 
 
 def test_every_loss_of_torch_is_offered_or_says_why_not() -> None:
+    """Of the catalogue are those of a prediction and a target, and those that take more."""
     of_torch = {f"nn.{name}" for name in dir(nn) if name.endswith("Loss")}
+    of_torch |= {f"nn.{name}" for name in nn.modules.loss.__all__} - {"nn.NLLLoss2d"}  # deprecated
     offered, others = set(catalogue.losses()), set(catalogue.other_losses())
     assert not offered & others
-    # A module with a loss in it, not a loss.
-    assert of_torch - {"nn.AdaptiveLogSoftmaxWithLoss"} <= offered | others
-    for words in catalogue.other_losses().values():
-        assert "module of your own" in words
+    assert offered | others == of_torch
+    for key, other in catalogue.other_losses().items():
+        source = other.source(f"{key}()", "model.loss")
+        assert "batch" in other.takes and compile(source, key, "exec")
+        names = {param.name for param in other.params}
+        cls = getattr(nn, key.removeprefix("nn."))
+        known = set(inspect.signature(cls).parameters) - {"size_average", "reduce", "device"}
+        assert names in (known, set()) and ("model.loss" in source) == (not names)

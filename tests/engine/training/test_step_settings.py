@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import islice
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,19 @@ from torch.optim import lr_scheduler
 from engine.datasets.load import load_dataset
 from engine.errors import LabError
 from engine.project import catalogue
-from engine.project.document import DataSetup, Loading, Schedule, TrainingSetup, Transform, replace
+from engine.project.document import (
+    CHAINED,
+    COMPOSED,
+    SEQUENTIAL,
+    DataSetup,
+    Loading,
+    Schedule,
+    SchedulePart,
+    TrainingSetup,
+    Transform,
+    replace,
+)
+from engine.project.edits.schedule import new_part, part_kinds
 from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import Outcome, joined
@@ -34,6 +47,7 @@ SCHEDULES = {
     "ExponentialLR": {"gamma": 0.75},
     "PolynomialLR": {"total_iters": 7, "power": 2.0},
     "LambdaLR": {"lr_lambda": "1 / sqrt(1 + step) if step < 4 else max(0.1, 0.5 - 0.1 * step)"},
+    "MultiplicativeLR": {"lr_lambda": "0.5 if step == 3 else 1 / sqrt(1.0625)"},
     "CosineAnnealingLR": {"T_max": 4},
     "CosineAnnealingWarmRestarts": {"T_0": 2},
     "OneCycleLR": {"max_lr": 0.5},
@@ -47,6 +61,10 @@ def mlp(bias: bool = True) -> nn.Sequential:
     return nn.Sequential(nn.Linear(2, 16, bias), nn.ReLU(), nn.Linear(16, 2, bias))
 
 
+def as_function(expression: object) -> Any:
+    return eval(f"lambda step: {expression}", {"sqrt": math.sqrt})
+
+
 def by_hand(model: nn.Module, setup: TrainingSetup) -> tuple[list[float], list[float]]:
     """Trains `model`; returns the learning rate and the norm of the gradients of each step."""
     torch.manual_seed(setup.seed)
@@ -57,19 +75,25 @@ def by_hand(model: nn.Module, setup: TrainingSetup) -> tuple[list[float], list[f
     schedule, scheduler = setup.schedule, None
     per_epoch = -(-dataset.batches(setup.batch_size) // setup.accumulate)
     if schedule.kind:
-        params = dict(schedule.params)
+        params: dict[str, Any] = dict(schedule.params)
         if schedule.kind.endswith("OneCycleLR"):
             params["total_steps"] = setup.epochs * (1 if schedule.each == "epoch" else per_epoch)
         times = setup.epochs * (1 if schedule.each == "epoch" else per_epoch)
         if schedule.kind.endswith("CosineAnnealingLR"):
             params = {"T_max": times - schedule.warmup, **params}
-        if schedule.kind.endswith("LambdaLR"):
-            params["lr_lambda"] = eval(f"lambda step: {params['lr_lambda']}", {"sqrt": math.sqrt})
+        if "lr_lambda" in params:
+            params["lr_lambda"] = as_function(params["lr_lambda"])
         rises = []
         if schedule.warmup:
             start, total = schedule.warmup_from, schedule.warmup
             rises = [lr_scheduler.LinearLR(optimizer, start, total_iters=total)]
-        scheduler = getattr(lr_scheduler, schedule.kind.split(".")[1])(optimizer, **params)
+        if schedule.parts:
+            params["schedulers"] = composed(schedule, optimizer, times)
+            params["optimizer"] = optimizer
+        if isinstance(params.get("milestones"), int):
+            params["milestones"] = [params["milestones"]]
+        arguments = () if schedule.parts else (optimizer,)
+        scheduler = getattr(lr_scheduler, schedule.kind.split(".")[1])(*arguments, **params)
         if rises:
             both = [*rises, scheduler]
             scheduler = lr_scheduler.SequentialLR(optimizer, both, [schedule.warmup])
@@ -125,6 +149,19 @@ def by_hand(model: nn.Module, setup: TrainingSetup) -> tuple[list[float], list[f
             else:
                 scheduler.step()
     return rates, norms
+
+
+def composed(schedule: Schedule, optimizer: torch.optim.Optimizer, times: int) -> list:
+    """The schedulers of a SequentialLR or a ChainedScheduler."""
+    made = []
+    for part in schedule.parts:
+        params: dict[str, Any] = dict(part.params)
+        if "lr_lambda" in params:
+            params["lr_lambda"] = as_function(params["lr_lambda"])
+        if part.kind.endswith("CosineAnnealingLR"):  # the last one
+            params["T_max"] = max(1, times - (schedule.milestones or (0,))[-1])
+        made.append(getattr(lr_scheduler, part.kind.split(".")[1])(optimizer, **params))
+    return made
 
 
 def finish(loop: TrainingLoop) -> TrainingLoop:
@@ -207,6 +244,49 @@ def test_every_scheduler_after_a_warm_up(kind: str, each) -> None:
         check_resumed(setup, pieces)
 
 
+PARTS = [
+    Schedule(SEQUENTIAL, {"milestones": (1, 2)}, parts=(
+        SchedulePart("lr_scheduler.LinearLR", {"start_factor": 0.25, "total_iters": 4}),
+        SchedulePart("lr_scheduler.MultiplicativeLR", {"lr_lambda": "0.9 ** step"}),
+        SchedulePart("lr_scheduler.CosineAnnealingLR"),
+    )),
+    Schedule(SEQUENTIAL, {"milestones": 2}, "step", parts=(
+        SchedulePart("lr_scheduler.ConstantLR", {"factor": 0.1, "total_iters": 9}),
+        SchedulePart("lr_scheduler.MultiStepLR", {"milestones": (1, 3)}),
+    )),
+    Schedule(CHAINED, {}, "step", parts=(
+        SchedulePart("lr_scheduler.LinearLR", {"start_factor": 0.25, "total_iters": 3}),
+        SchedulePart("lr_scheduler.CosineAnnealingLR"),
+        SchedulePart("lr_scheduler.LambdaLR", {"lr_lambda": "1 / (1 + step)"}),
+    )),
+    Schedule(CHAINED, {}, parts=(
+        SchedulePart("lr_scheduler.StepLR", {"step_size": 1, "gamma": 0.5}),
+        SchedulePart("lr_scheduler.MultiplicativeLR", {"lr_lambda": "0.9"}),
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", PARTS, ids=lambda s: f"{s.kind[13:]} {s.each}")
+def test_schedulers_that_run_others(schedule: Schedule) -> None:
+    setup = replace(SGD, schedule=schedule)
+    loop = check_as_by_hand(setup)
+    assert len({row.learning_rate for row in loop.metrics.history}) > 1
+    for pieces in (1, 3, 6, 11):
+        check_resumed(setup, pieces)
+
+
+def test_every_scheduler_can_be_run_by_another_one_or_says_why_not() -> None:
+    for kind in catalogue.schedulers():
+        parts = (SchedulePart("lr_scheduler.StepLR", {"step_size": 1}), new_part(kind))
+        for schedule in (Schedule(SEQUENTIAL, {"milestones": 2}), Schedule(CHAINED)):
+            setup = replace(SGD, schedule=replace(schedule, parts=parts))
+            if kind in part_kinds():
+                finish(TrainingLoop(mlp(), setup))
+            else:
+                with pytest.raises(LabError, match=f"cannot run {kind[13:]}, which"):
+                    TrainingLoop(mlp(), setup)
+
+
 @pytest.mark.parametrize(("each", "last"), [("step", 8), ("epoch", 2)])
 def test_a_cosine_without_a_length_ends_with_the_run(each, last: int) -> None:
     schedule = Schedule("lr_scheduler.CosineAnnealingLR", {}, each, warmup=1)
@@ -227,7 +307,21 @@ def test_an_expression_can_compute_with_the_step_only(expression: str) -> None:
 
 
 def test_every_scheduler_of_the_catalogue_is_tried() -> None:
-    assert {f"lr_scheduler.{kind}" for kind in SCHEDULES} == {*catalogue.schedulers()}
+    known = {f"lr_scheduler.{kind}" for kind in SCHEDULES} | {*COMPOSED}
+    of_torch = {f"lr_scheduler.{name}" for name in lr_scheduler.__all__} - {
+        "lr_scheduler.LRScheduler"
+    }
+    assert known == {*catalogue.schedulers()} == of_torch
+
+
+def test_every_optimizer_of_torch_is_offered() -> None:
+    of_torch = {f"optim.{name}" for name, cls in vars(torch.optim).items() if is_optimizer(cls)}
+    assert {*catalogue.optimizers()} == of_torch
+
+
+def is_optimizer(found: object) -> bool:
+    is_class = isinstance(found, type) and issubclass(found, torch.optim.Optimizer)
+    return is_class and found is not torch.optim.Optimizer
 
 
 @pytest.mark.parametrize(

@@ -585,7 +585,7 @@ def test_choices_tell_the_new_setup(view: TrainView, qtbot) -> None:
     assert told[0][0].data.kind == "circles"
     assert (told[1][0].optimizer, told[1][0].optimizer_params) == ("optim.SGD", {"lr": 0.5})
     assert told[2][0].device == "cuda:0"
-    with qtbot.waitSignal(view.form.loss_edited) as loss:
+    with qtbot.waitSignal(view.form.loss.loss_edited) as loss:
         choose(view, "setup_loss", "nn.MSELoss")
     assert loss.args == ["nn.MSELoss"]
 
@@ -689,7 +689,7 @@ def test_choosing_what_is_chosen_edits_nothing(view: TrainView) -> None:
     view.show_devices((Device("cpu", "CPU"),))
     told: list[object] = []
     view.form.setup_edited.connect(lambda *edit: told.append(edit))
-    view.form.loss_edited.connect(told.append)
+    view.form.loss.loss_edited.connect(told.append)
     for name in ("data", "loss", "optimizer", "device"):
         box = combo(view, f"setup_{name}")
         box.activated.emit(box.currentIndex())

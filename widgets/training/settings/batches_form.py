@@ -1,18 +1,17 @@
-"""How batches are taken of data of code, folded away."""
+"""How data of code is split, and, folded away, how batches are taken of it."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from engine.project.document import Loading, ParamValue, TrainingSetup, replace
+from engine.project.document import DataSetup, Loading, ParamValue, TrainingSetup, replace
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text
 from widgets.training.settings.console_field import GivenForm
-from widgets.training.settings.fold import fold
-from widgets.training.settings.loading_fields import LOADER, LOADING, PADDED, PADDING
+from widgets.training.settings.loading_fields import LOADER, LOADING, PADDED, PADDING, SPLIT
 
 _OF_CODE = tuple(param for param in LOADING if param.name != "balanced")
 
@@ -35,20 +34,34 @@ class BatchesForm(QWidget):
             "setup_batches_words",
             wrap=True,
         )
+        self._share = make.check(
+            "setup_hold_out",
+            "hold out a share for validation",
+            "Split a Dataset or tensors of your code: a share validates, the rest trains. Data that"
+            " is named for validation above goes first. Classes keep their shares where tensors, a"
+            " list or the targets of a Dataset tell them.",
+        )
+        self._share.clicked.connect(self._hold_out)
+        self._split = make.named(ParamForm(), "setup_split_form")
+        self._split.value_edited.connect(self._edit_split)
         self.given = GivenForm("setup_batches_given")
         self.given.edited.connect(self._emit)
         body = make.page(words, self._form, self.given, gap=GRID // 2)
-        self._more = fold(
+        self._more = make.fold(
             "batches_more",
             "More: batches, padding",
             "Order and size of batches, samples of different lengths, torch's DataLoader.",
             body,
         )
-        make.column(self._more, body, on=self, gap=GRID // 2)
+        make.column(self._share, self._split, self._more, body, on=self, gap=GRID // 2)
 
     def show_setup(self, setup: TrainingSetup) -> None:
         self._setup = setup
         loading = setup.data.loading
+        self._share.setChecked(setup.data.hold_out)
+        self._split.setVisible(setup.data.hold_out)
+        split = {param.name: getattr(setup.data, param.name) for param in SPLIT}
+        self._split.show_params(SPLIT, split)
         padding = PADDING if loading.padding == "none" else (*PADDING, *PADDED)
         shown = (*_OF_CODE, *(LOADER if loading.workers is not None else ()), *padding)
         values = {param.name: getattr(loading, param.name) for param in shown}
@@ -61,6 +74,15 @@ class BatchesForm(QWidget):
         loading = replace(self._setup.data.loading, **{name: value})
         self._emit(loading, set_text(name, value))
 
+    def _hold_out(self, on: bool) -> None:
+        what = "Hold out a share for validation" if on else "Hold out no share"
+        self._emit_data(replace(self._setup.data, hold_out=on), what)
+
+    def _edit_split(self, name: str, value: ParamValue) -> None:
+        self._emit_data(replace(self._setup.data, **{name: value}), set_text(name, value))
+
     def _emit(self, loading: Loading, words: str) -> None:
-        setup = replace(self._setup, data=replace(self._setup.data, loading=loading))
-        self.setup_edited.emit(setup, words)
+        self._emit_data(replace(self._setup.data, loading=loading), words)
+
+    def _emit_data(self, data: DataSetup, words: str) -> None:
+        self.setup_edited.emit(replace(self._setup, data=data), words)

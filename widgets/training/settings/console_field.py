@@ -13,7 +13,6 @@ from widgets.fields import TextField
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text
-from widgets.training.settings.fold import fold
 from widgets.training.settings.loading_fields import GIVEN
 
 _EXAMPLES = 2
@@ -83,7 +82,7 @@ class GivenForm(QWidget):
             wrap=True,
         )
         body = make.page(words, self._form, gap=GRID // 2)
-        self._more = fold(
+        self._more = make.fold(
             f"{name}_more",
             "Objects of your code",
             "A sampler, a collate_fn and other arguments of torch's DataLoader that your code has.",

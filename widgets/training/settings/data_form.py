@@ -11,9 +11,8 @@ from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
 
-from engine.project.catalogue import DatasetKind, Param, datasets
+from engine.project.catalogue import DatasetKind, datasets
 from engine.project.document import Column, DataSetup, ParamValue, replace
-from engine.project.limits import MAX_SEED
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.painting.paint_form import PaintForm
@@ -21,36 +20,11 @@ from widgets.theme import GRID
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
 from widgets.training.settings.console_field import ConsoleField
 from widgets.training.settings.data_report import DataReport
-from widgets.training.settings.fold import fold
+from widgets.training.settings.loading_fields import SPLIT
 from widgets.training.settings.loading_form import LoadingForm
 
 _PREVIEW_TIP = "What is in the data: samples, classes, columns, first rows, what was skipped."
 _DEFAULT = DataSetup()
-_SPLIT = (
-    Param(
-        "validation_fraction",
-        "float",
-        _DEFAULT.validation_fraction,
-        minimum=0.0,
-        maximum=0.9,
-        doc="Fraction of the samples held out for validation: the model never trains on them.",
-    ),
-    Param(
-        "stratified",
-        "bool",
-        _DEFAULT.stratified,
-        doc="Keep the share of each class the same in training and validation. Targets that are"
-        " numbers are split at random in any case.",
-    ),
-    Param(
-        "split_seed",
-        "int",
-        _DEFAULT.split_seed,
-        minimum=0,
-        maximum=MAX_SEED,
-        doc="Seed of the split: another seed holds out other samples.",
-    ),
-)
 
 
 class DataForm(QWidget):
@@ -92,7 +66,7 @@ class DataForm(QWidget):
         self._split.setObjectName("setup_split_form")
         self._loading = LoadingForm()
         self.report = DataReport()
-        self._preview = fold("setup_preview", "Preview", _PREVIEW_TIP, self.report)
+        self._preview = make.fold("setup_preview", "Preview", _PREVIEW_TIP, self.report)
         for widget in (self._kind, self._words, self._source, self.console, self._points):
             layout.addWidget(widget)
         for widget in (self._params, self._split):
@@ -125,9 +99,7 @@ class DataForm(QWidget):
         self._path.setText(setup.path or empty)
         for what, button in self._buttons.items():
             button.setVisible(what in source)
-        self._split.show_params(
-            _SPLIT, {param.name: getattr(setup, param.name) for param in _SPLIT}
-        )
+        self._split.show_params(SPLIT, {param.name: getattr(setup, param.name) for param in SPLIT})
         self._loading.show_setup(setup)
 
     def _choose(self, key: str) -> None:

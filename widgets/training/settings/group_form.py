@@ -16,7 +16,6 @@ from widgets.forms import ParamForm
 from widgets.module_list import ModuleList
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text
-from widgets.training.settings.fold import fold
 
 _DEFAULT = TrainingSetup()
 
@@ -92,7 +91,7 @@ class _Row(QWidget):
         self._group = ParamGroup(module)
         self._form = make.named(ParamForm(), f"setup_group_{module}_form")
         self._form.value_edited.connect(self._edit)
-        self._title = fold(
+        self._title = make.fold(
             f"setup_group_{module}",
             module,
             "Options of the optimizer for this module. Bold ones are its own; the arrow beside"

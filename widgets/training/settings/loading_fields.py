@@ -1,12 +1,38 @@
-"""The fields of how batches are taken."""
+"""The fields of how data is split, and batches are taken."""
 
 from __future__ import annotations
 
 from engine.project.catalogue import Param
-from engine.project.document import Loading
-from engine.project.limits import MAX_CLIP, MAX_PREFETCH, MAX_TIMEOUT, MAX_WORKERS
+from engine.project.document import DataSetup, Loading
+from engine.project.limits import MAX_CLIP, MAX_PREFETCH, MAX_SEED, MAX_TIMEOUT, MAX_WORKERS
 
 _DEFAULT = Loading()
+_DATA = DataSetup()
+SPLIT = (
+    Param(
+        "validation_fraction",
+        "float",
+        _DATA.validation_fraction,
+        minimum=0.0,
+        maximum=0.9,
+        doc="Fraction of the samples held out for validation: the model never trains on them.",
+    ),
+    Param(
+        "stratified",
+        "bool",
+        _DATA.stratified,
+        doc="Keep the share of each class the same in training and validation. Targets that are"
+        " numbers are split at random in any case.",
+    ),
+    Param(
+        "split_seed",
+        "int",
+        _DATA.split_seed,
+        minimum=0,
+        maximum=MAX_SEED,
+        doc="Seed of the split: another seed holds out other samples.",
+    ),
+)
 LOADING = (
     Param(
         "shuffle",
@@ -76,6 +102,14 @@ LOADER = (
         choices=("default", "fork", "spawn", "forkserver"),
         doc="How worker processes start (multiprocessing_context). default: as Python does on this"
         " system. fork knows classes of the console.",
+    ),
+    Param(
+        "in_order",
+        "bool",
+        _DEFAULT.in_order,
+        doc="Batches come in the order of their samples. Without, a batch comes as soon as one of"
+        " several workers has it: faster where samples take unequal time, but no run repeats it,"
+        " so it has no train.py and cannot go back to a step.",
     ),
 )
 GIVEN = (

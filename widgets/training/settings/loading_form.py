@@ -15,7 +15,6 @@ from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text, with_value
 from widgets.training.settings.console_field import GivenForm
-from widgets.training.settings.fold import fold
 from widgets.training.settings.loading_fields import LOADER, LOADING
 
 _DEFAULT = Loading()
@@ -48,7 +47,7 @@ class LoadingForm(QWidget):
         self.given.edited.connect(self._emit_loading)
         add = make.row(self._add, make.STRETCH)
         body = make.page(self._list, add, self._form, self.given, gap=GRID // 2)
-        self._more = fold(
+        self._more = make.fold(
             "data_more",
             "More: transforms, batches",
             "Transforms of the training samples; order and size of batches; torch's DataLoader.",

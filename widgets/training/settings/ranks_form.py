@@ -16,7 +16,6 @@ from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import set_text
-from widgets.training.settings.fold import fold
 
 COPIED_MS = 1500
 MAX_MACHINES = 999
@@ -91,7 +90,7 @@ class RanksForm(QWidget):
         self._copied.timeout.connect(lambda: self.copy.setText("Copy"))
         row = make.row(title, self.machines, make.STRETCH, self.copy)
         body = make.page(self._form, self._words, row, self.command, gap=GRID // 2)
-        self._more = fold(
+        self._more = make.fold(
             "setup_ranks",
             "Several processes or machines",
             "Train by several processes of this machine, or by several machines with torchrun.",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QWidget
 
-from engine.project.catalogue import Param, datasets, losses, optimizers, other_losses
+from engine.project.catalogue import Param, datasets, optimizers
 from engine.project.document import DataSetup, ParamValue, TrainingSetup, replace
 from engine.project.limits import MAX_BATCH_SIZE, MAX_EPOCHS, MAX_SEED
 from engine.project.updates import update_rule
@@ -19,7 +19,7 @@ from widgets.theme import GRID
 from widgets.training.settings.batches_form import BatchesForm
 from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
 from widgets.training.settings.data_form import DataForm
-from widgets.training.settings.fold import fold
+from widgets.training.settings.loss_form import LossForm
 from widgets.training.settings.objective_form import ObjectiveForm
 from widgets.training.settings.ranks_form import RanksForm
 from widgets.training.settings.step_form import StepForm
@@ -61,8 +61,6 @@ class SetupForm(QScrollArea):
 
     setup_edited = Signal(object, str)
     """(the new TrainingSetup, what was done: "Set batch size to 32")"""
-    loss_edited = Signal(str)
-    """The key of the loss chosen."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -81,25 +79,9 @@ class SetupForm(QScrollArea):
         self._layout.addWidget(self._batches)
         self.data = DataForm()
         self._layout.addWidget(self.data)
+        self.loss = LossForm()
+        self._layout.addWidget(self.loss)
         self._layout.addWidget(self.objective.of_step)
-
-        first = self._layout.count()
-        self._heading("Loss")
-        self._loss = self._choice("setup_loss", "Loss: the number that training minimises")
-        rows = ((kind.title, key, kind.summary) for key, kind in losses().items())
-        make.add_choices(self._loss, rows)
-        others = ((f"{key.removeprefix('nn.')} …", key, w) for key, w in other_losses().items())
-        make.add_choices(self._loss, others)
-        self._loss_words = self._words("setup_loss_words")
-        self._loss_form = make.named(ParamForm(), "setup_loss_form")
-        self._loss_more = fold(
-            "loss_more",
-            "More: options of the loss",
-            "The arguments of torch's loss besides prediction and target.",
-            self._loss_form,
-        )
-        self._layout.addWidget(make.page(self._loss_more, self._loss_form, gap=GRID // 2))
-        self._of_loss = [*self._widgets_from(first)]
 
         self._heading("Optimizer")
         self._optimizer = self._choice("setup_optimizer", "Optimizer: how gradients change weights")
@@ -137,11 +119,6 @@ class SetupForm(QScrollArea):
         self._layout.addWidget(label)
         return label
 
-    def _widgets_from(self, first: int) -> list[QWidget]:
-        """The widgets of the form from this place on."""
-        items = [self._layout.itemAt(i) for i in range(first, self._layout.count())]
-        return [widget for item in items if item is not None and (widget := item.widget())]
-
     def _choice(self, name: str, tip: str) -> QComboBox:
         box = make.named(Choice(), name, make.first_words(tip), tip)
         self._layout.addWidget(box)
@@ -160,12 +137,11 @@ class SetupForm(QScrollArea):
 
     def _connect(self) -> None:
         self.data.edited.connect(self._edit_data)
-        self._loss.activated.connect(lambda: self._choose_loss(self._loss.currentData()))
+        self.loss.setup_edited.connect(self.setup_edited)
         self._optimizer.activated.connect(
             lambda: self._choose_optimizer(self._optimizer.currentData())
         )
         self._device.activated.connect(lambda: self._choose_device(self._device.currentData()))
-        self._loss_form.value_edited.connect(self._edit_loss)
         self._optimizer_form.value_edited.connect(self._edit_optimizer)
         self._run_form.value_edited.connect(self._edit_run)
         self._batches.setup_edited.connect(self.setup_edited)
@@ -180,11 +156,10 @@ class SetupForm(QScrollArea):
 
     # -- showing ---------------------------------------------------------------------------------
 
-    def show_subject(self, is_code: bool, of_setup: bool) -> None:
-        """Show what is asked of the kind of subject: the canvas has a loss of the catalogue, code a
-        step; data is a data set (`of_setup`) or the code's own."""
-        for widget in self._of_loss:
-            widget.setVisible(not is_code)
+    def show_subject(self, is_code: bool, of_setup: bool, writes: bool = False) -> None:
+        """Show what is asked of the kind of subject: code has a step, which is written (`writes`)
+        with a loss of torch's; data is a data set (`of_setup`) or the code's own."""
+        self.loss.show_subject(is_code, writes)
         self.objective.setVisible(is_code)
         self.objective.of_step.setVisible(is_code)
         self.data.setVisible(of_setup)
@@ -195,15 +170,7 @@ class SetupForm(QScrollArea):
         decides the loss; None if there is none."""
         self._setup = setup
         self.data.show_setup(setup.data)
-        show_choice(self._loss, loss_from_block or setup.loss)
-        self._loss.setEnabled(loss_from_block is None)
-        self._show_loss_words(loss_from_block)
-        known = losses().get(setup.loss) if loss_from_block is None else None
-        params = known.params if known else ()
-        self._loss_form.show_params(params, setup.loss_params)
-        self._loss_more.setVisible(bool(params))
-        if setup.loss_params:
-            self._loss_more.setChecked(True)
+        self.loss.show_setup(setup, loss_from_block)
         show_choice(self._optimizer, setup.optimizer)
         self._optimizer_form.show_params(
             optimizers().get(setup.optimizer, ()), setup.optimizer_params
@@ -217,12 +184,6 @@ class SetupForm(QScrollArea):
             _RUN, {"batch_size": setup.batch_size, "epochs": setup.epochs, "seed": setup.seed}
         )
         self._show_device()
-
-    def _show_loss_words(self, loss_from_block: str | None) -> None:
-        if loss_from_block is not None:
-            self._loss_words.setText("Set by the loss block on the canvas.")
-        else:
-            self._loss_words.setText(_loss_words(self._setup.loss))
 
     def _show_optimizer_words(self) -> None:
         setup = self._setup
@@ -268,13 +229,6 @@ class SetupForm(QScrollArea):
     def _emit_edit(self, setup: TrainingSetup, what: str) -> None:
         self.setup_edited.emit(setup, what)
 
-    def _choose_loss(self, key: str) -> None:
-        if why := other_losses().get(key):
-            show_choice(self._loss, self._setup.loss)
-            self._loss_words.setText(f"{key} is not used here. {why}")
-        elif key != self._setup.loss:
-            self.loss_edited.emit(key)
-
     def _choose_optimizer(self, key: str) -> None:
         """Choose an optimizer. Settings that both optimizers have keep their values."""
         if key == self._setup.optimizer:
@@ -299,28 +253,8 @@ class SetupForm(QScrollArea):
         params = with_value(schema, self._setup.optimizer_params, name, value)
         self._emit_edit(replace(self._setup, optimizer_params=params), set_text(name, value))
 
-    def _edit_loss(self, name: str, value: ParamValue) -> None:
-        schema = losses()[self._setup.loss].params
-        params = with_value(schema, self._setup.loss_params, name, value)
-        self._emit_edit(replace(self._setup, loss_params=params), set_text(name, value))
-
     def _edit_run(self, name: str, value: ParamValue) -> None:
         self._emit_edit(replace(self._setup, **{name: value}), set_text(name, value))
-
-
-def _loss_words(kind: str) -> str:
-    """What a loss takes."""
-    known = losses().get(kind)
-    if known is None:
-        return ""
-    if kind == "nn.CrossEntropyLoss":
-        return "Takes raw scores (logits): the model needs no softmax."
-    if known.target == "numbers":
-        return (
-            "Targets that are numbers stay as they are; classes become one-hot: 1 for the"
-            " sample's class, 0 for all others."
-        )
-    return known.summary
 
 
 def _loss_for(data: DataSetup, setup: TrainingSetup) -> str:

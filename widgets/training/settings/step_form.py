@@ -7,58 +7,26 @@ from typing import get_args
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from engine.project.catalogue import Param, schedulers
+from engine.project.catalogue import Param
 from engine.project.document import (
     BestFigure,
     Decay,
     ParamValue,
     Precision,
-    Schedule,
     TrainingSetup,
     replace,
 )
-from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP, MAX_PATIENCE, MAX_WARMUP
+from engine.project.limits import MAX_ACCUMULATE, MAX_CLIP, MAX_PATIENCE
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.averaging_form import AveragingForm
-from widgets.training.settings.choices import Choice, set_text, show_choice, with_value
+from widgets.training.settings.choices import set_text
 from widgets.training.settings.execution_form import ExecutionForm
-from widgets.training.settings.fold import fold
 from widgets.training.settings.group_form import GroupForm
-from widgets.training.settings.rate_curve import RateCurve
+from widgets.training.settings.schedule_form import ScheduleForm
 
 _DEFAULT = TrainingSetup()
-_EACH = Param(
-    "each",
-    "choice",
-    _DEFAULT.schedule.each,
-    choices=("epoch", "step"),
-    doc="When the scheduler steps: after each epoch, or after each optimizer step. Its numbers"
-    " count these.",
-)
-_WARMUP = (
-    Param(
-        "warmup",
-        "int",
-        _DEFAULT.schedule.warmup,
-        minimum=0,
-        maximum=MAX_WARMUP,
-        doc="Steps (or epochs) before the schedule in which the rate rises to lr (LinearLR, joined"
-        " by SequentialLR). 0: none.",
-    ),
-    Param(
-        "warmup_from",
-        "float",
-        _DEFAULT.schedule.warmup_from,
-        minimum=1e-12,
-        maximum=1.0,
-        doc="The share of lr with which the warm-up begins.",
-    ),
-)
-_OF_SCHEDULE = ("each", "warmup", "warmup_from")
-_WARMED = "warmup"
-_WARMED_SCHEDULE = Schedule("lr_scheduler.CosineAnnealingLR", {}, "step", warmup=50)
 _STEP = (
     Param(
         "accumulate",
@@ -134,8 +102,6 @@ _SHOWN = (
     *("schedule", "groups", "stopping", "averaging", "deterministic", "compile", "recomputed"),
     *(param.name for param in _STEP),
 )
-_BY_STEPS = ("lr_scheduler.OneCycleLR", "lr_scheduler.CyclicLR")
-"""Schedulers that are made for a step after each batch."""
 
 
 class StepForm(QWidget):
@@ -149,33 +115,23 @@ class StepForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._setup = _DEFAULT
-        title = make.label("learning rate")
-        self._scheduler = make.named(
-            Choice(), "setup_scheduler", "Schedule of the learning rate", "How the rate changes"
-        )
-        title.setBuddy(self._scheduler)
-        rows = [("constant", "", "The learning rate stays what the optimizer has")]
-        rows += [(key.partition(".")[2], key, f"torch.optim.{key}") for key in schedulers()]
-        words = "LinearLR rises for 50 steps, then CosineAnnealingLR falls to the end of the run"
-        rows.insert(1, ("warm-up, then cosine", _WARMED, words))
-        make.add_choices(self._scheduler, rows)
-        self._schedule_form = make.named(ParamForm(), "setup_schedule_form")
+        self.schedule = ScheduleForm()
+        self.schedule.setup_edited.connect(self.setup_edited)
         self._form = make.named(ParamForm(), "setup_step_form")
         self.groups = GroupForm()
         self.groups.setup_edited.connect(self.setup_edited)
         stop = make.label("early stopping")
         self._stop_form = make.named(ParamForm(), "setup_stop_form")
         stop.setBuddy(self._stop_form)
-        self.rates = RateCurve()
-        rate = (title, self._scheduler, self._schedule_form, self.rates)
+        self.rates = self.schedule.rates
         self._averaging = AveragingForm()
         self._averaging.setup_edited.connect(self.setup_edited)
         self.execution = ExecutionForm()
         self.execution.setup_edited.connect(self.setup_edited)
         stopping = (stop, self._stop_form, self._averaging, self.execution)
-        parts = (*rate, self._form, self.groups, *stopping)
+        parts = (self.schedule, self._form, self.groups, *stopping)
         body = make.page(*parts, gap=GRID // 2)
-        self._more = fold(
+        self._more = make.fold(
             "setup_more",
             "More: schedule, groups, stopping",
             "Schedule of the learning rate, accumulated gradients, clipping, mixed precision,"
@@ -185,22 +141,13 @@ class StepForm(QWidget):
             accessible="More settings of a step",
         )
         make.column(self._more, body, on=self, gap=GRID // 2)
-        self._scheduler.activated.connect(lambda: self._choose(self._scheduler.currentData()))
-        self._schedule_form.value_edited.connect(self._edit_schedule)
         self._form.value_edited.connect(self._edit_step)
         self._stop_form.value_edited.connect(self._edit_stopping)
         self.show_setup(_DEFAULT)
 
     def show_setup(self, setup: TrainingSetup) -> None:
         self._setup = setup
-        schedule = setup.schedule
-        show_choice(self._scheduler, schedule.kind)
-        known = schedulers().get(schedule.kind)
-        params = () if known is None else (_EACH, *known, *_WARMUP)
-        values = {**schedule.params, **{name: getattr(schedule, name) for name in _OF_SCHEDULE}}
-        self._schedule_form.show_params(params, values, of=schedule.kind)
-        self._schedule_form.setVisible(bool(params))
-        self.rates.setVisible(bool(params) or bool(setup.averaging.swa_lr))
+        self.schedule.show_setup(setup)
         values = {param.name: getattr(setup, param.name) for param in _STEP}
         self._form.show_params(_STEP, values)
         self.groups.show_setup(setup)
@@ -210,28 +157,6 @@ class StepForm(QWidget):
         self.execution.show_setup(setup)
         if any(getattr(setup, name) != getattr(_DEFAULT, name) for name in _SHOWN):
             self._more.setChecked(True)
-
-    def _choose(self, key: str) -> None:
-        """Choose a scheduler, with values for what it requires."""
-        if key == self._setup.schedule.kind:
-            return
-        if key == _WARMED:
-            what = "Use a warm-up, then a cosine"
-            self.setup_edited.emit(replace(self._setup, schedule=_WARMED_SCHEDULE), what)
-            return
-        params = {p.name: p.initial for p in schedulers().get(key, ()) if p.required}
-        schedule = Schedule(key, params, "step" if key in _BY_STEPS else "epoch")
-        words = f"Use the schedule {key.partition('.')[2]}" if key else "Keep the rate constant"
-        self.setup_edited.emit(replace(self._setup, schedule=schedule), words)
-
-    def _edit_schedule(self, name: str, value: ParamValue) -> None:
-        schedule = self._setup.schedule
-        if name in _OF_SCHEDULE:
-            schedule = replace(schedule, **{name: value})
-        else:
-            params = with_value(schedulers()[schedule.kind], schedule.params, name, value)
-            schedule = replace(schedule, params=params)
-        self.setup_edited.emit(replace(self._setup, schedule=schedule), set_text(name, value))
 
     def _edit_stopping(self, name: str, value: ParamValue) -> None:
         stopping = replace(self._setup.stopping, **{name: value})

@@ -15,7 +15,6 @@ from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID
 from widgets.training.settings.choices import Choice, set_text, show_choice
-from widgets.training.settings.fold import fold
 
 _DEFAULT = HoldWhen()
 _DOCS = {
@@ -90,7 +89,7 @@ class LoopHold(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.form = HoldForm("loop_hold_form", OF_LOOPS)
-        self.more = fold(
+        self.more = make.fold(
             "loop_hold",
             "Hold when…",
             "Watchpoints: the script is held before the update of the step in which its loss or a"
@@ -123,7 +122,7 @@ class WatchForm(QWidget):
         self._words = make.label("", "muted", "setup_order_words", wrap=True)
         parts = (self._hold, title, self._order, self._words)
         body = make.page(*parts, gap=GRID // 2)
-        self._more = fold(
+        self._more = make.fold(
             "setup_watch",
             "Hold when…, order of a step",
             "Watchpoints: the run is held at the exact step, and Back goes before it. And the order"

@@ -65,7 +65,7 @@ def _trials(
         trial = Trial(sweep_id, number, values, wanted.figure, wanted.maximise)
         folder = runs / f"{sweep_id}{folders.TRIAL}{number:04}"
         try:
-            run = begun(lab, project, values, folder, first)
+            run = begun(lab, project, values, folder, first, wanted.trials)
         except (LabError, EditError) as error:
             failed = error
             study.tell(number, None)

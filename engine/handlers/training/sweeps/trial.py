@@ -25,13 +25,17 @@ from ....protocol import (
     TrialCommand,
     TrialProgress,
 )
+from ....random_states import random_states
 from ....runs.code import KeptCode
 from ....runs.record import Trial
 from ....runs.writer import RunWriter
 from ....training.loop import TrainingLoop
 from ....training.run import TrainingRun
+from ....training.steps.training_step import check_setup
 from ...subjects.find import subject_of
+from ...subjects.subject import Drawn
 from ..code_files import files_that_ran
+from ..run_script import add_script
 from ..train import driven
 
 Weights = dict[str, Tensor]
@@ -55,7 +59,8 @@ def train_trial(lab: Lab, command: TrialCommand) -> Iterator[Snapshot | None]:
         saved = torch.load(command.weights, weights_only=True)
         module_of(lab, project).load_state_dict(saved)
     folder = Path(command.folder)
-    run = lab.run = begun(lab, project, command.values, folder, weights_of(module_of(lab, project)))
+    first = weights_of(module_of(lab, project))
+    run = lab.run = begun(lab, project, command.values, folder, first, wanted.trials)
     try:
         run.files.writer.tag(trial)
         words = in_words(command.values)
@@ -79,9 +84,14 @@ def project_of(command: SweepCommand) -> Project:
 
 
 def begun(
-    lab: Lab, project: Project, values: dict[str, ParamValue], folder: Path, first: Weights
+    lab: Lab,
+    project: Project,
+    values: dict[str, ParamValue],
+    folder: Path,
+    first: Weights,
+    trials: int,
 ) -> TrainingRun:
-    """The run of a trial, before its first step. Raises LabError and EditError."""
+    """The run of one of so many trials, before its first step. Raises LabError and EditError."""
     project = with_values(project, values)
     subject = subject_of(lab, project)
     subject.check()
@@ -89,9 +99,13 @@ def begun(
         subject.forget_weights()
     except LabError:  # an object that the user's code made: each trial begins where the sweep did
         subject.module.load_state_dict(first)
+    before = random_states()
     objective = subject.objective()
-    loop = TrainingLoop(subject.module, project.training, objective, None, project.subject)
+    drawn = Drawn(before, random_states())
     writer = RunWriter.new(folder.parent, project, folder)
+    check_setup(project.training)
+    add_script(writer, subject, objective, drawn, trials)
+    loop = TrainingLoop(subject.module, project.training, objective, None, project.subject)
     writer.keep_code(KeptCode(files_that_ran(lab, project)))
     return TrainingRun(loop, writer=writer)
 

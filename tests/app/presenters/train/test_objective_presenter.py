@@ -8,7 +8,7 @@ from app.presenters.train.objective import ObjectivePresenter
 from app.presenters.train.train import TrainPresenter
 from engine.project import edits
 from engine.project.document import DataSetup, replace
-from engine.project.subject import ConsoleSubject, FileSubject, Objective
+from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import FileObject, FileSnapshot, Variable, VariablesSnapshot, WriteStepCommand
 from widgets.forms import ParamForm
 from widgets.training.train_view import TrainView
@@ -112,11 +112,11 @@ def test_a_data_set_is_for_code_too_and_the_step_follows_its_settings(bench, vie
 
     form = view.form
     work_on(bench, FileSubject(PATH, "Net()"))
-    assert form.data.isHidden() and form._loss.isHidden() and not form._batches.isHidden()
+    assert form.data.isHidden() and not form._batches.isHidden()
     form.objective.source.setCurrentIndex(1)
     form.objective.source.activated.emit(1)
     assert bench.project.objective == Objective(of_setup=True)
-    assert not form.data.isHidden() and form._loss.isHidden() and form._batches.isHidden()
+    assert not form.data.isHidden() and form._batches.isHidden()
     bench.link.get_ready()
     bench.link.sent.clear()
     iris = replace(bench.project.training, data=DataSetup("iris"))
@@ -130,3 +130,42 @@ def test_a_data_set_is_for_code_too_and_the_step_follows_its_settings(bench, vie
     bench.history.stack.undo()
     bench.history.stack.undo()
     assert not bench.project.objective.of_setup and form.data.isHidden()
+
+
+def test_the_step_is_written_with_the_loss_that_is_chosen(bench, view):
+    """A typed step gives way to it, and comes back by Undo."""
+
+    def asked() -> list[tuple[str, bool]]:
+        sent = [c for c in bench.link.sent if isinstance(c, WriteStepCommand)]
+        return [(c.training.loss, c.objective.loss_of_setup) for c in sent]
+
+    box, usual = view.form.loss._loss, bench.project.training
+    work_on(bench, FileSubject(PATH, "Net()"))
+    typed = Objective("loader", step="def step(batch): return 1")
+    bench.edit("Type a step", lambda project: edits.set_objective(project, typed))
+    bench.link.get_ready()
+    bench.link.sent.clear()
+    assert box.currentData() == "" and box.itemText(0) == "that of the step below"
+    box.setCurrentIndex(box.findData("nn.CosineEmbeddingLoss"))
+    box.activated.emit(box.currentIndex())
+    assert bench.project.objective == Objective("loader", loss_of_setup=True)
+    assert box.currentData() == "nn.CosineEmbeddingLoss"
+    assert asked() == [("nn.CosineEmbeddingLoss", True)]
+    view.form.loss._form.value_edited.emit("margin", 0.5)
+    assert bench.project.training.loss_params == {"margin": 0.5} and len(asked()) == 2
+    box.setCurrentIndex(0)
+    box.activated.emit(0)
+    assert bench.project.objective == Objective("loader") and box.currentData() == ""
+    bench.history.stack.undo()
+    bench.history.stack.undo()
+    bench.history.stack.undo()
+    assert bench.project.objective == typed and bench.project.training.loss == usual.loss
+
+
+def test_blocks_do_not_get_a_loss_that_they_cannot_have(bench, view):
+    work_on(bench, FileSubject(PATH, "Net()"))
+    bench.edit("Choose", lambda project: edits.set_loss(project, "nn.CTCLoss"))
+    assert bench.project.training.loss == "nn.CTCLoss"
+    work_on(bench, CanvasSubject())
+    assert bench.project.training.loss == "nn.CrossEntropyLoss"
+    assert view.form.loss._loss.findData("") == -1

@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 
 from engine.project import edits
-from engine.project.document import DataSetup, Project, TrainingSetup
+from engine.project.document import (
+    CHAINED,
+    SEQUENTIAL,
+    DataSetup,
+    Project,
+    Schedule,
+    SchedulePart,
+    TrainingSetup,
+    replace,
+)
 from engine.project.edits import EditError
+from engine.project.files import FileProblem, dumps, loads
 
 
 def test_the_least_values_of_a_set_up_are_taken_and_defaults_left_out():
@@ -57,3 +67,43 @@ def test_training_parameters_are_checked():
 def test_a_set_up_that_makes_no_sense_is_refused(setup, words):
     with pytest.raises(EditError, match=words):
         edits.set_training(Project(), setup)
+
+
+STEPS = SchedulePart("lr_scheduler.StepLR", {"step_size": 2})
+FALLS = SchedulePart("lr_scheduler.ExponentialLR", {"gamma": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        (Schedule("lr_scheduler.StepLR", {"step_size": 1}, parts=(STEPS,)), "StepLR runs no other"),
+        (Schedule(parts=(STEPS,)), "A constant rate runs no other"),
+        (Schedule(CHAINED, parts=(STEPS,)), "ChainedScheduler runs 2 to 16 schedulers, not 1"),
+        (Schedule(CHAINED, parts=(STEPS,) * 17), "runs 2 to 16 schedulers, not 17"),
+        (Schedule(CHAINED, parts=(STEPS, SchedulePart("lr_scheduler.None"))), "no scheduler"),
+        (Schedule(CHAINED, parts=(STEPS, SchedulePart(CHAINED))), "which runs others itself"),
+        (Schedule(CHAINED, parts=(STEPS, FALLS), warmup=3), "no warm-up before it"),
+        (Schedule(SEQUENTIAL, {"milestones": (1, 2)}, parts=(STEPS, FALLS)), "has 1 mile"),
+        (Schedule(SEQUENTIAL, {"milestones": (3, 3)}, parts=(STEPS, FALLS, STEPS)), "comes after"),
+        (Schedule(SEQUENTIAL, {"milestones": 0}, parts=(STEPS, FALLS)), "milestones"),
+        (Schedule(SEQUENTIAL, {"milestones": 4}, parts=(STEPS, SchedulePart("lr_scheduler.StepLR",
+         {"gone": 1}))), "gone"),
+    ],
+)  # fmt: skip
+def test_schedulers_that_torch_cannot_run_are_refused(schedule: Schedule, words: str) -> None:
+    """By an edit, and in a file."""
+    setup = replace(Project().training, schedule=schedule)
+    with pytest.raises(EditError, match=words):
+        edits.set_training(Project(), setup)
+    text = dumps(replace(Project(), training=setup)).encode()
+    if words != "milestones":  # a value out of its range is told when the run begins
+        with pytest.raises(FileProblem, match=words):
+            loads(text)
+
+
+def test_schedulers_that_torch_runs_are_kept_in_the_file() -> None:
+    schedule = Schedule(SEQUENTIAL, {"milestones": 4}, "step", parts=(STEPS, FALLS))
+    project = edits.set_training(Project(), replace(Project().training, schedule=schedule))
+    kept = project.training.schedule
+    assert (kept.milestones, kept.parts) == ((4,), (STEPS, FALLS))
+    assert loads(dumps(project).encode()).training.schedule == kept

@@ -39,7 +39,6 @@ from engine.protocol import (
     TrainingSnapshot,
     WriteStepCommand,
 )
-from engine.runs.record import load
 from engine.training.distributed.ranks import Ranks
 from engine.training.distributed.rows import RowsObjective
 from engine.training.objectives.catalogue_data import CatalogueData
@@ -223,12 +222,6 @@ def test_other_processes_get_the_console_data_that_a_file_trains_on(
     assert console_for(subject_of(lab, command))
     of_file = replace(command, objective=Objective("data"))
     assert console_for(subject_of(lab, of_file)) == b""
-
-
-def test_a_run_says_why_it_has_no_script(ask: Ask, net: str) -> None:
-    run = trained(ask, FileSubject(net, "Net()"), replace(SETUP, epochs=1))
-    assert "has no data set of Train" in load(Path(run.folder)).no_script
-    assert not (Path(run.folder) / "train.py").exists()
 
 
 @pytest.mark.parametrize("rank", [0, 1])

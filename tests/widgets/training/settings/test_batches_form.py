@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QCheckBox, QToolButton
 
 from engine.project import edits
 from engine.project.document import GIVEN, DataSetup, Loading, Project, TrainingSetup
 from widgets.forms import ParamForm
 from widgets.training.settings.batches_form import BatchesForm
 
-WORKERS = ["prefetch_factor", "pin_memory", "persistent_workers", "timeout", "start_method"]
+WORKERS = [
+    "prefetch_factor",
+    "pin_memory",
+    "persistent_workers",
+    "timeout",
+    "start_method",
+    "in_order",
+]
 
 
 @pytest.fixture
@@ -50,6 +57,7 @@ def test_it_shows_the_fields_that_apply(form: BatchesForm) -> None:
         ("persistent_workers", True, True),
         ("timeout", "30", 30.0),
         ("start_method", "spawn", "spawn"),
+        ("in_order", False, False),
     ],
 )
 def test_each_field_is_edited_and_the_document_takes_it(
@@ -95,3 +103,22 @@ def test_the_objects_are_folded_until_there_is_one(form: BatchesForm) -> None:
     assert not more.isChecked() and not given.isChecked()
     form.show_setup(of(collate_fn="mine"))
     assert more.isChecked() and given.isChecked()
+
+
+def test_a_share_is_held_out_with_the_fields_of_a_split(form: BatchesForm) -> None:
+    form.show()
+    share, split = (
+        form.findChild(QCheckBox, "setup_hold_out"),
+        form.findChild(ParamForm, "setup_split_form"),
+    )
+    form.show_setup(TrainingSetup())
+    assert not share.isChecked() and split.isHidden()
+    share.click()
+    ((setup, words),) = form.told
+    assert setup.data.hold_out and words == "Hold out a share for validation"
+    form.show_setup(setup)
+    assert [param.name for param in split.params] == [
+        "validation_fraction", "stratified", "split_seed",
+    ]  # fmt: skip
+    split.value_edited.emit("validation_fraction", 0.5)
+    assert form.told[-1][0].data == DataSetup(hold_out=True, validation_fraction=0.5)

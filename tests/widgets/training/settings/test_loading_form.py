@@ -18,8 +18,8 @@ from engine.project.document import (
 )
 from engine.protocol import DataSnapshot, SampleImage
 from widgets.forms import ParamForm
+from widgets.training.settings.data_report import SampleImages
 from widgets.training.settings.loading_form import LoadingForm
-from widgets.training.settings.sample_images import SampleImages
 
 CROP, NOISE = Transform("RandomCrop", {"padding": 2}), Transform("GaussianNoise")
 

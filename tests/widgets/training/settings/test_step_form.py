@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QLabel, QToolButton
+from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QToolButton
 
 from engine.project import edits
 from engine.project.catalogue import schedulers
-from engine.project.document import Averaging, Project, Schedule, Stopping, TrainingSetup, replace
+from engine.project.document import (
+    COMPOSED,
+    Averaging,
+    Project,
+    Schedule,
+    Stopping,
+    TrainingSetup,
+    replace,
+)
 from widgets.fields import TextField
 from widgets.forms import ParamForm
 from widgets.training.settings.step_form import StepForm
@@ -159,3 +167,43 @@ def test_the_form_of_averaging_has_the_fields_of_its_kind(form: StepForm, qtbot)
     assert edits.set_training(Project(), setup).training == setup
     with pytest.raises(edits.EditError, match="anneal_epochs is 0"):
         edits.set_training(Project(), TrainingSetup(averaging=Averaging(anneal_epochs=0)))
+
+
+def test_a_schedule_of_several_schedulers(form: StepForm) -> None:
+    """They are chosen, set, added and removed; SequentialLR keeps a milestone for each but one."""
+    box = part(form, QComboBox, "setup_scheduler")
+    last: list[TrainingSetup] = []
+
+    def take(setup: TrainingSetup) -> None:
+        last.append(setup)
+        form.show_setup(setup)
+
+    form.setup_edited.connect(take)
+
+    def choose(name: str, key: str) -> None:
+        chooser = part(form, QComboBox, name)
+        chooser.setCurrentIndex(chooser.findData(f"lr_scheduler.{key}"))
+        chooser.activated.emit(chooser.currentIndex())
+
+    choose("setup_scheduler", "SequentialLR")
+    schedule = last[-1].schedule
+    assert [each.kind[13:] for each in schedule.parts] == ["LinearLR", "ExponentialLR"]
+    assert schedule.milestones == (5,) and not schedule.problem
+    names = [p.name for p in part(form, ParamForm, "setup_schedule_form").params]
+    assert names == ["each", "milestones"]  # no warm-up before it
+    part(form, QPushButton, "setup_schedule_add").click()
+    choose("setup_schedule_3", "MultiplicativeLR")
+    part(form, ParamForm, "setup_schedule_3_form").value_edited.emit("lr_lambda", "0.5")
+    part(form, QToolButton, "setup_schedule_1_remove").click()
+    schedule = last[-1].schedule
+    assert [each.kind[13:] for each in schedule.parts] == ["ExponentialLR", "MultiplicativeLR"]
+    assert schedule.parts[1].params == {"lr_lambda": "0.5"} and schedule.milestones == (10,)
+    assert part(form, QToolButton, "setup_schedule_1_remove").isHidden()  # two are the least
+    offered = {part(form, QComboBox, "setup_schedule_2").itemData(i) for i in range(12)}
+    assert not offered & {*COMPOSED, "lr_scheduler.ReduceLROnPlateau"}
+    choose("setup_scheduler", "ChainedScheduler")
+    assert part(form, ParamForm, "setup_schedule_form").params[0].name == "each"
+    assert len(last[-1].schedule.parts) == 2 and last[-1].schedule.milestones == ()
+    choose("setup_scheduler", "StepLR")
+    assert last[-1].schedule.parts == () and not form.schedule._parts
+    assert box.currentData() == "lr_scheduler.StepLR"
