@@ -112,7 +112,7 @@ class LossForm(QWidget):
                 f"{key} takes {other.takes}. A model of blocks has one prediction: train a module"
                 " of your own, and choose it there. Its step is:",
             )
-            make.tell(self._step, other.source(f"{key}()", "model.loss"))
+            make.tell(self._step, other.source(f"{key}()", "model.loss").rstrip())
         elif key != self._shown:
             self.loss_edited.emit(key)
 

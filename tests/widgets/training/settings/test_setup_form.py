@@ -36,7 +36,7 @@ def test_a_loss_that_blocks_cannot_have_says_why_and_offers_a_step(qtbot) -> Non
     assert words.text().startswith(f"nn.CosineEmbeddingLoss takes {takes}. A model of blocks has")
     assert step.text() == (
         "def step(batch):\n    x1, x2, y = batch\n"
-        "    loss = nn.CosineEmbeddingLoss()(model(x1), model(x2), y)\n    return loss\n"
+        "    loss = nn.CosineEmbeddingLoss()(model(x1), model(x2), y)\n    return loss"
     )
     form.show_setup(TrainingSetup(loss="nn.MSELoss"), None)
     assert "one-hot" in words.text() and step.isHidden()
