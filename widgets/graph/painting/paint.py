@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from widgets import theme
 from widgets.diagram.style import elided, font, text_width
 from widgets.graph.painting.geometry import Floats
 
+_PATH = re.compile(r"[\w.]+(?: [(×].*)?")
+"""A dotted name, which may be followed by the number of a call or of repeats."""
 PAD = 8.0
 """The gap between a box's edge and its words."""
 
@@ -41,8 +44,9 @@ def mixed(over: str, under: str, strength: float) -> QColor:
 
 
 def shortened(name: str, face: QFont, width: float) -> str:
-    """A dotted name, cut to a width: first parts are left out, then the last one is elided."""
-    while "." in name and text_width(name, face) > width:
+    """A name, cut to a width. Of a dotted one the first parts are left out, then the last one is
+    elided; an expression, which has no such parts, is only elided."""
+    while "." in name and _PATH.fullmatch(name) and text_width(name, face) > width:
         name = name.partition(".")[2]
     return elided(name, face, width)
 
