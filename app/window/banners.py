@@ -92,7 +92,7 @@ class Banner(QFrame):
         self.setAccessibleName(f"{title}. {text}")
         self.setToolTip(detail)
         self._icon = make.label()
-        words = make.text("", wrap=True, width="own")
+        words = make.text("", wrap=True, width="any")  # no word makes the window wider
         words.setText(f"{title}\n{text}" if text else title)
         close = make.tool_button("banner_close", "mdi6.close", "Close this message.", dismiss)
         buttons = [self._button(number, *choice, dismiss) for number, choice in enumerate(choices)]

@@ -19,11 +19,16 @@ from .subject import CanvasSubject, FileSubject, Subject
 
 Each = TypeVar("Each")
 
+_MAX_MESSAGE = 400
+"""Characters; the longest of our own has some 200."""
+
 
 class FileProblem(ValueError):
-    """A project file cannot be read. `field` is the path of the field at fault, if one is."""
+    """A project file cannot be read. `field` is the path of the field at fault, if one is. What
+    the file wrote itself is cut: a name of thousands of characters is no help in a message."""
 
     def __init__(self, message: str, field: str = "") -> None:
+        message, field = _short(message, _MAX_MESSAGE), _short(field, _MAX_MESSAGE)
         super().__init__(f"{field}: {message}" if field else message)
         self.field = field
 
@@ -271,5 +276,5 @@ def _known(known: Mapping[str, Each], key: str, what: str, field: str) -> Each:
     return known[key]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:60]}…"
+def _short(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -6,7 +6,7 @@ import random
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QSettings, qInstallMessageHandler
+from PySide6.QtCore import QEvent, QSettings, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
 from app.application import build
@@ -68,6 +68,8 @@ class Windows:
         files = self._application.bench.files
         opened = files.open(str(self._path))
         self._qt.processEvents()
+        # Only an event loop that runs does this by itself.
+        self._qt.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         if not opened:
             assert self.failures and self.failures[0].startswith("broken.tlab was not opened. ")
             return "refused"

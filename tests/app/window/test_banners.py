@@ -43,6 +43,12 @@ def test_the_area_is_there_while_it_has_a_banner(area) -> None:
     assert area.isHidden()
 
 
+def test_a_word_of_any_length_leaves_the_window_its_width(area) -> None:
+    area.show_banner("file", "error", "9" * 5_000)
+    QApplication.processEvents()
+    assert area.minimumSizeHint().width() < 600
+
+
 def test_a_new_banner_takes_the_place_of_its_key(area) -> None:
     area.show_banner("lost", "error", "Once.")
     old = area.banner("lost")

@@ -445,6 +445,14 @@ def test_a_fault_word_for_word(content, words):
     assert str(caught.value) == words
 
 
+def test_what_a_file_wrote_is_cut_in_the_message():
+    for fields in ({"9" * 5_000: 1}, {"model": {"blocks": [{"9" * 5_000: 1}]}}):
+        document = {"format": "tensorlab", "version": 1, **fields}
+        with pytest.raises(FileProblem) as problem:
+            files.loads(json.dumps(document).encode())
+        assert "999…" in str(problem.value) and len(str(problem.value)) < 1_000
+
+
 def test_special_numbers_come_back_wherever_they_are():
     params = {"lr": math.inf, "betas": (1.0, -math.inf)}
     project = Project(training=TrainingSetup(optimizer_params=params))
