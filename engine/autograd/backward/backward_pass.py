@@ -80,9 +80,9 @@ class BackwardPass:
         debug = debug or partial(PassControl, breakpoints=Breakpoints())
         self.control = debug(self._begin, modules={})
         graph, provenance = self.stepper.graph, subject.provenance
-        self.control.modules.update(
-            {n.id: module for n in graph.nodes if (module := provenance.module(n))}
-        )
+        self._calls = provenance.calls(graph.nodes)
+        modules = enumerate(map(provenance.module, graph.nodes, self._calls))
+        self.control.modules.update({node: module for node, module in modules if module})
         self._kept = SavedForBackward(graph.nodes)
         self._freed = released_bytes(graph, self.stepper.plan, self._kept)
         self._gradients = GradientList(
@@ -176,6 +176,7 @@ class BackwardPass:
             words_of=words_of,
             subject_path=subject.path,
             kept=self._kept,
+            calls=self._calls,
         )
 
     def snapshot(self) -> BackwardSnapshot:

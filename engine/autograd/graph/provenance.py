@@ -22,7 +22,8 @@ from ...recording.recording import (
     find_recording,
     source_line,
 )
-from .reading import Graph, Kind, Node
+from .deep_graphs import LEAF_SEQUENCE
+from .reading import Graph, Kind, Node, kind_of_node
 
 NameOf = Callable[[torch.Tensor], str]
 """The name of a tensor, or ""."""
@@ -53,14 +54,21 @@ class Provenance:
 
     def call(self, node: Node) -> Call | None:
         """The innermost call in which the node was made; None if that was not recorded."""
-        return self.calls_of((node.sequence,), (node.kind,))[0]
+        return self.calls((node,))[0]
 
-    def calls_of(self, sequences: Sequence[int], kinds: Sequence[Kind]) -> list[Call | None]:
-        """`call`, of nodes of these numbers and kinds."""
+    def calls(self, nodes: Sequence[Node]) -> list[Call | None]:
+        """`call` of each of these, found together; None for leaves."""
         if not self._recordings:
-            return [None] * len(sequences)
+            return [None] * len(nodes)
+        kinds = [kind_of_node(node.fn) for node in nodes]
+        sequences = [
+            -1 if kind.is_leaf or (number := node.fn._sequence_nr()) == LEAF_SEQUENCE else number
+            for node, kind in zip(nodes, kinds, strict=True)
+        ]
         found = self._recordings[-1].calls_of(sequences)  # most nodes are the newest's
         for place, (sequence, kind, call) in enumerate(zip(sequences, kinds, found, strict=True)):
+            if sequence < 0:
+                continue
             if call is None:
                 recording = find_recording(self._recordings, sequence)
                 found[place] = call = None if recording is None else recording.call_of(sequence)
@@ -79,13 +87,12 @@ class Provenance:
             return None
         return find_recording(self._recordings, sequence)
 
-    def module(self, node: Node) -> str:
+    def module(self, node: Node, call: Call | None) -> str:
         """The path of the innermost module in which the node was made, or which holds the leaf;
-        "" if that was not recorded."""
+        "" if that was not recorded. `call` is `self.call(node)`."""
         variable = node.variable
         if variable is not None:
             return self.owner_of(variable)
-        call = self.call(node)
         return "" if call is None else call.module
 
     def cuts(self, node: Node, call: Call | None = None) -> Iterator[GraphCut]:

@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import torch
+from msgspec import Struct
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from ...protocol import GraphEdge, TensorSpec
@@ -66,8 +67,7 @@ def _kind_by_name(fn: Any) -> Kind:
     return kind
 
 
-@dataclass(eq=False, slots=True)
-class Node:
+class Node(Struct, eq=False):
     """One node: `fn` is torch's own object, `label` the name of its variable (leaves only).
 
     The properties are read from `fn` when they are asked for: reading a large graph stays cheap.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...errors import sendable
-from ...protocol import MODEL_FILE, GraphCut, GraphNode, GraphSnapshot, SourceLine, StaleTensor
+from ...protocol import MODEL_FILE, GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Call, Place, source_line
 from .deep_graphs import LEAF_SEQUENCE
 from .large_snapshots import in_parts
 from .node_facts import AlikeOutputs, outputs_of
-from .provenance import Provenance
-from .reading import Graph, Kind, Node, kind_of_node
+from .provenance import NameOf, Provenance
+from .reading import Graph, Node, kind_of_node
 from .saved_for_backward import SavedForBackward
 from .without_collection import without_collection
 
@@ -41,25 +41,32 @@ def graph_snapshots(
     words_of: Callable[[str], str] = lambda name: "",
     subject_path: str | None = None,
     kept: SavedForBackward | None = None,
+    calls: Sequence[Call | None] | None = None,
 ) -> list[GraphSnapshot]:
     """The graph in parts. They have its first `max_nodes` nodes (breadth first from the root) and
     the edges between these; `plan` has all nodes. `words_of` gives one line on what the nodes of a
-    name do in backward, or "". `kept` is what all nodes of the graph keep, read here if it is
-    not given."""
+    name do in backward, or "". `kept` is what all nodes of the graph keep, `calls` those that made
+    them; both are read here if they are not given."""
     shown = graph.nodes[:max_nodes]
     count = len(shown)
     is_stale = {save.node for save in stale}
     lines: dict[Place, SourceLine] = {}
-    cuts: dict[int, Sequence[GraphCut]] = dict.fromkeys(graph.cut, ())
     kept = kept or SavedForBackward(graph.nodes)
-    nodes = _graph_nodes(shown, kept, provenance, blocks or {}, is_stale, lines, cuts)
+    calls = calls or provenance.calls(shown)
+    nodes = _graph_nodes(shown, calls, kept, provenance.owner_of, blocks or {}, is_stale, lines)
+    cuts = (
+        cut
+        for number in graph.cut
+        if number < count and (call := calls[number]) is not None
+        for cut in provenance.cuts(graph.nodes[number], call)
+    )
     edges = graph.edges
     if count < len(graph.nodes):
         edges = [each for each in edges if each.source < count and each.target < count]
     whole = GraphSnapshot(
         nodes=tuple(nodes),
         edges=tuple(edges),
-        cuts=tuple(cut for each in cuts.values() for cut in each),
+        cuts=tuple(cuts),
         stale=tuple(stale),
         plan=tuple(node.id for node in plan),
         modules=_classes(provenance),
@@ -77,28 +84,28 @@ def graph_snapshots(
 
 def _graph_nodes(
     shown: Sequence[Node],
+    calls: Sequence[Call | None],
     kept: SavedForBackward,
-    provenance: Provenance,
+    owner_of: NameOf,
     blocks: Mapping[int, str],
     is_stale: Collection[int],
     lines: dict[Place, SourceLine],
-    cuts: dict[int, Sequence[GraphCut]],
 ) -> list[GraphNode]:
-    """The nodes as the window gets them. `lines` gets the lines that made them, `cuts` the cuts of
-    the nodes that it names."""
+    """The nodes as the window gets them; `calls` made them, at `lines`, which are added here."""
     told: list[GraphNode] = []
-    alike, size_bytes = AlikeOutputs(), kept.size_bytes
-    kinds = [kind_of_node(node.fn) for node in shown]
-    calls = _calls(shown, kinds, provenance)
-    for node, kind, storages in zip(shown, kinds, kept.storages, strict=False):
+    add, alike, size_bytes = told.append, AlikeOutputs(), kept.size_bytes
+    for node, call, storages in zip(shown, calls, kept.storages, strict=False):
         fn, number, label = node.fn, node.id, node.label
-        name, op, is_leaf, _, saves = kind
+        name, op, is_leaf, _, saves = kind_of_node(fn)
         sequence, module, aten, source = -1, "", "", None
         if is_leaf:
-            label, module = sendable(title(node)), sendable(provenance.owner_of(fn.variable))
+            label = sendable(label) if label else f"leaf {number}"
+            module = sendable(owner_of(fn.variable))
         else:
-            sequence, call = next(calls)
             label = sendable(title(node)) if label else op
+            sequence = fn._sequence_nr()
+            if sequence == LEAF_SEQUENCE:  # it stands for a missing second derivative
+                sequence = -1
             if call is not None:
                 module, place = sendable(call.module), call.place
                 if call.kind == "op":
@@ -107,8 +114,6 @@ def _graph_nodes(
                     source = lines.get(place)
                     if source is None:
                         source = lines[place] = source_line(place)
-                if number in cuts:
-                    cuts[number] = tuple(provenance.cuts(node, call))
         saved_bytes = 0
         for storage in storages:
             saved_bytes += size_bytes[storage]
@@ -118,7 +123,7 @@ def _graph_nodes(
             outputs, device = alike[(*only.shape, only.dtype, only.device)]
         except (ValueError, RuntimeError, TypeError):  # several, or nested without one shape
             outputs, device = outputs_of(metadata)
-        told.append(
+        add(
             GraphNode(  # by position, which takes half as long
                 number,
                 name,
@@ -138,18 +143,6 @@ def _graph_nodes(
             )
         )
     return told
-
-
-def _calls(
-    shown: Sequence[Node], kinds: Sequence[Kind], provenance: Provenance
-) -> Iterator[tuple[int, Call | None]]:
-    """The number of each operation's node, and the call that made it, found for all together."""
-    of_operations = [kind for kind in kinds if not kind.is_leaf]
-    sequences = [
-        n.fn._sequence_nr() for n, kind in zip(shown, kinds, strict=True) if not kind.is_leaf
-    ]
-    sequences = [-1 if number == LEAF_SEQUENCE else number for number in sequences]
-    return zip(sequences, provenance.calls_of(sequences, of_operations), strict=True)
 
 
 def _sources(files: Collection[str]) -> dict[str, str]:
