@@ -144,7 +144,7 @@ class Application(QObject):
         """Show a project's file, or the Start page if nothing is shown yet; offer recovered
         work."""
         if project:
-            self.window.page("model")
+            self.workspaces.model  # noqa: B018 - makes it
             self.bench.files.open(project)
         if self.window.workspace in (None, "start"):
             self.workspaces.at_start()
@@ -161,7 +161,7 @@ class Application(QObject):
             self.bench.link.start()
         else:
             self.attaching.use(*attached)
-        self.window.page("model")
+        self.workspaces.model  # noqa: B018 - makes it
         if path:
             self.bench.files.open(path)
             if is_new:

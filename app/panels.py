@@ -14,9 +14,11 @@ class Panels:
         self._bench, self._window = bench, bench.window
 
     def add(self, name: Workspace, page: DockedPage) -> None:
-        """Add a page to the window as it was left, and its panels to the menu."""
-        page.restore_docks(self._bench.settings.bytes(f"{name}_docks"))
-        self._window.add_page(name, page)
+        """Add a page to the window as it was left, unless it was painted before the rest of the
+        program was loaded, and its panels to the menu."""
+        if name not in self._window.pages:
+            page.restore_docks(self._bench.settings.bytes(f"{name}_docks"))
+            self._window.add_page(name, page)
         menu = self._window.panels_menu
         if not menu.isEmpty():
             menu.addSeparator()

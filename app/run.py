@@ -1,7 +1,7 @@
 """The program with a window, from its first picture to its end.
 
-The Start page is painted before the rest of the program is loaded, and before the engine starts,
-which takes a processor for a second. A project is shown at once: its page needs the rest.
+The Start page, or the Model page of a project, is painted before the rest of the program is loaded,
+and before the engine starts, which takes a processor for a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.presenters.start import start_page
 from app.settings import Settings
 from app.window.first_picture import after_first_picture
 from app.window.main_window import MainWindow
@@ -54,9 +53,12 @@ def run(path: str = "", attached: tuple[Call, Callable[[], Call]] | None = None)
 
     after_first_picture(window, begin)
     if project:
-        window.show()  # nothing is painted before events are handled; the project fits the page
-        make()
+        if not _show_canvas(window, project, settings):
+            window.show()  # nothing is painted before events are handled
+            make()
     else:
+        from app.presenters.start import start_page  # a project does without
+
         window.add_page("start", start_page(window.actions_table, settings.recent_files))
         window.show_workspace("start")
         window.show()
@@ -64,6 +66,21 @@ def run(path: str = "", attached: tuple[Call, Callable[[], Call]] | None = None)
     for application in made:
         application.bench.link.wait_closed()
     return code
+
+
+def _show_canvas(window: MainWindow, path: str, settings: Settings) -> bool:
+    """Show a project's canvas. False if the project begins with something else, or does not."""
+    from app.presenters.model.first_page import first_page, show_view  # Start does without
+
+    first = first_page(path, settings.bytes("model_docks"))
+    if first is None:
+        return False
+    page, view = first
+    window.add_page("model", page)
+    window.show_workspace("model")
+    window.show()
+    show_view(page.canvas, view)  # what is shown fits the page, which has its size now
+    return True
 
 
 def _close_on_interrupt(window: MainWindow) -> None:

@@ -199,7 +199,9 @@ class Workspaces(QObject):
         from app.presenters.model.workspace import ModelPresenter
         from app.window.model_page import ModelPage
 
-        page = ModelPage()
+        page = self._window.pages.get("model")
+        if not isinstance(page, ModelPage):
+            page = ModelPage()
         let_drops_through(page.canvas)
         self._bench.actions.give_canvas(page.canvas)
         presenter = ModelPresenter(self._bench, page, self)

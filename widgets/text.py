@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-from engine.protocol import shape_text
+from collections.abc import Iterable
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -59,7 +58,11 @@ def format_bytes(size_bytes: float | None) -> str:
     return f"{text} {_UNITS[unit]}"
 
 
-format_shape = shape_text
+def format_shape(shape: Iterable[object]) -> str:
+    """A shape as messages write it, too: `(B, 3, 8, 8)`, `(5,)`, `()`."""
+    from engine.protocol import shape_text  # the window shows before messages are needed
+
+    return shape_text(shape)
 
 
 def format_duration(seconds: float | None) -> str:

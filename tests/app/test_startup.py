@@ -113,6 +113,45 @@ def test_the_first_page_is_painted_before_the_engine_starts(painter, file, page,
     assert done.stdout.splitlines() == [f"True set() {page} "]
 
 
+def test_the_canvas_of_a_project_is_painted_before_the_rest_is_loaded_and_then_works():
+    script = f"""
+        import sys
+        from PySide6.QtCore import QTimer
+        from app import cli
+        from widgets.diagram.view import DiagramView
+
+        loaded, places = [], []
+        paint = DiagramView.paintEvent
+        def paint_and_note(view, event):
+            paint(view, event)
+            loaded.append({{"app.application", "engine.protocol"}} & {{*sys.modules}})
+            places.append(view.scene_point(view.rect().center()))
+            from app.processes.engine_link import EngineLink
+            EngineLink.start = lambda link: QTimer.singleShot(0, use)
+        DiagramView.paintEvent = paint_and_note
+
+        def use():
+            from PySide6.QtWidgets import QApplication
+            window = next(w for w in QApplication.topLevelWidgets() if w.isVisible())
+            canvas = window.page("model").canvas
+            print(loaded[0], window.windowTitle().split(" ")[0], window.workspace)
+            print(places[0] == places[-1], len(window.panels_menu.actions()))
+            blocks = canvas.model_scene.blocks
+            before = len(blocks)
+            canvas.delete_requested.emit([next(iter(blocks))], ())
+            print(before - len(blocks), window.actions_table["edit.undo"].text())
+            window.may_close = lambda: True
+            window.close()
+
+        cli.main([{str(templates.FOLDER / "mlp.tlab")!r}])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
+    words = ["set() mlp[*] model", "True 4", "1 &Undo Delete block"]
+    assert done.stdout.splitlines() == words, done.stderr
+
+
 def test_the_start_page_is_painted_before_the_rest_is_loaded_and_then_works():
     script = """
         import sys
@@ -188,11 +227,12 @@ def test_a_project_that_the_program_begins_with_fits_its_page():
         import sys
         from pathlib import Path
         from PySide6.QtWidgets import QApplication
-        from app import application, cli, templates
+        from app import cli, templates
 
         def look(qt):
             loaded = {"numpy"} & {*sys.modules}
             qt.processEvents()
+            window = next(each for each in qt.topLevelWidgets() if each.isVisible())
             canvas = window.page("model").canvas
             shown = canvas.zoom
             canvas.fit()
@@ -200,13 +240,6 @@ def test_a_project_that_the_program_begins_with_fits_its_page():
             window.close()
             return 0
 
-        def build(**parts):
-            global window
-            made = build_program(**parts)
-            window = made.window
-            return made
-
-        build_program, application.build = application.build, build
         QApplication.exec = look
         cli.main([str(Path(templates.FOLDER) / "mlp.tlab")])
     """

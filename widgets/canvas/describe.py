@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
 
 from engine.project import catalogue
 from engine.project.document import Block, ParamValue, Wire
 from engine.project.problems import Problem
-from engine.protocol import BlockReport, TensorSpec
 from widgets.text import format_bytes, format_number, format_shape
+
+if TYPE_CHECKING:  # the window shows before messages are needed
+    from engine.protocol import BlockReport, TensorSpec
 
 ARROWS = (
     ("in_features", "out_features"),

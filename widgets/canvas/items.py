@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
@@ -12,13 +12,15 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem
 from engine.project import catalogue
 from engine.project.document import Block
 from engine.project.problems import Problem
-from engine.protocol import BlockReport
 from widgets import theme
 from widgets.diagram import style
 from widgets.layout import BLOCK_WIDTH, BODY_HEIGHT, SIDES, Side, block_size, port_y
 from widgets.text import format_shape
 
 from . import describe
+
+if TYPE_CHECKING:  # the window shows before messages are needed
+    from engine.protocol import BlockReport
 
 PORT_RADIUS = 5.0
 GLOW_RADIUS = 11.0

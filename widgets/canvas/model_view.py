@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
@@ -10,7 +11,6 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from engine.project import wiring
 from engine.project.document import Model, Wire
-from engine.protocol import ModelSnapshot
 from widgets import make, theme
 from widgets.diagram.edge_pan import EdgePan
 from widgets.diagram.view import DiagramView
@@ -21,6 +21,9 @@ from .minimap import Minimap
 from .name_editor import NameEditor
 from .overlays import Note
 from .scene import ModelScene, Thing
+
+if TYPE_CHECKING:  # the window shows before messages are needed
+    from engine.protocol import ModelSnapshot
 
 NOTE_MS = 3000
 EMPTY = (

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtWidgets import QGraphicsScene
 
 from engine.project import catalogue
 from engine.project.document import Model, Wire
-from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 from widgets.layout import SIDES, Side
 
 from .items import BlockItem
 from .obstacles import Obstacles, box_of
 from .overlays import ProblemItem
 from .wires import WireItem
+
+if TYPE_CHECKING:  # the window shows before messages are needed
+    from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 
 Thing = BlockItem | WireItem | ProblemItem
 """The items that can lie under the pointer."""

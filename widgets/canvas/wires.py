@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from math import hypot
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem
 
 from engine.project.document import Wire
-from engine.protocol import TensorSpec
 from widgets import theme
 from widgets.diagram import style
 from widgets.layout import PORT_LINE
@@ -18,6 +18,9 @@ from widgets.text import format_shape
 
 from .items import NEAR_ZOOM
 from .obstacles import Box, Obstacles, box_of
+
+if TYPE_CHECKING:  # the window shows before messages are needed
+    from engine.protocol import TensorSpec
 
 Point = tuple[float, float]
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMarginsF, QRectF, QSize
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene
 
 from widgets import theme
-from widgets.save_picture import Paint
 from widgets.theme import GRID
+
+if TYPE_CHECKING:  # the window shows before pictures are saved
+    from widgets.save_picture import Paint
 
 MAX_PICTURE_PX = 8192
 """The longest side of an image before PNG_SCALE that QImage and image viewers can handle."""

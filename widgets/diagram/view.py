@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QMarginsF, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -20,9 +21,12 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QMenu, QWidget
 
-from widgets import save_picture, theme
+from widgets import theme
 from widgets.diagram.scene_picture import scene_picture
 from widgets.theme import GRID
+
+if TYPE_CHECKING:  # the window shows before pictures are saved
+    from widgets.save_picture import Paint
 
 # The scene is so large that panning never reaches its end.
 ENDLESS = QRectF(-200_000, -200_000, 400_000, 400_000)
@@ -31,9 +35,14 @@ WHEEL_STEP = 1.2
 MIN_DOT_SPACING_PX = 12
 
 
+_BAND_ROWS = 16
+"""Rows of dots that are drawn together: a point for each dot of a window takes 7 ms to make."""
+
+
 @lru_cache(maxsize=16)
-def _lattice(step: int, columns: int, rows: int) -> QPolygonF:
-    return QPolygonF([QPointF(x * step, y * step) for y in range(rows) for x in range(columns)])
+def _band(step: int, columns: int) -> QPolygonF:
+    rows = range(_BAND_ROWS)
+    return QPolygonF([QPointF(x * step, y * step) for y in rows for x in range(columns)])
 
 
 class DiagramView(QGraphicsView):
@@ -280,13 +289,14 @@ class DiagramView(QGraphicsView):
             step *= 2
         column, row = math.floor(rect.left() / step), math.floor(rect.top() / step)
         columns, rows = math.ceil(rect.width() / step) + 2, math.ceil(rect.height() / step) + 2
-        dots = _lattice(step, columns, rows).translated(column * step, row * step)
+        dots = _band(step, columns)
         # No antialiasing: it would make dots between two pixels fainter, and the grid striped.
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         pen = QPen(colors.color("grid"), 2)
         pen.setCosmetic(True)
         painter.setPen(pen)
-        painter.drawPoints(dots)
+        for first in range(row, row + rows, _BAND_ROWS):
+            painter.drawPoints(dots.translated(column * step, first * step))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
     def _repaint(self) -> None:
@@ -296,22 +306,26 @@ class DiagramView(QGraphicsView):
 
     # -- pictures --------------------------------------------------------------------------------
 
-    def picture(self, bounded: bool = True) -> tuple[QSize, save_picture.Paint]:
+    def picture(self, bounded: bool = True) -> tuple[QSize, Paint]:
         """The whole content: its size in pixels, and a function that paints it. With `bounded`, it
         is made smaller until a PNG can hold it."""
         return scene_picture(self.scene(), self.content_rect(), bounded)
 
     def copy_picture(self) -> None:
         """Put the whole content on the clipboard as a picture."""
-        save_picture.copy_picture(*self.picture())
+        from widgets.save_picture import copy_picture  # the window shows before it is needed
+
+        copy_picture(*self.picture())
 
     def add_picture_actions(self, menu: QMenu) -> None:
         """Add Copy picture, Save as PNG and Save as SVG."""
+        from widgets.save_picture import ask_and_save  # as above
+
         menu.addAction("Copy picture", self.copy_picture)
         for suffix, bounded in (("png", True), ("svg", False)):
             menu.addAction(
                 f"Save as {suffix.upper()}…",
-                lambda suffix=suffix, bounded=bounded: save_picture.ask_and_save(
+                lambda suffix=suffix, bounded=bounded: ask_and_save(
                     self, suffix, *self.picture(bounded)
                 ),
             )

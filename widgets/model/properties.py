@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
@@ -14,13 +16,15 @@ from PySide6.QtWidgets import (
 from engine.project.catalogue import BlockKind
 from engine.project.document import Block, Model
 from engine.project.names import name_problem
-from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 from widgets import make, theme
 from widgets.fields import TextField, asks_for_undo
 from widgets.forms import ParamForm
 from widgets.icons import icon
 from widgets.model.problems import ProblemList
 from widgets.text import format_bytes, format_number, format_shape
+
+if TYPE_CHECKING:  # the window shows before messages are needed
+    from engine.protocol import BlockReport, ModelSnapshot, TensorSpec
 
 
 class BlockProperties(QScrollArea):

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QRectF, QSignalBlocker
 from PySide6.QtGui import QGuiApplication
 
 from app.presenters.model.edits import ModelEdits, count
+from app.presenters.model.first_page import show_view
 from app.selection.references import Blocks, Reference
 from app.window.model_page import ModelPage
 from app.workbench import Workbench
@@ -168,10 +169,7 @@ class ModelPresenter(QObject):
         self._bench.selection.forget()
         view = self._bench.project.view
         self._show_report(self._bench.newest(ModelSnapshot))
-        if view.canvas_zoom == 1.0 and view.canvas_center == (0.0, 0.0):
-            self.page.canvas.fit()
-        else:
-            self.page.canvas.set_view(view.canvas_zoom, *view.canvas_center)
+        show_view(self.page.canvas, view)
 
     def _on_view_changed(self, zoom: float, x: float, y: float) -> None:
         view = self._bench.project.view
