@@ -44,11 +44,14 @@ class Windows:
         self._path = folder / "broken.tlab"
         self._projects = Projects(random_)
         self.failures: list[str] = []
+        self._shown_in_files: list[str] = []
         self._errors: list[BaseException] = []
         # An exception in a slot ends nothing; PySide gives it to this hook.
         self._hook = sys.excepthook
         sys.excepthook = lambda kind, error, trace: self._errors.append(error)
-        self._application.bench.files.failed.connect(self.failures.append)
+        files = self._application.bench.files
+        files.failed.connect(self.failures.append)
+        files.artifact_chosen.connect(self._shown_in_files.append)
 
     def make(self) -> bytes:
         return self._projects.make()
@@ -57,6 +60,7 @@ class Windows:
         """Raises what the program may not raise. Returns "refused" or "opened"."""
         self._path.write_bytes(data)
         self.failures.clear()
+        self._shown_in_files.clear()
         try:
             return self._open()
         finally:
@@ -70,6 +74,8 @@ class Windows:
         self._qt.processEvents()
         # Only an event loop that runs does this by itself.
         self._qt.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        if self._shown_in_files:  # it begins as a pickle does: the page Files says what it is
+            return "opened"
         if not opened:
             assert self.failures and self.failures[0].startswith("broken.tlab was not opened. ")
             return "refused"
