@@ -47,6 +47,7 @@ COLUMNS = (
     ),
 )
 _WIDTHS = (208, 88, 72, 72, 160)
+_LEAST_KEY = 112
 _SIZE = 3
 
 
@@ -130,6 +131,9 @@ class EntryTree(QWidget):
             self.tree.expandAll()
         else:
             self.tree.expandToDepth(0)
+        # Short keys leave room for what stands beside them; long ones get no more than they had.
+        wanted = self.tree.sizeHintForColumn(0) + 2 * GRID
+        self.tree.setColumnWidth(0, min(max(wanted, _LEAST_KEY), _WIDTHS[0]))
         tensors = (row.path for row in self.model.rows if row.entry and row.entry.kind == "tensor")
         self.choose(next(tensors, ""))
 

@@ -93,10 +93,13 @@ class VariablesView(QWidget):
         self.show_variables(VariablesSnapshot(variables=()))
 
     def show_variables(self, snapshot: VariablesSnapshot) -> None:
-        """Show the list. If the selected variable is not in it, none is selected."""
+        """Show the list, without a column of values if none has one. If the selected variable is
+        not in it, none is selected."""
         self._following = True
         self.model.set_variables(snapshot.variables)
         self._following = False
+        has_values = any(COLUMNS[VALUE].text(variable) for variable in snapshot.variables)
+        self.table.setColumnHidden(VALUE, not has_values)
         for column in (NAME, SHAPE, DTYPE, VALUE):
             self._make_room_for(column)
         if not any(variable.name == self._selected for variable in snapshot.variables):

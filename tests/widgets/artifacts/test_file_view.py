@@ -108,6 +108,15 @@ def test_the_layer_that_a_module_of_torch_suggests(layer: str) -> None:
     assert suggested({key: tuple(value.shape) for key, value in state.items()}) == layer
 
 
+def test_short_keys_leave_room_and_long_ones_take_no_more_than_they_had(qtbot) -> None:
+    tree = EntryTree()
+    qtbot.addWidget(tree)
+    tree.show_entries(ENTRIES)
+    assert tree.tree.sizeHintForColumn(0) <= tree.tree.columnWidth(0) < 208
+    tree.show_entries((ArtifactEntry("w" * 200, "tensor", (2,), "float32", 8),))
+    assert tree.tree.columnWidth(0) == 208
+
+
 def test_the_search_finds_a_layer_and_its_tensors(qtbot) -> None:
     tree = EntryTree()
     qtbot.addWidget(tree)

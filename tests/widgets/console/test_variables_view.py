@@ -85,12 +85,16 @@ def test_a_long_dtype_is_not_cut_off(view):
     assert view.table.columnWidth(DTYPE) == wide
 
 
-def test_a_long_shape_is_not_cut_off_beside_values_that_are_empty(view):
+def test_a_long_shape_is_not_cut_off_and_values_that_are_empty_have_no_column(view):
     view.show_variables(snapshot(X))
-    value = view.table.columnWidth(VALUE)
+    assert view.table.isColumnHidden(VALUE)
     view.show_variables(snapshot(X, tensor("y", 2, shape=(64, 128, 32, 32))))
     assert view.table.columnWidth(SHAPE) >= view.table.sizeHintForColumn(SHAPE)
-    assert view.table.columnWidth(VALUE) == value < view.table.columnWidth(SHAPE)
+    assert view.table.isColumnHidden(VALUE)
+    view.show_variables(snapshot(X, tensor("s", 3, shape=(), text="6.0")))
+    assert view.table.columnWidth(VALUE) >= view.table.sizeHintForColumn(VALUE)
+    view.show_variables(snapshot(X))
+    assert view.table.isColumnHidden(VALUE)
 
 
 def test_of_many_variables_a_bounded_number_is_measured(view, monkeypatch):
