@@ -89,6 +89,7 @@ class ModelView(DiagramView):
         self._gesture: Gesture | None = None
         self._hovered: Thing | None = None
         self._selected: tuple[str, ...] = ()
+        self._fits = False
         self._mouse: QPointF | None = None  # in the viewport; None while it is elsewhere
         self.note = Note()
         self.model_scene.addItem(self.note)
@@ -106,6 +107,7 @@ class ModelView(DiagramView):
         self._empty.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._restyle()
         theme.notifier.changed.connect(self._restyle)
+        self.view_changed.connect(self._forget_fit)
         self.show_model(Model())
 
     # -- what is shown ---------------------------------------------------------------------------
@@ -119,11 +121,22 @@ class ModelView(DiagramView):
             return
         self.end_gesture()
         self._hover(None)
+        if model != self.model_scene.model:
+            self._forget_fit()
         self.model_scene.show_model(model)
         self.name_editor.keep_to(self.model_scene.blocks)
         self._empty.setVisible(not model.blocks)
         self.minimap.follow()
         self._tell_selection()
+
+    def fit(self, rect: QRectF | None = None) -> None:
+        """As in every diagram. What is shown whole stays so when the view gets another size, as by
+        a banner, until the user moves it or edits the model."""
+        super().fit(rect)
+        self._fits = rect is None
+
+    def _forget_fit(self, *_view: float) -> None:
+        self._fits = False
 
     def show_report(self, snapshot: ModelSnapshot | None) -> None:
         """Show shapes, parameter counts and problems; None removes them."""
@@ -279,6 +292,8 @@ class ModelView(DiagramView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        if self._fits:
+            self.fit()
         edge = 2 * GRID
         size = self.viewport().size()
         self.zoom_bar.adjustSize()

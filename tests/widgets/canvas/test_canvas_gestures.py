@@ -418,6 +418,23 @@ def test_the_minimap_is_there_only_while_something_is_out_of_sight(canvas):
     assert canvas.minimap.isVisible()
 
 
+def test_what_is_shown_whole_stays_whole_in_another_size_until_it_is_moved(canvas, model):
+    """A banner takes some of the canvas's height just after a template was opened."""
+    canvas.fit()
+    canvas.resize(canvas.width(), canvas.height() - 150)
+    assert canvas.visible_rect().contains(canvas.content_rect())
+    assert not canvas.minimap.isVisible()
+    canvas.zoom_by(1.5)
+    zoom = canvas.zoom
+    canvas.resize(canvas.width(), canvas.height() + 150)
+    assert canvas.zoom == zoom
+    canvas.fit()
+    canvas.show_model(Model((replace(model.blocks[0], x=model.blocks[0].x + 8),), ()))
+    zoom = canvas.zoom
+    canvas.resize(canvas.width(), canvas.height() - 150)
+    assert canvas.zoom == zoom
+
+
 def test_the_minimap_draws_wires_from_end_to_end_without_measuring_them(canvas, monkeypatch):
     drawn = list(canvas.model_scene.wires.values())
     for wire in drawn:
