@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 
 from engine import temporary
 from engine.devices import usable_cores
-from engine.process import EngineLost, SpawnedEngine
+from engine.process import EngineLost, SpawnedEngine, spawned
 from engine.project.document import Model, TrainingSetup
 from engine.protocol import (
     CellSnapshot,
@@ -160,6 +161,37 @@ def test_a_sleep_is_interrupted_too(shared_engine):
     wait_for_print(shared_engine)
     shared_engine.signal(InterruptSignal())
     assert answers(shared_engine, sleeping)[-1].error.line in (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("method", "shown"),
+    [("__repr__", "stuck"), ("__str__", "str(stuck)"), ("__len__", "len(stuck)")],
+)
+def test_an_object_whose_text_or_length_never_comes_is_interrupted(shared_engine, method, shown):
+    source = (
+        f"class Stuck:\n    def {method}(self):\n        print('asked')\n        while True: pass\n"
+        f"stuck = Stuck()\n{shown}"
+    )
+    hanging = shared_engine.send(RunCellCommand(source=source))
+    wait_for_print(shared_engine)
+    shared_engine.signal(InterruptSignal())
+    assert answers(shared_engine, hanging)[-1].error.type == "KeyboardInterrupt"
+    _, end = run_cell(shared_engine, "del stuck\nprint('free')")
+    assert end.ok
+
+
+def test_of_a_large_log_the_end_is_read(tmp_path):
+    log = tmp_path / "engine.log"
+    with log.open("wb") as file:
+        file.truncate(1_000_000_000)  # takes no room on the disk
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nlast words\n")
+    tracemalloc.start()
+    try:
+        assert spawned._tail(log).endswith("last words")
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_flood_of_prints_is_interrupted_without_breaking_a_message(shared_engine):
