@@ -2,6 +2,7 @@
 
 Not here: views of data (`widgets`), and all that needs torch (`engine`).
 
-`run` paints the Start page before it loads `application`, which makes all parts. `workbench` is
-what each presenter gets: window, actions, store, history, selection, link, settings, files.
+`run` paints Start, or a project's canvas, before it loads `application`, which makes all parts.
+`workbench` is what each presenter gets: window, actions, store, history, selection, link, settings,
+files.
 """
