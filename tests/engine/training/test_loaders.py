@@ -187,7 +187,7 @@ def test_what_needs_the_same_batches_again_is_refused_without_their_order() -> N
         (replace(train, training=replace(setup, processes=2)), "must come in order"),
     ):
         with pytest.raises(LabError, match=words):
-            next(handler_of(TrainCommand)(run, command))
+            next(iter(handler_of(TrainCommand)(run, command)))
 
 
 @pytest.mark.parametrize("workers", [None, 0])
