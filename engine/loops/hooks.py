@@ -214,7 +214,9 @@ def steps_shown(
         is_open, unscaled = False, None  # the user's code may have kept a wrapper
         for handle in handles:
             handle.remove()
-        gate.rest()
+        gate.patches = []  # another thread may open it still
+        for patch in (run_backward, scale):
+            patch.take_off()
 
 
 def is_outermost() -> bool:
