@@ -28,9 +28,9 @@ def rows_of(data: Any, setup: DataSetup) -> Rows:
     where the data tells its classes without a sample being read: tensors and lists do, and a
     Dataset with `targets`. Raises LabError for data without samples of its own to be split."""
     columns = as_columns(data)
-    if columns is None and (
-        isinstance(data, IterableDataset) or not (isinstance(data, Dataset) or has_samples(data))
-    ):
+    is_set = isinstance(data, Dataset)
+    has_rows = isinstance(data, Sized) if is_set else has_samples(data)
+    if columns is None and (isinstance(data, IterableDataset) or not has_rows):
         raise LabError(
             f"No share of a {type(data).__name__} can be held out: it gives batches, or samples in"
             " an order of its own.",

@@ -39,6 +39,11 @@ class Unknown(Samples):
     targets: Any = None
 
 
+class Endless(Dataset):
+    def __getitem__(self, row: int) -> Tensor:
+        return X[row % 30]
+
+
 class Stream(IterableDataset):
     def __iter__(self) -> Any:
         return iter(X)
@@ -95,6 +100,7 @@ def test_data_that_is_named_for_validation_goes_first() -> None:
         (DataLoader(TensorDataset(X, LABELS)), "No share of a DataLoader can be held out"),
         (lambda: iter([X]), "No share of a function"),
         (Stream(), "No share of a Stream"),
+        (Endless(), "No share of a Endless"),
         ([X[:4], X[:5]], "different numbers of samples"),
         ((X[:3], torch.tensor([0, 1, 2])), "every class needs samples"),
     ],
