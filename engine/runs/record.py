@@ -149,7 +149,7 @@ def load(folder: Path) -> RunRecord:
         project = files.from_document(document.get("project"))
         fields = {**document, "project": {}}
         record = msgspec.convert(fields, RunRecord)
-    except (files.FileProblem, msgspec.ValidationError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also half a character where a name is expected
         raise RunProblem(f"{path} is damaged: {error}") from error
     for name, seconds in (
         ("began_s", record.began_s),

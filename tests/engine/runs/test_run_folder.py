@@ -187,12 +187,27 @@ def test_a_damaged_run_is_told_and_the_others_are_listed(
 
 
 @pytest.mark.parametrize("field", ["id", "project", "writer", "began_s", "state"])
-@pytest.mark.parametrize("value", [None, [], {"a": 1}])
+@pytest.mark.parametrize("value", [None, [], {"a": 1}, {"type": "\ud800"}])
 def test_each_field_of_a_run_is_checked(tmp_path: Path, field: str, value: object) -> None:
     writer = run(tmp_path)
     writer.close()
     path = writer.folder / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    with pytest.raises(RunProblem, match=r"run\.json is damaged"):
+        record.load(writer.folder)
+
+
+def test_half_a_character_where_a_kind_is_expected_is_damage(tmp_path: Path) -> None:
+    writer = run(tmp_path)
+    writer.close()
+    path = writer.folder / "run.json"
+    fields = json.loads(path.read_text())
+    for name, value in fields.items():
+        if isinstance(value, dict) and "type" in value:
+            path.write_text(json.dumps({**fields, name: {**value, "type": "\ud800"}}))
+            with pytest.raises(RunProblem, match=r"run\.json is damaged"):
+                record.load(writer.folder)
+    path.write_text(json.dumps({**fields, "state": "\ud800"}))
     with pytest.raises(RunProblem, match=r"run\.json is damaged"):
         record.load(writer.folder)
 
