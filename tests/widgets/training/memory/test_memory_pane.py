@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.protocol import (
     AllocatorBlock,
@@ -162,15 +164,23 @@ def test_the_allocator_is_there_on_cuda_only(pane: MemoryPane) -> None:
     )
 
 
+def _point_at(widget: QWidget, at: QPointF) -> None:
+    """Move the mouse there: QTest moves the one of the screen, and tells nothing if it is there."""
+    none, no_keys = Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier
+    there = widget.mapToGlobal(at)
+    QApplication.sendEvent(
+        widget, QMouseEvent(QEvent.Type.MouseMove, at, there, none, none, no_keys)
+    )
+
+
 def test_a_block_of_the_allocator_is_told_and_chosen(pane: MemoryPane, qtbot) -> None:
     pane.show_step(on_cuda())
     pane.below.setCurrentIndex(1)
     centers = {found[:2]: found[3].center() for found in pane.segments.blocks()}
     told = {}
-    qtbot.mouseMove(pane.segments, QPoint(0, 0))  # Qt tells no move to where the mouse is already
     for at, center in centers.items():
         assert pane.segments.block_at(center) == at
-        qtbot.mouseMove(pane.segments, center.toPoint())
+        _point_at(pane.segments, center)
         told[at] = said(pane, "step_memory_segment")
     large = "of a large segment of 2 MiB"
     assert told[0, 0] == f"linear1.weight: 1 MiB, 1000 KiB were asked for, {large}"
