@@ -39,8 +39,8 @@ def steps_of(states: KeptStates) -> list[int]:
     return [step for step in range(1000) if (found := states.newest(step)) and found.step == step]
 
 
-def kept(*steps: int) -> KeptStates:
-    states = KeptStates()
+def kept(*steps: int, limit: int = states_in_memory.MAX_STATES) -> KeptStates:
+    states = KeptStates(limit)
     for step in steps:
         assert states.add(state(step))
     return states
@@ -84,13 +84,10 @@ def test_a_state_is_a_copy() -> None:
         assert not tensor.any()
 
 
-def test_beyond_the_bound_one_goes_whose_neighbours_are_closest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(states_in_memory, "MAX_STATES", 4)
-    assert steps_of(kept(0, 10, 20, 21)) == [0, 10, 20, 21]
-    assert steps_of(kept(0, 10, 20, 21, 40)) == [0, 10, 21, 40]  # 10 and 21 are 11 apart
-    assert steps_of(kept(0, 1, 2, 30, 60)) == [0, 2, 30, 60]
+def test_beyond_the_bound_one_goes_whose_neighbours_are_closest() -> None:
+    assert steps_of(kept(0, 10, 20, 21, limit=4)) == [0, 10, 20, 21]
+    assert steps_of(kept(0, 10, 20, 21, 40, limit=4)) == [0, 10, 21, 40]  # 10 and 21: 11 apart
+    assert steps_of(kept(0, 1, 2, 30, 60, limit=4)) == [0, 2, 30, 60]
 
 
 def test_states_of_a_long_run_are_spread_over_it() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine.handlers.training import looks
+from engine.handlers.training.pictures import looks
 from engine.handlers.training.pictures.looks import read_histograms, read_images, read_module_norms
 from engine.lab import Lab
 from engine.loops.logged import image
