@@ -21,6 +21,7 @@ from engine.protocol import (
     ProgramModule,
     ProgramNode,
     ProgramValue,
+    shape_text,
 )
 
 _JSON = {"only first": "only in a", "only second": "only in b"}
@@ -214,7 +215,7 @@ def _in_words(
 def _values(values: tuple[ProgramValue, ...]) -> str:
     told = []
     for value in values:
-        shape = "" if value.shape is None else f" ({', '.join(map(str, value.shape))})"
+        shape = "" if value.shape is None else f" {shape_text(value.shape)}"
         told.append(f"{value.name}{shape} {value.dtype}".strip())
     return ", ".join(told) or "none"
 

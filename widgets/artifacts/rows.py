@@ -34,7 +34,7 @@ class Row:
             return ""
         if entry.kind == "value":
             return entry.text.partition("\n")[0]
-        return format_shape(entry.shape) or "scalar"
+        return format_shape(entry.shape)
 
     @property
     def dtype(self) -> str:

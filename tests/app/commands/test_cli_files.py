@@ -53,6 +53,9 @@ def test_inspect_tells_the_graph_of_a_program(tmp_path: Path, capsys) -> None:
     assert report["outputs"] == node["outputs"]
     assert run("inspect", path) == 0
     assert "aten.linear  linear (1, 3) float32" in capsys.readouterr().out
+    torch.export.save(torch.export.export(torch.nn.Linear(2, 3), (torch.ones(2),)), path)
+    assert run("inspect", path) == 0
+    assert "aten.linear  linear (3,) float32" in capsys.readouterr().out
 
 
 def test_diff_tells_each_key(state: Path, tmp_path: Path, capsys) -> None:
