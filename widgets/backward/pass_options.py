@@ -35,7 +35,7 @@ class PassOptions(QWidget):
         )
         self._fold.setToolTip("What the next pass starts with, keeps, and is run by")
         self._fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._summary = make.label("", "muted", "backward_options_summary")
+        self._summary = make.label("", "muted", "backward_options_summary", wrap=True)
         self._summary.setMinimumWidth(1)
         self.gradient = ExpressionField(
             "backward_gradient",

@@ -51,7 +51,7 @@ MOVES = {"reset": _RESET, "back": _BACK, "step": _STEP, "to": _TO_HERE, "end": _
 """The moves of every pass."""
 
 DEBUG_MOVES = {
-    "reset": _RESET._replace(text="Restart"),
+    "reset": _RESET,
     "back_run": _BACK_RUN._replace(keys="Ctrl+Shift+Left", window_keys="Shift+F12", folds=6),
     "back": _BACK._replace(text="", window_keys="Shift+F10"),
     "step": _STEP._replace(window_keys="F11"),
