@@ -52,7 +52,7 @@ class CallView(QWidget):
             "trace_show_node", "Show on graph", "mdi6.sitemap-outline", self.graph_requested
         )
         self._graph.setAccessibleName("Show this call's node on the graph")
-        self.values = ValueStack("trace_values")
+        self.values = ValueStack("trace_values", columns=2)
         head = make.row((self._title, 1), self._graph)
         told = (self._facts, self._mark, self._error, self.failed, *self._words)
         margins = (GRID, 0, GRID, 0)
