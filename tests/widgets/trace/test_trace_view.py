@@ -278,6 +278,8 @@ def test_what_a_call_did(traced):
     assert text(traced, "trace_call_note") == "dropped: too large"
     cards = traced.call.values.shown_cards()
     assert [card._label.text() for card in cards] == ["result", "input = x"]
+    out, given = (card.mapTo(traced, card.rect().topLeft()) for card in cards)
+    assert out.y() == given.y() and out.x() + cards[0].width() <= given.x()
     stand(traced, 7, note="Too large.")
     assert text(traced, "trace_call_mark") == ""
     assert text(traced, "trace_call_note") == f"{PASSED_ON} Too large."
