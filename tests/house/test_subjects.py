@@ -20,6 +20,8 @@ DOORS = {
 ENGINE = {
     "engine/attached/allowed": (1, "a script of the user's has no canvas"),
     "engine/project/machines": (3, "words on what other machines do not have"),
+    "engine/project/edits/loss": (1, "the canvas has a loss block, code a loss in its step"),
+    "engine/project/edits/training": (1, "code may have a loss that blocks cannot have"),
     "engine/project/soundness": (2, "the fields of the document are checked"),
     "engine/subjects/state": (1, "a variable that is watched may hold another module"),
 }
@@ -29,6 +31,7 @@ WINDOW = {
     "app/presenters/export": (3, "what the lines that load write before the file"),
     "app/presenters/model/calls": (1, "the canvas has its own forward pass"),
     "app/presenters/model/comparing": (2, "a picture of two modules of code"),
+    "app/presenters/model/first_page": (1, "the page for blocks"),
     "app/presenters/model/structure": (5, "the page for code, and its lines of Python"),
     "app/presenters/model/workspace": (1, "the page for blocks"),
     "app/presenters/subject": (3, "what is run for a subject: its cells, or its file"),
