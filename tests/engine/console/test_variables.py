@@ -24,6 +24,7 @@ from engine.protocol import (
     encode_snapshot,
 )
 from engine.session import Session
+from tests.work import work_of
 
 
 class Console:
@@ -176,6 +177,16 @@ def test_thousands_of_variables_fit_in_a_snapshot(console):
     encode_snapshot(snapshot)
     assert len(found) + snapshot.left_out == 5001
     assert snapshot.left_out > 0
+
+
+def test_cells_beside_many_tensors_do_work_in_proportion_to_them(console):
+    work: list[list[int]] = []
+    for count in (100, 400):
+        console.run("".join(f"del t{i}\n" for i in range(100) if work))
+        cells = (f"for i in range({count}): globals()[f't{{i}}'] = torch.zeros(2)", "new = t0 + 1")
+        work.append([work_of(lambda cell=cell: console.run(cell)) for cell in cells])
+    for few, many in zip(*work, strict=True):
+        assert many < 4.4 * few  # quadratic work would be 16 times as much
 
 
 # -- memory --------------------------------------------------------------------------------------
