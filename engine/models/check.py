@@ -63,7 +63,7 @@ def require_runnable(model: Model, training: TrainingSetup) -> ModelSnapshot:
     found = [*checked.problems, *(p for report in checked.blocks for p in report.problems)]
     errors = tuple(problem for problem in found if problem.severity == "error")
     raise LabError(
-        f"The model cannot run. {located(errors[0], model)}",
+        f"The model cannot run. {located(errors, model)[0].message}",
         hint="Fix what the Problems list names.",
         problems=errors,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
 
-from .document import Model, ParamValue
+from .document import Model, ParamValue, replace
 
 LOSS = "loss"
 
@@ -35,7 +36,10 @@ class Problem(Struct, frozen=True):
     severity: Literal["error", "warning"] = "error"
 
 
-def located(problem: Problem, model: Model) -> str:
-    """The problem's message, after the name of the block that has it."""
+def located(problems: Iterable[Problem], model: Model) -> list[Problem]:
+    """The problems, with each message after the name of the block that has it."""
     names = {block.id: f"“{block.name}”: " for block in model.blocks}
-    return names.get(problem.block or "", "") + problem.message
+    return [
+        replace(problem, message=names.get(problem.block or "", "") + problem.message)
+        for problem in problems
+    ]

@@ -32,6 +32,7 @@ class ModelScene(QGraphicsScene):
         # Blocks move often: Qt's index would be rebuilt more often than it is used.
         self.setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
         self.model = Model()
+        self._incoming: dict[tuple[str, str], Wire] = {}
         self.blocks: dict[str, BlockItem] = {}
         self.wires: dict[Wire, WireItem] = {}
         self.problems: dict[str, ProblemItem] = {}
@@ -45,6 +46,7 @@ class ModelScene(QGraphicsScene):
     def show_model(self, model: Model) -> None:
         """Show a model: add, remove and update items, and end every preview."""
         self.model = model
+        self._incoming = {(w.target, w.target_port): w for w in reversed(model.wires)}
         known = {block.id: block for block in model.blocks if block.kind in catalogue.kinds()}
         for gone in self.blocks.keys() - known.keys():
             self._drop_problem(gone)
@@ -99,9 +101,7 @@ class ModelScene(QGraphicsScene):
 
     def incoming(self, block: str, port: str) -> Wire | None:
         """The wire that ends at an input port; None without one."""
-        return next(
-            (w for w in self.model.wires if (w.target, w.target_port) == (block, port)), None
-        )
+        return self._incoming.get((block, port))
 
     def content_rect(self) -> QRectF:
         """The box around everything."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
-from engine.project.document import Model, replace
+from engine.project.document import Model
 from engine.project.problems import Fix, Problem, located
 from widgets import make, theme
 from widgets.icons import icon
@@ -36,7 +36,7 @@ class ProblemList(QWidget):
         With the `model`, each problem has the name of its block.
         """
         if model is not None:
-            problems = [replace(each, message=located(each, model)) for each in problems]
+            problems = located(problems, model)
         ordered = tuple(sorted(problems, key=lambda problem: problem.severity != "error"))
         if ordered != self._shown:
             self._shown = ordered

@@ -411,4 +411,4 @@ def _why_not(report: ModelSnapshot, model: Model) -> str:
     first = next((p for p in problems if p.severity == "error"), None)
     if first is None:
         return "The model cannot run: it is empty."
-    return f"The model cannot run. {located(first, model)}"
+    return f"The model cannot run. {located([first], model)[0].message}"

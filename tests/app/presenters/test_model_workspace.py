@@ -16,8 +16,11 @@ from engine.project import edits, files
 from engine.project.document import Model, Project, ViewState, Wire, replace
 from engine.project.problems import Fix, Problem
 from engine.protocol import BlockReport, InitialiseCommand, ModelSnapshot, Snapshot, WeightsSnapshot
+from tests.bench.bench_canvas import make_model
 from tests.widgets.backward.autograd_snapshots import forward
 from tests.widgets.small_model import SMALL_MODEL
+from tests.work import work_of
+from widgets.canvas.items import BlockItem
 from widgets.layout.model_layout import layout_model
 
 OPEN = Problem("It has no input.", block="a", fix=Fix("Set 7", "a", "out_features", 7))
@@ -351,3 +354,34 @@ def test_the_view_is_kept_in_the_document_without_a_step_of_undo(desk, bench):
     view = bench.project.view
     assert (view.canvas_zoom, view.canvas_center) == (0.75, (10, 20))
     assert not bench.history.stack.canUndo()
+
+
+# -- large models --------------------------------------------------------------------------------
+
+
+def test_a_model_is_opened_and_an_edit_undone_by_work_in_proportion_to_its_blocks(
+    desk, bench, monkeypatch
+):
+    made: list[str] = []
+    changed: list[str] = []
+    make, show = BlockItem.__init__, BlockItem.show_block
+    monkeypatch.setattr(BlockItem, "__init__", lambda i, b: (made.append(b.id), make(i, b))[1])
+    monkeypatch.setattr(BlockItem, "show_block", lambda i, b: (changed.append(b.id), show(i, b))[1])
+    work: dict[int, list[int]] = {}
+    for count in (100, 100, 400):  # the first one draws the icons
+        bench.files.new(Project())
+        made.clear()
+        project = Project(model=make_model(count))
+        faults = tuple(
+            BlockReport(block.id, problems=(Problem("It is wrong.", block.id, "input"),))
+            for block in project.model.blocks
+        )
+        opened = work_of(lambda project=project: bench.files.new(project))
+        told = work_of(lambda faults=faults: desk.take(replace(report(), blocks=faults)))
+        assert len(made) == count
+        bench.history.edit(edits.set_param(project, "b7", "out_features", "9"), "Edit")
+        changed.clear()
+        work[count] = [opened, told, work_of(bench.history.stack.undo)]
+        assert (len(made), changed) == (count, ["b7"])  # undo touches no other item
+    for few, many in zip(work[100], work[400], strict=True):
+        assert many < 4.4 * few  # quadratic work would be 16 times as much

@@ -43,6 +43,6 @@ def test_a_fresh_name_has_the_first_free_number():
 
 def test_a_problem_is_told_after_the_name_of_its_block():
     model = Model((Block("b1", "nn.ReLU", "relu1"), Block("b2", "nn.ReLU", "relu2")))
-    assert located(Problem("It fails.", "b2"), model) == "“relu2”: It fails."
-    assert located(Problem("It fails."), model) == "It fails."
-    assert located(Problem("It fails.", "gone"), model) == "It fails."
+    problems = [Problem("It fails.", block) for block in ("b2", None, "gone")]
+    told = [problem.message for problem in located(problems, model)]
+    assert told == ["“relu2”: It fails.", "It fails.", "It fails."]
