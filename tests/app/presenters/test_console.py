@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 
 from app.presenters.cells import CellsPresenter
 from app.presenters.tensors.console import ConsolePresenter
@@ -114,6 +116,15 @@ def test_another_project_hears_nothing_of_the_cell_in_hand(desk, link, bench):
 def test_a_project_opened_before_any_cell_ran_finds_a_fresh_namespace(desk, link, bench):
     bench.files.new(Project(name="Other"))
     assert link.sent == [] and link.signals == []
+
+
+def test_control_c_in_the_input_interrupts_the_running_cell(desk, link):
+    control_c = Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier
+    QTest.keyClick(desk.view.input, *control_c)
+    assert link.signals == []
+    desk.view.submit("while True: pass")
+    QTest.keyClick(desk.view.input, *control_c)
+    assert link.signals == [StopSignal(), InterruptSignal()]
 
 
 def test_without_an_engine_a_cell_says_so(desk, link):

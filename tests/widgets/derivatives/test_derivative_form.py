@@ -279,6 +279,8 @@ FAILING = replace(
 )
 def test_of_the_checked_pairs_the_first_that_fails_is_shown(view, pairs, chosen, words):
     failed = bool(words) and chosen == 1
+    larger = value_of("numeric", 4 * WEIGHT_GRAD).picture
+    pairs = tuple(replace(pair, numeric=larger) for pair in pairs)
     view.show_answer(
         GradcheckSnapshot(ok=not failed, code="c", message="m" * failed, hint="h", pairs=pairs)
     )
@@ -291,7 +293,8 @@ def test_of_the_checked_pairs_the_first_that_fails_is_shown(view, pairs, chosen,
     assert words in said(view, "gradcheck_worst")
     assert said(view, "gradcheck_verdict").startswith("✗" if failed else "✓")
     scales = {picture.colour_range() for picture in view.check.pictures.values()}
-    assert len(scales) == 1  # one colour is one number in all three
+    # From the smallest of all three to the largest: one colour is one number.
+    assert scales == {(0.25, 4.0) if pairs else (0.0, 0.0)}
     marked = {picture.marked_cell() for picture in view.check.pictures.values()}
     assert marked == {(1, 0) if failed else None}
     if failed:
