@@ -8,6 +8,7 @@ import pytest
 
 from app.presenters.train.event_files import EventFilesPresenter
 from app.presenters.train.run_copies import RunCopies
+from app.presenters.train.run_fetches import RunFetches
 from app.presenters.train.sweeps import options_of
 from engine.project.document import Block, Model, Project, TrainingSetup
 from engine.project.subject import ConsoleSubject
@@ -33,7 +34,7 @@ def pane(bench, link, qtbot) -> RunPane:
     link.get_ready()
     pane = RunPane()
     qtbot.addWidget(pane)
-    EventFilesPresenter(bench, pane, bench.window)
+    EventFilesPresenter(bench, pane, RunFetches(bench, pane, bench.window), bench.window)
     RunCopies(bench, pane, bench.window)
     bench.dialogs.open_folder = lambda parent, title, start: OUT
     return pane

@@ -47,11 +47,18 @@ def project_of(processes: int) -> Project:
 def driven(
     forked_processes: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[int, Driven]]:
+    """Runs that go on from test to test."""
+    found = drive(tmp_path_factory.mktemp("driven"))
+    yield found
+    for run in found.values():
+        run.session.close()
+
+
+def drive(folder: Path) -> dict[int, Driven]:
     """By the number of processes, a run that was stepped by hand with settings that changed."""
     found = {}
     for processes in (1, 2):
-        folder = tmp_path_factory.mktemp("driven") / "run"
-        run = found[processes] = Driven(project_of(processes), folder)
+        run = found[processes] = Driven(project_of(processes), folder / str(processes) / "run")
         run.train()
         run.until(is_paused_at(0))
         for step in (1, 2):
@@ -64,9 +71,7 @@ def driven(
         )
         run.send(StepTrainingCommand())
         run.until(is_paused_at(3))
-    yield found
-    for run in found.values():
-        run.session.close()
+    return found
 
 
 def test_steps_by_hand_are_those_of_one_process(driven: dict[int, Driven]) -> None:
@@ -103,9 +108,9 @@ def test_what_they_cannot_do_is_refused_in_words_and_the_run_goes_on(
 
 
 def test_the_phases_of_a_step_and_what_holds_it_are_those_of_one_process(
-    driven: dict[int, Driven],
+    forked_processes: None, tmp_path: Path
 ) -> None:
-    texts = {}
+    driven, texts = drive(tmp_path), {}
     for processes, run in driven.items():
         for done in ("zero_grad", "forward", "loss"):
             run.send(StepTrainingCommand(by="phase"))
@@ -130,6 +135,8 @@ def test_the_phases_of_a_step_and_what_holds_it_are_those_of_one_process(
     norms = [float(text.partition(" is ")[2].partition(",")[0]) for text in texts.values()]
     assert norms[0] == pytest.approx(norms[1], rel=1e-3)
     test_steps_by_hand_are_those_of_one_process(driven)
+    for run in driven.values():
+        run.session.close()
 
 
 def _done(told: TrainingSnapshot) -> tuple[str, ...]:
