@@ -141,7 +141,7 @@ class AsBuilt:
                     undo = partial(widget.setCurrentIndex, widget.currentIndex())
                 case QLineEdit():
                     undo = partial(widget.setText, widget.text())
-                case QPlainTextEdit():
+                case QPlainTextEdit() if not widget.isReadOnly():  # others follow what they show
                     undo = partial(widget.setPlainText, widget.toPlainText())
                 case QAbstractButton() if widget.isCheckable():
                     undo = partial(widget.setChecked, widget.isChecked())
