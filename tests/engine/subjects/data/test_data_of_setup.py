@@ -95,9 +95,10 @@ def trained(ask: Ask, subject: Subject, setup: TrainingSetup, **fields) -> Train
     command = TrainCommand(
         model=BLOCKS, training=setup, subject=subject, objective=objective, **fields
     )
-    last = ask(command)[-1]
-    assert isinstance(last, TrainingSnapshot) and last.state == "finished", last.error
-    return last
+    told = [each for each in ask(command) if isinstance(each, TrainingSnapshot)]
+    assert told[-1].state == "finished", told[-1].error
+    rows = tuple(row for each in told for row in each.epoch_rows)  # each epoch is told once
+    return replace(told[-1], epoch_rows=rows)
 
 
 def module(lab: Lab, subject: Subject, setup: TrainingSetup = SETUP) -> Any:
