@@ -35,7 +35,7 @@ def test_the_ranks_are_read_while_they_are_seen(view, bench, link) -> None:
     assert link.sent[-1].rank == 1
 
 
-def test_their_tab_is_there_for_several_processes(view) -> None:
+def test_their_tab_is_there_for_several_processes(view, qtbot) -> None:
     tab = view.tabs.indexOf(view.ranks)
     assert view.tabs.isTabVisible(tab)
     view.show_setup(TrainingSetup(), None)
@@ -44,7 +44,9 @@ def test_their_tab_is_there_for_several_processes(view) -> None:
     view.ranks.show_ranks(RanksSnapshot(folder="", rows=(RankRow(0, 4, "here", "running"),)))
     view.show_setup(TrainingSetup(), None)  # for the next run: what this one printed can be read
     assert view.tabs.isTabVisible(tab)
-    assert not TrainView().tabs.isTabVisible(tab)
+    fresh = TrainView()
+    qtbot.addWidget(fresh)
+    assert not fresh.tabs.isTabVisible(tab)
 
 
 def test_the_command_follows_the_project(view, bench) -> None:
