@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.attached.figures import LoggedFigures, Newest
+from engine.attached.figures import Found, LoggedFigures
 from engine.attached.modules import SeenModules
 
 
@@ -20,8 +20,10 @@ class Lab:
         self.told: list[tuple[int | None, dict[str, Any]]] = []
         self.logged: dict[str, torch.Tensor] = {}
 
-    def log(self, step: int | None, **figures: Any) -> None:
-        self.told.append((step, figures))
+    def add(self, figures: dict[str, Any], step: int | None) -> int:
+        if figures:
+            self.told.append((step, dict(figures)))
+        return 0
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def test_a_number_that_is_logged_in_every_step_is_read_only_where_one_looks(lab,
 
 
 def test_the_newest_tensors_are_those_of_now(lab: Lab, figures: LoggedFigures) -> None:
-    newest = Newest(figures.newest)
+    newest = Found(figures.newest)
     assert list(newest) == [] and len(newest) == 0
     lab.logged = {"x": torch.ones(2)}
     assert list(newest) == ["x"] and len(newest) == 1 and newest["x"] is lab.logged["x"]

@@ -20,7 +20,6 @@ from engine.protocol import (
     ErrorSnapshot,
     HeldSnapshot,
     PauseSignal,
-    StepPhaseCommand,
     StepTrainingCommand,
     StopSignal,
     SweepCommand,
@@ -106,23 +105,24 @@ def test_code_that_is_held_goes_on_and_steps_whole_steps(
 ) -> None:
     bench.store.take(HeldSnapshot(at="step", title="cell 1", line=3))
     assert bench.store.held is not None
-    train.step(by_phase=True)
+    train.step("phase")
     train.pause_or_continue()
     assert sent(link) == [StepTrainingCommand, ContinueTrainingCommand] and link.signals == []
     bench.store.take(HeldSnapshot())
     train.pause_or_continue()
     assert link.signals == [PauseSignal()]
     bench.store.take(training_snapshot(state="paused"))
-    train.step(by_phase=True)
-    assert sent(link)[2:] == [StepPhaseCommand]
+    train.step("phase")
+    assert sent(link)[2:] == [StepTrainingCommand] and link.sent[-1].by == "phase"
 
 
 def test_a_run_that_has_ended_begins_anew_with_a_step(
     train, bench, link, training_snapshot
 ) -> None:
     bench.store.take(training_snapshot(state="finished"))
-    train.step(by_phase=True)
-    assert sent(link) == [TrainCommand, StepPhaseCommand] and link.sent[0].paused
+    train.step("phase")
+    assert sent(link) == [TrainCommand, StepTrainingCommand] and link.sent[0].paused
+    assert link.sent[1].by == "phase"
     train.stop()
     assert StopSignal() in link.signals
 

@@ -12,7 +12,7 @@ import torch
 from engine.artifacts.contents import entries as entries_file
 from engine.artifacts.contents import file_bytes
 from engine.artifacts.contents.artifact import Artifact, Entry, plain
-from engine.artifacts.contents.descriptions import Global, Made, StorageOf, TensorOf
+from engine.artifacts.contents.descriptions import Global, OtherObject, StorageOf, TensorOf
 from engine.artifacts.contents.entries import entries_of
 from engine.artifacts.contents.file_bytes import (
     FileBytes,
@@ -152,8 +152,8 @@ def test_values_are_told_by_their_keys() -> None:
     value = {
         "epoch": 3, "best": None, "lr": 0.5, "on": True, "z": 1j, "name": "net", 7: b"abc",
         b"raw": [], "betas": (0.9, 0.999), "steps": list(range(9)), "none": {},
-        "more": {"a": [{"b": 1}, 2], "deep": Made("own.State", {"c": 5})},
-        "kind": Global("torch.float16"), "empty": Made("own.Empty"), "big": 2**200,
+        "more": {"a": [{"b": 1}, 2], "deep": OtherObject("own.State", {"c": 5})},
+        "kind": Global("torch.float16"), "empty": OtherObject("own.Empty"), "big": 2**200,
         "large": 2**200 - 1, "storage": StorageOf("a", F32, 2),
         "mixed": ["x" * 81, [1, 2], b"ab"],
     }  # fmt: skip
