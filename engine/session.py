@@ -99,6 +99,7 @@ class Session:
             return True
         try:
             if isinstance(command, StepTrainingCommand):
+                self._showed_pause = False  # it is shown again where the run pauses next
                 if command.by != "epoch":
                     control.pause.set()
                     control.goes_on = command.by

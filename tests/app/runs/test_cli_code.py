@@ -35,7 +35,10 @@ x = torch.randn(96, 3, generator=g)
 data = x, x.sum(1, keepdim=True)
 """
 PARTS = "import torch\n\ndef act(x):\n    return torch.relu(x)\n"
-TANH = PARTS.replace("relu", "tanh")
+TANH = (
+    PARTS.replace("relu", "tanh")
+    + "# longer: of one length, Python may take the bytecode of the same second\n"
+)
 
 
 def run(*arguments: object) -> int:
