@@ -31,9 +31,9 @@ from engine.protocol import (
 )
 from tests.engine.runs.killed import NAMES, OWN, command_of
 
+from ..test_stepping_phases import SETUP, begin, end
 from ..test_training_handlers import MLP, Client, assert_equal
 
-SETUP = TrainingSetup(epochs=2, batch_size=512, seed=3, optimizer_params={"lr": 0.01})
 OWN_CASES = {case.name: case for case in OWN}
 ACTIVE_STEPS = 2
 
@@ -79,20 +79,6 @@ def hand() -> Iterator[Hand]:
     hand = Hand()
     yield hand
     hand.session.close()
-
-
-def begin(client: Client, setup: TrainingSetup = SETUP) -> None:
-    client.send(TrainCommand(id=1, model=MLP, training=setup, fresh=True, paused=True))
-
-
-def end(setup: TrainingSetup = SETUP) -> dict[str, torch.Tensor]:
-    """The weights of a run without a pause."""
-    client = Client()
-    client.send(TrainCommand(id=1, model=MLP, training=setup, fresh=True))
-    client.run_to_end()
-    weights = client.weights()
-    client.session.close()
-    return weights
 
 
 def by(*units: StepUnit) -> Callable[[], Command]:
