@@ -127,15 +127,15 @@ class RunBar(QFrame):
             "While this is on, each loss.backward() of the loop opens in Autograd at its root and"
             " waits: step it, then let it go on. The weights become what they would have become.",
         )
-        buttons = (
+        buttons = (  # those that come and go stand after the others: Stop is never where Step was
             self.train,
-            self.weights.box,
             self.pause,
-            self.own_backward,
-            self.back,
             self.step,
-            self.line,
             self.stop,
+            self.weights.box,
+            self.back,
+            self.line,
+            self.own_backward,
             self.resume,
             self.best,
             self.averaged,

@@ -1185,3 +1185,13 @@ def test_after_a_script_train_has_its_own_controls_again(view):
     view.show_attached("")
     assert offered(view) == before and not view.form.isHidden()
     assert said(view, "train_empty").startswith("No run yet.")
+
+
+def test_a_second_click_on_step_is_on_step_again(view: TrainView, qtbot) -> None:
+    """What comes and goes with a run moves neither it nor Stop to where the other was."""
+    view.resize(1300, 800)
+    view.show()
+    bar, before = view.bar, view.bar.step.mapTo(view.bar, view.bar.step.rect().center())
+    view.show_training(snapshot("paused"))
+    QApplication.processEvents()
+    assert bar.childAt(before) is bar.step
