@@ -13,9 +13,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from multiprocessing import context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -148,14 +148,14 @@ class PythonScript:
     """`python FILE ARGUMENTS` in a forked process, with what of subprocess.Popen the tests call."""
 
     def __init__(self, path: Path, arguments: tuple[str, ...]) -> None:
-        fifos = [path.with_suffix(f".{name}") for name in ("out", "err")]
-        for fifo in fifos:
+        self._fifos = [path.with_suffix(f".{name}") for name in ("out", "err")]
+        for fifo in self._fifos:
             os.mkfifo(fifo)
         self._process: BaseProcess = _Context().Process(
-            target=_run_script, args=(path, arguments, *fifos)
+            target=_run_script, args=(path, arguments, *self._fifos)
         )
         self._process.start()
-        self.stdout, self.stderr = (fifo.open() for fifo in fifos)
+        self.stdout, self.stderr = (fifo.open() for fifo in self._fifos)
         self._said = ThreadPoolExecutor(1)
         self._out = self._said.submit(self.stdout.read)  # so that the script never waits for us
 
@@ -172,7 +172,11 @@ class PythonScript:
         return self._process.exitcode
 
     def kill(self) -> None:
+        """And what it has started and left behind, which would keep its output open."""
         self._process.kill()
+        for pid in _processes_with_open(self._fifos) - {os.getpid()}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         err = "" if self.stderr.closed else self.stderr.read()
@@ -182,6 +186,15 @@ class PythonScript:
             each.close()
         self._said.shutdown()
         return out, err
+
+
+def _processes_with_open(files: Sequence[Path]) -> set[int]:
+    found: set[int] = set()
+    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):  # it has been closed meanwhile, or is another user's
+            if descriptor.readlink() in files:
+                found.add(int(descriptor.parts[2]))
+    return found
 
 
 def _run_script(path: Path, arguments: tuple[str, ...], *fifos: Path) -> None:

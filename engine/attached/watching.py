@@ -29,6 +29,7 @@ from ..protocol import RankPlacesSnapshot
 from .about import about_this
 from .attached_session import FLUSH_S, AttachedSession
 from .discovery import found_for
+from .group_end import pause_before_group_ends
 from .notebooks import follow_cells
 from .rank_places import RankPlaces
 from .telling import shielded, tell_once
@@ -72,6 +73,7 @@ class Watching(Steps):
                 self, gate=self._gate, unless=self._is_unseen, take_backward=self._step_backward
             )
         )
+        self._hooks.enter_context(pause_before_group_ends())
         try:
             self.listener = Listener(
                 self.about, self._admit, self._came, host, port, missed=self._seat.leave
