@@ -59,7 +59,7 @@ def train(steps: int, seconds: float, every_s: float, folder: Path) -> None:
         print(json.dumps(row), flush=True)
         if run.step >= steps or passed > seconds or run.state not in ("running", "paused"):
             clock.stop()
-            program.window.close()
+            link.close()  # the window would ask whether to stop the run
             qt.quit()
 
     def begin() -> None:
