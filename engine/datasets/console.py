@@ -131,7 +131,7 @@ def _collected(
             f"The samples of {name} have different shapes: {_first_shapes(shapes)}.",
             hint="Set padding to right or left.",
         )
-    return padded(rows, padding == "left", value)[0], torch.cat(targets)
+    return padded(rows, padding == "left", value), torch.cat(targets)
 
 
 def _first_shapes(shapes: set[tuple[int, ...]]) -> str:

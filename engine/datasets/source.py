@@ -153,10 +153,15 @@ def matched(x: int, y: int, x_name: str, y_name: str) -> None:
         raise DataProblem(f"{x_name} has no samples.")
 
 
-def padded(sequences: Sequence[Tensor], on_the_left: bool, value: float) -> tuple[Tensor, Tensor]:
+def padded(sequences: Sequence[Tensor], on_the_left: bool, value: float) -> Tensor:
     """Sequences (L, ...) in one tensor (N, longest, ...), with `value` behind them, or before them
-    if `on_the_left`, and their lengths, int64 (N,). Raises DataProblem where they differ in more
-    than their length."""
+    if `on_the_left`. Raises DataProblem where they differ in more than their length."""
+    check_padding(sequences)
+    return pad_sequence(list(sequences), True, value, "left" if on_the_left else "right")
+
+
+def check_padding(sequences: Sequence[Tensor]) -> None:
+    """Raises DataProblem where the sequences (L, ...) differ in more than their length."""
     shapes = {tuple(sequence.shape[1:]) for sequence in sequences if sequence.ndim}
     if len(shapes) != 1 or any(not sequence.ndim for sequence in sequences):
         told = sorted({tuple(sequence.shape) for sequence in sequences})[:3]
@@ -165,7 +170,3 @@ def padded(sequences: Sequence[Tensor], on_the_left: bool, value: float) -> tupl
             f" {', '.join(map(str, told))}.",
             hint="Give samples of shape (length, ...).",
         )
-    side = "left" if on_the_left else "right"
-    lengths = [len(sequence) for sequence in sequences]
-    whole = pad_sequence(list(sequences), True, value, side)
-    return whole, whole.new_tensor(lengths).long()

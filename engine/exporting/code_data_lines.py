@@ -149,6 +149,11 @@ def _made(
     elif rows:
         text = f'Subset({text}, saved["{rows} rows"].tolist())'
     arguments = {n: repr(v) for n, v in arguments_of(loading).items() if v or n != "num_workers"}
+    if loading.padding != "none":
+        arguments["collate_fn"] = (
+            f"partial(pad_batch, side={loading.padding!r}, value={loading.padding_value!r},"
+            f" gives={loading.gives!r})"
+        )
     for name, each in given.items():
         arguments[name] = names.expression(*each)
         if objects is not None and _is_made(name, objects):

@@ -125,12 +125,12 @@ class CodeNames:
                 )
 
     def _statements(self) -> list[str]:
-        """A cell that has drawn random numbers comes whole, with the generators as they were."""
+        """A cell that may have drawn random numbers comes whole, the generators as they were."""
         known: list[str | Statement] = []
         drew: dict[int, States] = {}
         for cell in self._cells:
             known.append(cell.source)
-            if cell.before != cell.after:
+            if cell.before != cell.after or _SETS_STATE.search(cell.source):
                 known[-1] = whole(cell.source)
                 drew[id(known[-1])] = drawn_from(cell.before, cell.after)
         found = statements_of(self._wanted, known)
@@ -161,6 +161,10 @@ class CodeNames:
                 alias = f"{alias}{len(self._files) + 1}"
             known = self._files[file.path] = (alias, file)
         return known[0]
+
+
+_SETS_STATE = re.compile(r"seed|rng_state|set_?state")
+"""A cell with these may draw and yet leave a generator as it was: when it runs a second time."""
 
 
 class _Qualified(ast.NodeTransformer):

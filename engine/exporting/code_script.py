@@ -18,6 +18,7 @@ from ..training.execution.recomputing import recomputed
 from ..training.objectives.batches import generators_of, moved, samples_in, tensors_in
 from ..training.objectives.code_data import CodeData
 from ..training.objectives.code_objective import CodeObjective
+from ..training.objectives.loaders import pad_batch
 from .code_data_lines import Expression, Expressions, data_of_code
 from .code_names import CodeNames
 from .data_lines import DataLines
@@ -39,13 +40,14 @@ On the CPU the losses and the weights are the same, bit for bit: python {name} -
 '''
 _IMPORTS = (
     ("", "argparse"), ("", "hashlib"), ("", "importlib.util"), ("", "random"), ("", "sys"),
-    ("collections.abc", "Callable, Iterator, Mapping"),
+    ("collections.abc", "Callable, Iterator, Mapping, Sequence"),
     ("contextlib", "contextmanager, nullcontext"),
     ("functools", "partial"), ("itertools", "islice"), ("pathlib", "Path"), ("typing", "Any"),
     ("", ""),
     ("", "numpy as np"), ("", "torch"), ("", "torch.nn.functional as F"),
-    ("torch", "Tensor, nn"), ("torch.utils.checkpoint", "checkpoint"),
-    ("torch.utils.data", "DataLoader, Subset, TensorDataset"),
+    ("torch", "Tensor, nn"), ("torch.nn.utils.rnn", "pad_sequence"),
+    ("torch.utils.checkpoint", "checkpoint"),
+    ("torch.utils.data", "DataLoader, Subset, TensorDataset, default_collate"),
 )  # fmt: skip
 """The module and the names of each import of a script that has all; without names a blank line."""
 _ASIDE = '''\
@@ -138,11 +140,7 @@ def code_script_of(
     LabError for what no script can have."""
     loaded = objective.loaded
     has_own = isinstance(loaded, CodeData)
-    if has_own and setup.data.loading.padding != "none":
-        raise LabError(
-            "A script has no padding of samples.",
-            hint="Give a DataLoader with a collate_fn of your own, and set padding to none.",
-        )
+    pads = has_own and setup.data.loading.padding != "none"
     validates = subject.named.validation is not None or bool(objective.validation_samples)
     counted = counted_part(setup, validates)
     if counted and objective.metrics.has_any:
@@ -168,6 +166,7 @@ def code_script_of(
     functions = [
         *map(inspect.getsource, (tensors_in, samples_in)),
         *([inspect.getsource(moved)] if has_own else []),
+        *([inspect.getsource(pad_batch)] if pads else []),
         *([inspect.getsource(generators_of)] if draws else []),
         *([inspect.getsource(recomputed)] if setup.recomputed else []),
         *([_ASIDE.format(seed=setup.seed)] if validates or norms else []),

@@ -8,25 +8,22 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data.dataloader import default_collate
 
-from ...datasets.source import padded
+from ...datasets.source import check_padding
 from ...errors import LabError
 from ...project.document import Loading
-
-_IGNORED = -100
-"""What targets that are sequences of classes are padded with: torch's losses ignore it."""
 
 
 @dataclass(frozen=True)
 class Padding:
-    """Makes a batch of samples (x, ...) whose x have different lengths: `padded` to the longest of
-    the batch. Behind x come its `lengths`, int64 (B,), or a `mask`, bool (B, longest), which is
-    True at the elements that are real; or neither. Other parts are padded where they differ."""
+    """`pad_batch` as the collate_fn of a DataLoader. Raises LabError for samples that it cannot
+    pad."""
 
-    on_the_left: bool
+    side: str
     value: float
     gives: str
 
@@ -36,27 +33,37 @@ class Padding:
                 "Samples that are dicts cannot be padded here.",
                 hint="Give samples (x, y), or a DataLoader with a collate_fn of your own.",
             )
-        if not isinstance(samples[0], tuple | list):
-            parts = self._sequences(samples)
-            return parts[0] if len(parts) == 1 else parts
-        first, *others = zip(*samples, strict=True)
-        return [*self._sequences(first), *map(self._part, others)]
+        is_bare = not isinstance(samples[0], tuple | list)
+        first, *others = [samples] if is_bare else zip(*samples, strict=True)
+        check_padding([torch.as_tensor(x) for x in first])
+        for part in others:
+            if isinstance(part[0], Tensor) and len({each.shape for each in part}) > 1:
+                check_padding(part)
+        return pad_batch(samples, self.side, self.value, self.gives)
 
-    def _sequences(self, column: Sequence[Any]) -> list[Tensor]:
-        x, lengths = padded([torch.as_tensor(x) for x in column], self.on_the_left, self.value)
-        if self.gives == "lengths":
-            return [x, lengths]
-        if self.gives == "mask":
-            places = torch.arange(x.shape[1])
-            places = places.flip(0) if self.on_the_left else places
-            return [x, places < lengths[:, None]]
-        return [x]
 
-    def _part(self, column: Sequence[Any]) -> Any:
-        if isinstance(column[0], Tensor) and len({part.shape for part in column}) > 1:
-            value = self.value if column[0].is_floating_point() else _IGNORED
-            return padded(column, self.on_the_left, value)[0]
-        return default_collate(list(column))
+def pad_batch(samples: Sequence[Any], side: str, value: float, gives: str) -> Any:
+    """A batch of samples (x, ...) whose x, of shape (length, ...), are padded with `value` to the
+    longest of the batch. Behind x come its "lengths", int64 (B,), or a "mask", bool (B, longest),
+    which is True at the elements that are real; or neither. Other parts are padded where they
+    differ: whole numbers with -100, which torch's losses ignore."""
+    is_bare = not isinstance(samples[0], tuple | list)
+    first, *others = [samples] if is_bare else zip(*samples, strict=True)
+    x = [torch.as_tensor(each) for each in first]
+    batch: list[Any] = [pad_sequence(x, True, value, side)]
+    lengths = torch.tensor([len(each) for each in x], device=batch[0].device)
+    if gives == "lengths":
+        batch.append(lengths)
+    if gives == "mask":
+        places = torch.arange(batch[0].shape[1], device=lengths.device)
+        batch.append((places.flip(0) if side == "left" else places) < lengths[:, None])
+    for part in map(list, others):
+        if isinstance(part[0], Tensor) and len({each.shape for each in part}) > 1:
+            filler = value if part[0].is_floating_point() else -100
+            batch.append(pad_sequence(part, True, filler, side))
+        else:
+            batch.append(default_collate(part))
+    return batch[0] if is_bare and len(batch) == 1 else batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +146,7 @@ def loader_of(
     has an order of its own, and so has a sampler. Raises LabError for what torch refuses."""
     arguments = arguments_of(loading)
     if loading.padding != "none":
-        on_the_left = loading.padding == "left"
-        arguments["collate_fn"] = Padding(on_the_left, loading.padding_value, loading.gives)
+        arguments["collate_fn"] = Padding(loading.padding, loading.padding_value, loading.gives)
     for name in ("worker_init_fn", "generator", "collate_fn"):
         if (value := getattr(given, name)) is not None:
             arguments[name] = value

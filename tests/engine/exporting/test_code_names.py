@@ -164,3 +164,13 @@ def test_names_that_a_step_makes_for_itself_are_refused_too() -> None:
     for own in ("save", "json", "used"):
         with pytest.raises(LabError, match=f"`{own}` of its own"):
             found.check([own], "net")
+
+
+def test_a_seeded_cell_that_ran_twice_keeps_its_seed() -> None:
+    """The second time it leaves the generator as it found it."""
+    source = "torch.manual_seed(2)\nrows = torch.rand(3)"
+    torch.manual_seed(2)
+    torch.rand(3)
+    found = names(cell(source), rows=torch.ones(3))
+    assert found.expression("rows", None) == "rows"
+    assert source in found.source()

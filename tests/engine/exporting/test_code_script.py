@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from engine.datasets.console_values import values_of
-from engine.errors import LabError
 from engine.handlers.training.run_script import FILE
 from engine.lab import Lab
 from engine.project.document import (
@@ -422,16 +421,38 @@ def test_what_a_script_cannot_have_is_told_in_the_run(
     assert not (tmp_path / "run" / FILE).exists()
 
 
-def test_padding_of_samples_is_refused(lab: Lab, tmp_path: Path) -> None:
-    for each in CELLS[:3]:
-        ask(lab, RunCellCommand(source=each))
-    setup = replace(SHORT, data=DataSetup(loading=Loading(padding="right")))
-    export = ExportCommand(
-        model=Model(), training=setup, format="script", path=str(tmp_path / "s.py"),
-        subject=ConsoleSubject("Net"), objective=Objective("(x, y)"), verify=False,
-    )  # fmt: skip
-    with pytest.raises(LabError, match="A script has no padding of samples"):
-        ask(lab, export)
+TAGGER = [
+    """import torch
+from torch import nn
+torch.manual_seed(2)
+rows = [(torch.randint(1, 9, (2 + i % 4,)), i % 3) for i in range(20)]
+class Sequences(torch.utils.data.Dataset):
+    def __len__(self):
+        return len(rows)
+    def __getitem__(self, i):
+        return rows[i]""",
+    """class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedded, self.last = nn.Embedding(9, 4), nn.Linear(4, 3)
+    def forward(self, ids, real):
+        if real.ndim == 1:
+            real = torch.arange(ids.shape[1]) < real[:, None]
+        return self.last((self.embedded(ids) * real[..., None]).sum(1) / real.sum(1)[:, None])""",
+]
+
+
+@pytest.mark.parametrize(("side", "gives"), [("right", "lengths"), ("left", "mask")])
+def test_samples_of_different_lengths_are_padded(
+    side: str, gives: str, lab: Lab, tmp_path: Path, capsys: Any
+) -> None:
+    for cell in TAGGER:
+        ask(lab, RunCellCommand(source=cell))
+    loading = Loading(padding=side, gives=gives)
+    setup = replace(SHORT, data=DataSetup(loading=loading))
+    objective = Objective("Sequences()", "Sequences()")
+    text = check_same(lab, tmp_path, capsys, ConsoleSubject("Tagger"), objective, setup)
+    assert f"partial(pad_batch, side={side!r}, value=0.0, gives={gives!r})" in text
 
 
 def test_a_name_that_no_cell_makes_is_told(lab: Lab, tmp_path: Path) -> None:

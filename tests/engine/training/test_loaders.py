@@ -85,21 +85,29 @@ def test_the_mask_is_true_at_real_elements(side) -> None:
 
 def test_targets_that_are_sequences_are_ignored_behind_their_end() -> None:
     samples = [(torch.ones(n, 2), torch.arange(n), torch.ones(n)) for n in (1, 3)]
-    x, labels, numbers = Padding(False, 0.0, "nothing")(samples)
+    x, labels, numbers = Padding("right", 0.0, "nothing")(samples)
     assert x.shape == (2, 3, 2)
     assert labels.tolist() == [[0, -100, -100], [0, 1, 2]]
     assert numbers.tolist() == [[1, 0, 0], [1, 1, 1]]
-    assert Padding(True, 0.0, "nothing")([torch.ones(1), torch.ones(2)]).tolist() == [
+    assert Padding("left", 0.0, "nothing")([torch.ones(1), torch.ones(2)]).tolist() == [
         [0, 1],
         [1, 1],
     ]
 
 
+def test_lengths_of_half_precision_samples_are_exact() -> None:
+    """float16 has no 2,049."""
+    samples = [(torch.zeros(n, dtype=torch.float16), 0) for n in (2, 2049)]
+    _, lengths, _ = Padding("right", 0.0, "lengths")(samples)
+    assert lengths.dtype == torch.int64
+    assert lengths.tolist() == [2, 2049]
+
+
 def test_what_cannot_be_padded_is_told() -> None:
     with pytest.raises(LabError, match="Only dim 0"):
-        Padding(False, 0.0, "nothing")([(torch.ones(2, 3), 0), (torch.ones(2, 4), 1)])
+        Padding("right", 0.0, "nothing")([(torch.ones(2, 3), 0), (torch.ones(2, 4), 1)])
     with pytest.raises(LabError, match="dicts cannot be padded"):
-        Padding(False, 0.0, "nothing")([{"x": torch.ones(2)}])
+        Padding("right", 0.0, "nothing")([{"x": torch.ones(2)}])
 
 
 @pytest.mark.parametrize("gives", ["lengths", "mask"])
