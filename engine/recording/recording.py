@@ -131,17 +131,23 @@ class Recording:
 
     def call_of(self, sequence: int) -> Call | None:
         """The innermost call that made the node of this sequence number."""
-        made_by = self.made_by.get(sequence)
-        if made_by is not None:
-            return self._holding(self.calls[made_by], sequence)
-        # Calls nest, so what was open when the node was made is the last call that had started
-        # by then, or around it.
-        place = bisect_right(self._firsts, sequence) - 1
-        return None if place < 0 else self._holding(self._brackets[place], sequence)
+        return self.calls_of((sequence,))[0]
 
     def calls_of(self, sequences: Iterable[int]) -> list[Call | None]:
         """`call_of` each of these."""
-        return list(map(self.call_of, sequences))
+        made_by, firsts, brackets = self.made_by, self._firsts, self._brackets
+        found: list[Call | None] = []
+        for sequence in sequences:
+            number = made_by.get(sequence)
+            if number is not None:
+                call = self.calls[number]
+            else:
+                # Calls nest, so what was open when the node was made is the last call that had
+                # started by then, or around it.
+                place = bisect_right(firsts, sequence) - 1
+                call = brackets[place] if place >= 0 else None
+            found.append(None if call is None else self._holding(call, sequence))
+        return found
 
     def chain_of(self, sequence: int) -> list[Call]:
         """All calls of torch that ran while the node was made, the outermost first."""

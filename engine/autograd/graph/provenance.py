@@ -22,8 +22,7 @@ from ...recording.recording import (
     find_recording,
     source_line,
 )
-from .deep_graphs import LEAF_SEQUENCE
-from .reading import Graph, Kind, Node, kind_of_node
+from .reading import Graph, Kind, Node, sequences_of
 
 NameOf = Callable[[torch.Tensor], str]
 """The name of a tensor, or ""."""
@@ -56,24 +55,23 @@ class Provenance:
         """The innermost call in which the node was made; None if that was not recorded."""
         return self.calls((node,))[0]
 
-    def calls(self, nodes: Sequence[Node]) -> list[Call | None]:
-        """`call` of each of these, found together; None for leaves."""
+    def calls(
+        self, nodes: Sequence[Node], sequences: Sequence[int] | None = None
+    ) -> list[Call | None]:
+        """`call` of each of these, found together; None for leaves. `sequences` are the nodes' own,
+        where they are known."""
         if not self._recordings:
             return [None] * len(nodes)
-        kinds = [kind_of_node(node.fn) for node in nodes]
-        sequences = [
-            -1 if kind.is_leaf or (number := node.fn._sequence_nr()) == LEAF_SEQUENCE else number
-            for node, kind in zip(nodes, kinds, strict=True)
-        ]
+        sequences = sequences or sequences_of(nodes)
         found = self._recordings[-1].calls_of(sequences)  # most nodes are the newest's
-        for place, (sequence, kind, call) in enumerate(zip(sequences, kinds, found, strict=True)):
+        for place, (node, sequence, call) in enumerate(zip(nodes, sequences, found, strict=True)):
             if sequence < 0:
                 continue
             if call is None:
                 recording = find_recording(self._recordings, sequence)
                 found[place] = call = None if recording is None else recording.call_of(sequence)
             # Another thread's node may have the number of a node of this thread.
-            if call is not None and (sequence < self._shared_below or not _agree(call, kind)):
+            if call is not None and (sequence < self._shared_below or not _agree(call, node.kind)):
                 found[place] = None
         return found
 

@@ -68,19 +68,16 @@ def _kind_by_name(fn: Any) -> Kind:
 
 
 class Node(Struct, eq=False):
-    """One node: `fn` is torch's own object, `label` the name of its variable (leaves only).
+    """One node: `fn` is torch's own object, `kind` what all nodes of its class and name have in
+    common, `label` the name of its variable (leaves only).
 
     The properties are read from `fn` when they are asked for: reading a large graph stays cheap.
     """
 
     id: int
     fn: Any
+    kind: Kind
     label: str = ""
-
-    @property
-    def kind(self) -> Kind:
-        """What all nodes of the same class and name have in common."""
-        return kind_of_node(self.fn)
 
     @property
     def name(self) -> str:
@@ -95,7 +92,7 @@ class Node(Struct, eq=False):
     @property
     def is_leaf(self) -> bool:
         """True for AccumulateGrad: the node that adds to a leaf's `.grad`."""
-        return isinstance(self.fn, AccumulateGrad)
+        return self.kind.is_leaf
 
     @property
     def is_custom(self) -> bool:
@@ -111,8 +108,7 @@ class Node(Struct, eq=False):
     def sequence(self) -> int:
         """torch's sequence number in the thread of the forward pass. -1 for leaves, and for the
         node that stands for a missing second derivative."""
-        number = self.fn._sequence_nr()
-        return -1 if number == LEAF_SEQUENCE else number
+        return sequences_of((self,))[0]
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -155,6 +151,14 @@ class Node(Struct, eq=False):
 
     def __repr__(self) -> str:
         return f"<{self.id} {self.name}{' ' + self.label if self.label else ''}>"
+
+
+def sequences_of(nodes: Iterable[Node]) -> list[int]:
+    """`Node.sequence` of each of these."""
+    return [
+        -1 if node.kind.is_leaf or (number := node.fn._sequence_nr()) == LEAF_SEQUENCE else number
+        for node in nodes
+    ]
 
 
 @dataclass(eq=False)
@@ -233,7 +237,7 @@ def read_graph(
                 fns.append(target_fn)
             edges.append(GraphEdge(source, target, input_nr, output_nr))
     guard_release(fns)
-    nodes = list(map(Node, count(), fns))
+    nodes = list(map(Node, count(), fns, map(kind_of_node, fns)))
     if label_of:
         for node in nodes:
             variable = node.variable

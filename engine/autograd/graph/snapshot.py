@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from torch import Tensor
+from torch.nn import Parameter
 
 from ...errors import sendable
 from ...protocol import MODEL_FILE, GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Call, Place, source_line
-from .deep_graphs import LEAF_SEQUENCE
 from .large_snapshots import in_parts
 from .node_facts import AlikeOutputs, outputs_of
 from .provenance import NameOf, Provenance
-from .reading import Graph, Node, kind_of_node
+from .reading import Graph, Node, sequences_of
 from .saved_for_backward import SavedForBackward
 from .without_collection import without_collection
 
@@ -20,6 +22,7 @@ MAX_SHOWN_NODES = 50_000
 MAX_CLASSES = 20_000
 MAX_SOURCES_CHARS = 60_000
 """Characters of code in a snapshot: a text that does not fit is left out."""
+_PLAIN = frozenset((Tensor, Parameter))
 
 
 def title(node: Node) -> str:
@@ -52,8 +55,10 @@ def graph_snapshots(
     is_stale = {save.node for save in stale}
     lines: dict[Place, SourceLine] = {}
     kept = kept or SavedForBackward(graph.nodes)
-    calls = calls or provenance.calls(shown)
-    nodes = _graph_nodes(shown, calls, kept, provenance.owner_of, blocks or {}, is_stale, lines)
+    sequences = sequences_of(shown)
+    calls = calls or provenance.calls(shown, sequences)
+    facts = zip(shown, sequences, calls, kept.storages, strict=False)
+    nodes = _graph_nodes(facts, kept.size_bytes, provenance.owner_of, blocks or {}, is_stale, lines)
     cuts = (
         cut
         for number in graph.cut
@@ -68,7 +73,7 @@ def graph_snapshots(
         edges=tuple(edges),
         cuts=tuple(cuts),
         stale=tuple(stale),
-        plan=tuple(node.id for node in plan),
+        plan=tuple([node.id for node in plan]),
         modules=_classes(provenance),
         rules={name: words for name in {n.name for n in nodes} if (words := words_of(name))},
         sources=_sources({place[0] for place in lines}),
@@ -83,29 +88,29 @@ def graph_snapshots(
 
 
 def _graph_nodes(
-    shown: Sequence[Node],
-    calls: Sequence[Call | None],
-    kept: SavedForBackward,
+    facts: Iterable[tuple[Node, int, Call | None, tuple[int, ...]]],
+    size_bytes: Mapping[int, int],
     owner_of: NameOf,
     blocks: Mapping[int, str],
     is_stale: Collection[int],
     lines: dict[Place, SourceLine],
 ) -> list[GraphNode]:
-    """The nodes as the window gets them; `calls` made them, at `lines`, which are added here."""
+    """The nodes as the window gets them. Of each there are its sequence number, the call that made
+    it, and its storages. The lines of the calls are added to `lines`."""
     told: list[GraphNode] = []
-    add, alike, size_bytes = told.append, AlikeOutputs(), kept.size_bytes
-    for node, call, storages in zip(shown, calls, kept.storages, strict=False):
+    add, alike = told.append, AlikeOutputs()
+    for node, sequence, call, storages in facts:
         fn, number, label = node.fn, node.id, node.label
-        name, op, is_leaf, _, saves = kind_of_node(fn)
-        sequence, module, aten, source = -1, "", "", None
+        name, op, is_leaf, _, saves = node.kind
+        module, aten, source, one = "", "", None, None
         if is_leaf:
             label = sendable(label) if label else f"leaf {number}"
-            module = sendable(owner_of(fn.variable))
+            variable = fn.variable
+            module = sendable(owner_of(variable))
+            if type(variable) in _PLAIN:  # it has the facts, and is read faster than metadata
+                one = variable
         else:
             label = sendable(title(node)) if label else op
-            sequence = fn._sequence_nr()
-            if sequence == LEAF_SEQUENCE:  # it stands for a missing second derivative
-                sequence = -1
             if call is not None:
                 module, place = sendable(call.module), call.place
                 if call.kind == "op":
@@ -117,12 +122,12 @@ def _graph_nodes(
         saved_bytes = 0
         for storage in storages:
             saved_bytes += size_bytes[storage]
-        metadata = fn._input_metadata
         try:
-            (only,) = metadata
-            outputs, device = alike[(*only.shape, only.dtype, only.device)]
+            if one is None:
+                (one,) = fn._input_metadata
+            outputs, device = alike[(*one.shape, one.dtype, one.device)]
         except (ValueError, RuntimeError, TypeError):  # several, or nested without one shape
-            outputs, device = outputs_of(metadata)
+            outputs, device = outputs_of(fn._input_metadata)
         add(
             GraphNode(  # by position, which takes half as long
                 number,

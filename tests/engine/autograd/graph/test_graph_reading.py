@@ -14,8 +14,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from engine.autograd import read_graph
-from engine.autograd.graph.provenance import origins
+from engine.autograd.graph.provenance import Provenance, origins
 from engine.autograd.graph.reading import operation
+from engine.autograd.graph.snapshot import graph_snapshots
 from engine.protocol import GraphEdge, TensorSpec
 from tests.engine.autograd import backward_cases as cases
 
@@ -379,3 +380,29 @@ def test_ragged_results_have_the_dimensions_that_torch_names() -> None:
     y = x * 2
     spec = TensorSpec((2, str(y.shape[1]), 3), "float32")
     assert [node.outputs for node in read_graph(y).nodes] == [(spec,), (spec,)]
+
+
+class Hidden(torch.Tensor):
+    """Says another shape than autograd has."""
+
+    @property
+    def shape(self):
+        return torch.Size((9,))
+
+
+@pytest.mark.parametrize("kind", ["plain", "parameter", "subclass", "nested", "sparse"])
+def test_a_leaf_is_told_with_the_facts_that_autograd_has(kind: str) -> None:
+    x = torch.rand(3, 2, dtype=torch.float64)
+    leaf = {
+        "plain": lambda: x.requires_grad_(),
+        "parameter": lambda: torch.nn.Parameter(x),
+        "subclass": lambda: x.as_subclass(Hidden).requires_grad_(),
+        "nested": lambda: torch.nested.nested_tensor([x, x[:1]], requires_grad=True),
+        "sparse": lambda: x.to_sparse().requires_grad_(),
+    }[kind]()
+    with torch._C.DisableTorchFunction():
+        graph = read_graph(leaf.clone())
+    (told,) = graph_snapshots(graph, graph.nodes, Provenance())
+    facts = [(node.outputs, node.device) for node in graph.nodes]
+    assert [(node.outputs, node.device) for node in told.nodes] == facts
+    assert len(told.nodes) == 2
