@@ -101,7 +101,7 @@ class Adviser(Steps):
             self._usual = max(self._usual, 2 * self._forwards)
         self._forwards = 0
         is_watched = self._looks or self._notes.is_waiting
-        if is_watched or self._zeroing.is_active:
+        if is_watched or self._zeroing.active:
             with self._sheltered():
                 self._zeroing.saw_loss(root)
                 if not is_watched:
@@ -128,7 +128,7 @@ class Adviser(Steps):
             if done() is optimizer:
                 is_done = True
                 break
-        if is_done and not self._zeroing.is_active:
+        if is_done and not self._zeroing.active:
             return
         with self._sheltered():
             self._zeroing.before_step(optimizer, has_closure)
@@ -152,7 +152,7 @@ class Adviser(Steps):
                 self.told.pop(func, None)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        if self._looks or has_closure or self._zeroing.is_active:
+        if self._looks or has_closure or self._zeroing.active:
             with self._sheltered():
                 self._zeroing.after_step(optimizer, has_closure)
                 self._trained.after_step(optimizer, has_closure)

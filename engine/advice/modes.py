@@ -50,7 +50,8 @@ class _Forward:
 
 
 class Modes:
-    """Looks at each call of BatchNorm and Dropout: the layers that differ between the modes.
+    """Looks at each call of BatchNorm and Dropout: the layers that differ between the modes. Code
+    without such layers computes the same in both, so nothing is told of it.
     `is_held` tells whether an optimizer that has stepped holds one of these parameters;
     `evaluates()` is called when a layer runs that does not run as in training."""
 

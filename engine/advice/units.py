@@ -61,14 +61,14 @@ class Units:
         self._notes, self._names = notes, names
         self._by_module = weakref.WeakKeyDictionary[nn.Module, _Layer]()
         self._by_place: dict[Place | None, _Layer | None] = {}
+        self._is_short = False  # of a layer, what was seen at the last look decides nothing
         self.told: Mapping[Callable, Tell] = dict.fromkeys(_RELUS, self._relu)
 
     def wants(self, steps: int) -> bool:
         """Whether it looks at outputs after so many steps."""
         if steps in LOOKED_AT or steps not in _FOR_FEW:
             return steps in LOOKED_AT
-        places = (layer for layer in self._by_place.values() if layer is not None)
-        return any(layer.is_short for layer in (*self._by_module.values(), *places))
+        return self._is_short
 
     def _relu(
         self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
@@ -87,6 +87,9 @@ class Units:
             layer.alive |= result.detach().ne(0).sum(others).ne(0)
             layer.looked.add(self._notes.steps)
             layer.values += result.numel() // result.shape[unit]
+            places = (each for each in self._by_place.values() if each is not None)
+            layers = (*self._by_module.values(), *places)
+            self._is_short = any(each.is_short for each in layers)
             if len(layer.looked) < TOLD_AFTER or layer.values < MIN_VALUES:
                 return
             if self._notes.steps < TOLD_FROM:

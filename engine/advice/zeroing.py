@@ -46,20 +46,16 @@ class Zeroing:
     def __init__(self, notes: Notes, names: Names) -> None:
         self._notes, self._names = notes, names
         self._watched = weakref.WeakKeyDictionary[Optimizer, _Watched]()
-        self._active: list[_Watched] = []
-
-    @property
-    def is_active(self) -> bool:
-        """Whether an optimizer is watched."""
-        return bool(self._active)
+        self.active: list[_Watched] = []
+        """Of the optimizers that are watched."""
 
     @property
     def is_early(self) -> bool:
         """Whether one is watched in its first steps."""
-        return any(not watched.is_again for watched in self._active)
+        return any(not watched.is_again for watched in self.active)
 
     def saw_loss(self, loss: Tensor) -> None:
-        for watched in self._active:
+        for watched in self.active:
             watched.backwards += 1
             if not watched.is_clear:
                 self._look(watched)
@@ -69,9 +65,9 @@ class Zeroing:
         if watched is None:
             watched = self._watched[optimizer] = _Watched(seen_at=self._notes.steps)
             if not has_closure:  # a closure clears them inside the step
-                self._active.append(watched)
-        self._active = [w for w in self._active if not self._is_left(w)]
-        if watched not in self._active:
+                self.active.append(watched)
+        self.active = [w for w in self.active if not self._is_left(w)]
+        if watched not in self.active:
             return
         watched.seen_at = self._notes.steps
         if watched.steps and watched.backwards and not watched.is_clear and watched.before:
@@ -83,20 +79,20 @@ class Zeroing:
                     return
         watched.steps += 1
         if watched.steps > MAX_WATCHED_STEPS:
-            self._active.remove(watched)
+            self.active.remove(watched)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         watched = self._watched.get(optimizer)
         if watched is None or has_closure:
             return
-        if watched not in self._active:
+        if watched not in self.active:
             if watched.is_told or self._notes.steps - watched.seen_at < AGAIN_AFTER:
                 return
             watched.steps, watched.is_again = MAX_WATCHED_STEPS + 1 - TOLD_AFTER, True
             watched.seen_at = self._notes.steps
             watched.before.clear()
             watched.after.clear()
-            self._active.append(watched)
+            self.active.append(watched)
         watched.sentinels = [weakref.ref(p) for p in _with_gradients(optimizer)]
         watched.is_clear = not watched.sentinels
         watched.backwards = 0
@@ -118,7 +114,7 @@ class Zeroing:
             watched.before.append(float(gradients[0].norm()))
 
     def _tell(self, optimizer: Optimizer, watched: _Watched, held: Tensor) -> None:
-        self._active.remove(watched)
+        self.active.remove(watched)
         watched.is_told = True
         name, (parameter,) = self._names.optimizer(optimizer), self._names.parameters([held])
         growth = zip(watched.before[-TOLD_AFTER:], watched.after[-TOLD_AFTER:], strict=False)

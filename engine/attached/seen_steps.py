@@ -69,7 +69,6 @@ class SeenSteps(Steps):
         self._has_begun |= has_closure
         self._updates.before_step(optimizer, has_closure)
         if self.looks_are_wanted:
-            self._looks.step = self._gate.steps
             self._looks.before_step(optimizer, has_closure)
         self._loop.before_step(optimizer, has_closure)
         self._spent_s += self._loop.clock() - began_s

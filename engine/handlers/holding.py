@@ -287,7 +287,7 @@ def loop_looks(lab: Lab, variables: Mapping[str, object], loop: OwnLoop) -> Loop
     def begun(tables: Tables) -> None:
         lab.subjects.loop_looks = tables
 
-    return LoopLooks(lab.control, variables, loop.leave_out, begun)
+    return LoopLooks(lab.control, variables, loop.leave_out, begun, lambda: loop.step)
 
 
 def watching_of(lab: Lab) -> Watching | None:

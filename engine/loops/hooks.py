@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -25,6 +26,10 @@ class Steps:
     """The methods that the hooks call, if a class has them of its own. `has_closure`: the step
     computes its loss and its gradients itself, with a closure. `root` is what backward is called
     on, `loss` its value without a graph, as it was before a GradScaler scaled it."""
+
+    shown_from_s = -inf
+    """Only steps that begin after this time, of `perf_counter`, are shown. Hooks read it before
+    they call anything, for the same reason as they read a `Gate`."""
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         return
@@ -103,6 +108,20 @@ class _Forks:
         self.count += 1
 
 
+class _Now:
+    """`stepping`: the optimizer whose step runs, if it is shown."""
+
+    stepping: weakref.ref[Optimizer] | None = None
+
+
+_now = _Now()
+
+
+def is_stepping(optimizer: Optimizer) -> bool:
+    """Whether the last step that was shown is one of this optimizer, and has not ended."""
+    return _now.stepping is not None and _now.stepping() is optimizer
+
+
 _forks = _Forks()  # os.getpid() in every step would be a system call
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forks.add)
@@ -123,8 +142,7 @@ def steps_shown(
     gate = gate or Gate()
     get_ident, is_compiling = threading.get_ident, torch.compiler.is_compiling
     thread, forks = get_ident(), _forks.count
-    before_step = [each.before_step for each in watching if _has(each, "before_step")]
-    after_step = [each.after_step for each in watching if _has(each, "after_step")]
+    stepping: list[Steps] = []  # those that the step that runs now is shown
     saw_loss = [each.saw_loss for each in watching if _has(each, "saw_loss")]
     is_open = True
     # The result of the last GradScaler.scale, and the loss that was scaled.
@@ -154,8 +172,13 @@ def steps_shown(
             )
             if is_shown:
                 has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
-                for tell in before_step:
-                    tell(optimizer, has_closure)
+                _now.stepping = weakref.ref(optimizer)
+                stepping.clear()
+                now_s = perf_counter()
+                for each in watching:
+                    if now_s >= each.shown_from_s:
+                        stepping.append(each)
+                        each.before_step(optimizer, has_closure)
 
     def after(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         if gate.is_shut:
@@ -165,8 +188,9 @@ def steps_shown(
                 return
         elif is_shown and is_seen():
             has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
-            for tell in after_step:
-                tell(optimizer, has_closure)
+            _now.stepping = None
+            for each in stepping:
+                each.after_step(optimizer, has_closure)
         if gate.ended is not None and get_ident() == thread and _forks.count == forks:
             gate.ended(optimizer)
 

@@ -7,13 +7,14 @@ import sqlite3
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 
 from torch import nn
 from torch.optim import Optimizer
 
 from ..control import Control
 from ..runs.parameter_figures import LookTables
-from ..training.looks.looks import Looks, StepLook
+from ..training.looks.looks import EARLY, Looks, StepLook
 from .hooks import Steps, quiet
 
 Tables = sqlite3.Connection
@@ -28,9 +29,10 @@ class LoopLooks(Steps):
     """Looks at some steps of each optimizer: `with steps_shown(looks, loop):` around the loop,
     which `spent(seconds)` tells what a look took. `variables` are those of the loop, in which the
     modules are that name the parameters. `begun(tables)` is called at the first look.
+    `steps_done()` is the number of steps before the one that begins, over all optimizers.
 
-    A step is counted as `OwnLoop` does, over all optimizers. A look changes nothing, and draws no
-    random number.
+    A look changes nothing, and draws no random number. An optimizer that takes its first step after
+    step EARLY is looked at from the next step on at which another one is due.
     """
 
     def __init__(
@@ -39,11 +41,10 @@ class LoopLooks(Steps):
         variables: Mapping[str, object],
         spent: Callable[[float], object],
         begun: Callable[[Tables], object],
+        steps_done: Callable[[], int],
     ) -> None:
         self._control, self._variables = control, variables
-        self._spent, self._begun = spent, begun
-        self.step = 0
-        """The steps that were done before the next one."""
+        self._spent, self._begun, self._steps_done = spent, begun, steps_done
         self._of = weakref.WeakKeyDictionary[Optimizer, Looks]()
         self._look: StepLook | None = None
         self._tables: LookTables | None = None
@@ -58,8 +59,10 @@ class LoopLooks(Steps):
             with self._sheltered():
                 named = named_parameters(optimizer, self._variables)
                 looks = self._of[optimizer] = Looks(named, FREE_S)
-        look = None if looks is None else looks.begin(self.step, by_hand=False)
+        step = self._steps_done()
+        look = None if looks is None else looks.begin(step, by_hand=False)
         if look is None:
+            self._wait(step)
             return
         with self._sheltered():
             if not has_closure:
@@ -69,7 +72,6 @@ class LoopLooks(Steps):
             self._look = look
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        self.step += 1
         look, self._look = self._look, None
         if look is None:
             return
@@ -86,6 +88,12 @@ class LoopLooks(Steps):
             self._tables.append(looks.drain())
             self._tables.thin_out()
         self._spent(look.spent_s)
+        self._wait(self._steps_done())
+
+    def _wait(self, step: int) -> None:
+        """No step needs to be shown before a look is due."""
+        if step >= EARLY:
+            self.shown_from_s = min((looks.due_s for looks in self._of.values()), default=-inf)
 
     @contextmanager
     def _sheltered(self) -> Iterator[None]:
@@ -96,7 +104,7 @@ class LoopLooks(Steps):
                 with quiet():
                     yield
             except Exception:
-                self._is_broken, self._look = True, None
+                self._is_broken, self._look, self.shown_from_s = True, None, inf
                 logging.getLogger(__name__).exception("A loop's parameters cannot be looked at.")
 
 

@@ -6,6 +6,7 @@ import logging
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from math import inf
 
 import torch
 from msgspec import Struct
@@ -42,7 +43,7 @@ class Updates(Steps):
         self._before: list[tuple[str, Tensor, Tensor, float | None]] = []
         self._known: dict[str, Update] = {}
         self._held_by = weakref.WeakKeyDictionary[Optimizer, set[str]]()
-        self._stepping: weakref.ref[Optimizer] | None = None
+        self.shown_from_s = inf
 
     @property
     def is_asked(self) -> bool:
@@ -57,6 +58,7 @@ class Updates(Steps):
             self._known, self._before = {}, []
             self._held_by.clear()
         self._waiting = set(names.values())
+        self.shown_from_s = -inf
 
     def of(self, module: nn.Module) -> dict[str, Update]:
         """The last measurements, by the name of the parameter; nothing of another module."""
@@ -68,14 +70,9 @@ class Updates(Steps):
         """The optimizers that have stepped since the first `ask` for the module, and live."""
         return list(self._held_by)
 
-    def is_stepping(self, optimizer: Optimizer) -> bool:
-        """Whether the last step that was seen is one of this optimizer, and has not ended."""
-        return self._stepping is not None and self._stepping() is optimizer
-
     # -- what the hooks call ---------------------------------------------------------------------
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        self._stepping = weakref.ref(optimizer)
         if not self._waiting:
             return
         with self._inside():
@@ -94,7 +91,6 @@ class Updates(Steps):
                     self._before.append((name, parameter, parameter.detach().clone(), norm))
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        self._stepping = None
         if not self._before:
             return
         with self._inside():
@@ -106,6 +102,8 @@ class Updates(Steps):
                 moved = float(torch.linalg.vector_norm(parameter.detach() - was))
                 self._known[name] = Update(norm, moved / length if length else None)
                 self._waiting.discard(name)
+        if not self._waiting:
+            self.shown_from_s = inf
 
     @contextmanager
     def _inside(self) -> Iterator[None]:

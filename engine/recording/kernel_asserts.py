@@ -8,11 +8,13 @@ CPU. They read numbers, which waits for the device; tensors on the CPU are left 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from .remembered import Remembered
 
@@ -24,10 +26,16 @@ IGNORED = -100
 _limits: Remembered[tuple[int, float, float]] = Remembered()
 """Of tensors that were read: their version then, their smallest and their largest number."""
 
+_but_ignored: Remembered[tuple[float, float]] = Remembered()
+
 
 def checks() -> Mapping[Callable, Check]:
     """The functions of torch whose calls are checked on this machine; none without a GPU."""
     return CHECKS if torch.cuda.is_available() else {}
+
+
+def is_gpu(device: torch.device) -> bool:
+    return device.type == "cuda"
 
 
 def is_on_gpu(t: Tensor) -> bool:
@@ -79,6 +87,38 @@ CHECKS: Mapping[Callable, Check] = {
 }
 
 
+class KernelChecks(TorchFunctionMode):
+    """In this context the calls of CHECKS are checked before they run."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in CHECKS and not torch.compiler.is_dynamo_compiling():
+            CHECKS[func](args, kwargs)
+        return func(*args, **kwargs)
+
+
+def know_limits(t: Tensor, source: Tensor) -> None:
+    """`t` is a copy of `source`. If that is on the CPU and has whole numbers, such as labels or
+    indices, their limits are read there: of `t`, on a GPU, this would wait for the device."""
+    if source.is_cpu and source.dtype in (torch.int64, torch.int32) and source.numel():
+        least, most = _read_limits(source)
+        _limits.set(t, (t._version, least, most))
+        if least == IGNORED:
+            others = source[source != IGNORED]
+            _but_ignored.set(t, _read_limits(others) if others.numel() else (inf, -inf))
+
+
+def known_limits(t: Tensor) -> tuple[float, float] | None:
+    """The smallest and the largest number of `t`, if they were read and it was not written to."""
+    known = _limits.get(t)
+    return None if known is None or known[0] != t._version else known[1:]
+
+
+def limits_but_ignored(t: Tensor) -> tuple[float, float]:
+    """Those of its numbers that are not IGNORED, if `known_limits` has IGNORED as the smallest."""
+    return _but_ignored.get(t) or (inf, -inf)
+
+
 def _argument(
     args: tuple, kwargs: dict[str, Any], place: int, name: str, otherwise: Any = None
 ) -> Any:
@@ -94,10 +134,14 @@ def _is_read(t: Any) -> bool:
 
 def _limits_of(t: Tensor) -> tuple[float, float]:
     """The smallest and the largest number; NaN if one is. They are read once for each version."""
-    known = _limits.get(t)
-    if known is None or known[0] != t._version:
-        with torch._C.DisableTorchFunction(), torch.no_grad():
-            least, most = torch.stack(torch.aminmax(t.detach())).tolist()
-        known = t._version, least, most
-        _limits.set(t, known)
-    return known[1:]
+    known = known_limits(t)
+    if known is None:
+        known = _read_limits(t)
+        _limits.set(t, (t._version, *known))
+    return known
+
+
+def _read_limits(t: Tensor) -> tuple[float, float]:
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        least, most = torch.stack(torch.aminmax(t.detach())).tolist()
+    return least, most

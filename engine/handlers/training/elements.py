@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from ...compiled import own_path
 from ...errors import LabError
 from ...lab import Lab
-from ...loops.hooks import quiet
+from ...loops.hooks import is_stepping, quiet
 from ...protocol import ElementSnapshot, ReadElementCommand
 from ...tensors.summary import shown_values
 from ...training.optimization.next_update import next_update
@@ -38,14 +38,10 @@ def read_element(lab: Lab, command: ReadElementCommand) -> Iterator[ElementSnaps
     scale = 1.0 if step is None else step.optimization.autocast.scale
     with quiet():
         optimizer = _optimizer(lab, subject, run, parameter)
-        is_stepping = (
-            optimizer is not None
-            and lab.inside is not None
-            and lab.subjects.updates.is_stepping(optimizer)
-        )
-        found = next_update(parameter, None if is_stepping else optimizer, command.index, scale)
+        is_inside = optimizer is not None and lab.inside is not None and is_stepping(optimizer)
+        found = next_update(parameter, None if is_inside else optimizer, command.index, scale)
         element, whole = found.element, shown_values(found.whole) if command.whole else ()
-    if is_stepping:
+    if is_inside:
         element = replace(element, optimizer=type(optimizer).__name__, note=_IN_STEP)
     if step is not None and element.update is not None:
         clips = step.setup.clip_norm or step.setup.clip_value

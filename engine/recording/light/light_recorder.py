@@ -7,6 +7,7 @@ Noted is the least from which the rest can be told when a view asks for it.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -80,6 +81,7 @@ class LightRecorder:
         self._paths = ModulePaths(modules, self.recording.classes, self._frames.innermost)
         self.running = self._paths.running
         self._steps = 0
+        self._last_step: tuple[weakref.ref[torch.optim.Optimizer] | None, Place | None] = None, None
         self.repeats = Repeats(self.recording.repeats, self._cuts, watch, looks)
         self.checks = checks()
         self._entered = ExitStack()
@@ -251,5 +253,10 @@ class LightRecorder:
 
     def _stepped(self, optimizer: torch.optim.Optimizer) -> None:
         self._steps += 1
-        if self._watch is not None:
-            self._watch.stepped(optimizer, self._frames.place(2))
+        if self._watch is None:
+            return
+        known, before = self._last_step
+        place = self._frames.place(2)
+        if place is None or place is not before or known is None or known() is not optimizer:
+            self._last_step = weakref.ref(optimizer), place
+            self._watch.stepped(optimizer, place)

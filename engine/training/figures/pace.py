@@ -14,8 +14,8 @@ MEASURE_INTERVAL_S = 4e-3
 interval, so that measuring costs little even if steps are short. Epoch means are over all steps."""
 FREE_STEPS = 50
 """The first steps of a loop of the user's own that get a row each."""
-MEASURED_SHARE = 0.01
-SENT_SHARE = 0.005
+MEASURED_SHARE = 0.005
+SENT_SHARE = 0.003
 LONGEST_WAIT_S = 0.1
 """The longest pause between two measured steps: a busy machine, on which measuring takes long, must
 not leave a hole in the plots."""

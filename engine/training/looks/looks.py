@@ -36,14 +36,16 @@ class Looks:
         self._free_s = free_s
         chosen = [(n, p) for n, p in named.items() if not is_lazy(p) and type(p.data) is Tensor]
         self._named = dict(chosen[:MAX_PARAMETERS])
-        self._due_s, self._began_s, self._spent_s = 0.0, perf_counter(), 0.0
+        self._began_s, self._spent_s = perf_counter(), 0.0
+        self.due_s = 0.0
+        """When the next look is due."""
         self._taken: list[Look] = []
 
     def begin(self, step: int, by_hand: bool) -> StepLook | None:
         """The look at the step that comes next, after `step` steps; None if it gets none. Steps by
         hand have one, and so do steps 1, 2, 4, 8 and 16."""
         is_early = step < EARLY and not step & (step + 1)
-        is_due = by_hand or is_early or perf_counter() >= self._due_s
+        is_due = by_hand or is_early or perf_counter() >= self.due_s
         return StepLook(self._named, step + 1) if is_due and self._named else None
 
     def end(self, look: StepLook) -> None:
@@ -53,7 +55,7 @@ class Looks:
         now = perf_counter()
         self._spent_s += look.spent_s
         dear_s = look.spent_s / SHARE if self._spent_s > self._free_s else 0.0
-        self._due_s = now + max(dear_s, SPARSER * (now - self._began_s))
+        self.due_s = now + max(dear_s, SPARSER * (now - self._began_s))
 
     def drain(self) -> tuple[Look, ...]:
         """The looks since the last drain."""

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
 
 from ...errors import LabError
 from ...project.document import Loading
+from ...recording.kernel_asserts import is_gpu, know_limits
 from .loaders import NOTHING_GIVEN, Given, loader_of
 from .rank_rows import Part, PartLoader, part_of_loader
 
@@ -267,8 +268,12 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 
 def moved(value: Any, device: torch.device) -> Any:
     """The value with its tensors on the device; pinned memory is copied without waiting."""
-    if type(value) is Tensor and value.device == device:
-        return value
+    if type(value) is Tensor:
+        is_there = value.device == device
+        there = value if is_there else value.to(device, non_blocking=value.is_pinned())
+        if is_gpu(device):
+            know_limits(there, value)
+        return there
     if type(value) is list:
         return [moved(item, device) for item in value]
     if hasattr(value, "to"):  # a tensor, a packed sequence, a batch of a library's own

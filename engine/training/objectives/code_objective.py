@@ -14,11 +14,13 @@ from torch import Tensor, nn
 
 from ...errors import LabError
 from ...project.document import Loading
+from ...recording.kernel_asserts import is_gpu
 from .batches import samples_in
 from .catalogue_data import CatalogueData
 from .code_data import CodeData
 from .epoch_metrics import EpochMetrics, is_metric
 from .guessing import Guess
+from .labels_seen import LabelsSeen
 from .loaders import NOTHING_GIVEN, Given
 from .objective import Outcome
 
@@ -56,6 +58,7 @@ class CodeObjective:
     ) -> None:
         self.metrics, self.runs_code = EpochMetrics(reached), True
         self._step, self._logging, self.source = step, logging, source
+        self._labels: LabelsSeen | None = None  # on a GPU
         self.loaded = (
             data
             if isinstance(data, CatalogueData | CodeData)
@@ -94,6 +97,7 @@ class CodeObjective:
 
     def to(self, device: torch.device) -> None:
         self.loaded.to(device)
+        self._labels = LabelsSeen() if is_gpu(device) else None
         self.metrics.to(device)
 
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
@@ -113,7 +117,8 @@ class CodeObjective:
 
     def outcome(self, batch: Any) -> Outcome:
         with self._logging() as logged:
-            result = self._step(batch)
+            with nullcontext() if self._labels is None else self._labels.checked(batch):
+                result = self._step(batch)
             self.metrics.take(result)
             outcome = outcome_of(result, samples_in(batch))
         if not logged:

@@ -29,13 +29,14 @@ from unittest import mock
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from engine.handlers import holding
 from engine.handlers.console import run_cell
 from engine.lab import Lab
 from engine.loops import own_loop
+from engine.loops.hooks import Steps
 from engine.protocol import ErrorReport, RunCellCommand, encode_snapshot
 from engine.recording.light.repeats import EVERY
 from engine.training.figures import pace
@@ -70,7 +71,7 @@ Way = Callable[[str], list[float]]
 """Runs a source, and returns the times of its steps, in s."""
 
 
-class Silent:
+class Silent(Steps):
     """In place of the adviser: it looks at nothing."""
 
     def __init__(self, tell: Callable, variables: Mapping[str, Any]) -> None:
@@ -84,8 +85,6 @@ class Silent:
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         self._steps += 1
 
-    def after_step(self, optimizer: Optimizer, has_closure: bool) -> None: ...
-    def saw_loss(self, loss: Tensor, root: Tensor) -> None: ...
     def end(self) -> None: ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import ClassVar
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from engine.errors import LabError
 from engine.lab import Lab
 from engine.loops import updates as room
-from engine.loops.hooks import steps_shown
+from engine.loops.hooks import Steps, is_stepping, steps_shown
 from engine.loops.updates import Update, Updates
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, Objective
@@ -99,6 +100,31 @@ def test_the_numbers_are_torchs_and_the_weights_too() -> None:
     for name, value in net.state_dict().items():
         assert torch.equal(value, other.state_dict()[name])
     assert updates.of(other) == {} and updates.optimizers == [ours]
+
+
+def test_a_step_is_shown_to_those_who_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("engine.loops.hooks.perf_counter", lambda: now)
+
+    class Late(Steps):
+        shown_from_s = 101.0
+        shown: ClassVar[list[str]] = []
+
+        def before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None:
+            self.shown.append(f"before {is_stepping(optimizer)}")
+            self.shown_from_s = 103.0  # from the next step on
+
+        def after_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None:
+            self.shown.append(f"after {is_stepping(optimizer)}")
+
+    net = made()
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with steps_shown(Late()):
+        for count in (0, 2, 2, 4):
+            step(net, optimizer)
+            assert len(Late.shown) == count
+            now += 1
+    assert Late.shown == ["before True", "after False"] * 2
 
 
 def test_a_parameter_without_length_has_no_ratio() -> None:

@@ -214,3 +214,12 @@ def test_the_console_tells_it_under_torchs_own_words() -> None:
     assert isinstance(cell, CellSnapshot) and cell.error is not None
     assert "view size is not compatible" in cell.error.message
     assert "reshape copies" in cell.error.hint and cell.error.line == 2
+
+
+def test_an_assert_on_a_gpu_is_told_with_its_likely_cause() -> None:
+    message = "CUDA error: device-side assert triggered\nCUDA kernel errors might be reported late"
+    told = explain_error(torch.AcceleratorError(message))
+    assert "most often a label that is not one of 0 to C - 1" in told
+    assert "an earlier one's" in told and "labels.max()" in told
+    other = explain_error(torch.AcceleratorError("CUDA error: an illegal memory access"))
+    assert "cannot be used again" in other and "label that is not" not in other
