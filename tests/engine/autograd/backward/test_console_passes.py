@@ -269,8 +269,8 @@ def test_a_pass_over_a_gradient_is_edited() -> None:
     last = next(node for node in graph.nodes if node.name == "PowBackward0")
     send(lab, EditGradientCommand(node=last.id, expression="g * 2"))
     move(lab, "end")
-    x = variable(lab, "x")
-    assert torch.equal(lab.backward.under_way.gradient_of("x"), 12 * x.detach())
+    found = lab.backward.under_way.gradient_of("x")
+    assert found is not None and torch.equal(found, 12 * variable(lab, "x").detach())
 
 
 def test_a_node_that_is_only_captured_is_not_edited() -> None:
