@@ -47,7 +47,7 @@ fuzz: .venv/test-installed
 PACKAGE ?=
 COUNT ?= 15
 mutate: .venv/test-installed
-	$(BIN)/python -m tests.mutation.run --seed $(SEED) --count $(COUNT) \
+	nice -n 5 $(BIN)/python -m tests.mutation.run --seed $(SEED) --count $(COUNT) \
 	    $(if $(PACKAGE),--package "$(PACKAGE)")
 
 wheel: .venv/test-installed

@@ -83,6 +83,18 @@ def test_a_seed_chooses_the_same_mutants(program: Path):
     assert any(sample(program, "engine", 4, seed) != first for seed in range(2, 5))
 
 
+def test_killed_is_what_cannot_be_imported(program: Path) -> None:
+    (program / "engine/first.py").write_text('FIRST = "a"[0]\n')
+    test = "from engine.first import FIRST\n\ndef test_first():\n    assert FIRST == 'a'\n"
+    (program / "tests/engine/test_first.py").write_text(test)
+    command = [sys.executable, "-m", "tests.mutation.run", "--root", str(program), "--bare"]
+    ran = subprocess.run(
+        [*command, "--package", "engine/first.py"], cwd=ROOT, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert "engine/first.py: 1 of 1 killed (100%), seed 1" in ran.stdout
+
+
 def test_killed_is_what_a_test_notices(program: Path, tmp_path: Path):
     """Each mutant is one that some test runs; sorting a list of one word, none notices."""
     verdicts = tmp_path / "verdicts.json"

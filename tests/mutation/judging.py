@@ -41,11 +41,11 @@ class Verdict:
 
 
 def judge(
-    copy: Path, tests: list[str], mutants: list[Mutant], cpu_s: float, is_loaded: bool
+    copy: Path, chosen: dict[str, list[str]], mutants: list[Mutant], cpu_s: float, is_loaded: bool
 ) -> int:
-    """In a process of its own: collect these test files in a copy of the program, and write the
-    verdict on each mutant to a file there. `is_loaded`: the mutant is in the copy already, since
-    it changes what runs when its file is imported."""
+    """In a process of its own: collect the test files chosen for each mutated file in a copy of
+    the program, and write the verdict on each mutant to a file there. `is_loaded`: the mutant is
+    in the copy already, since it changes what runs when its file is imported."""
     adopt_orphans()
     os.chdir(copy)
     told = os.fdopen(os.dup(1), "w", buffering=1)
@@ -56,10 +56,11 @@ def judge(
     for name in [name for name in sys.modules if re.match(r"(app|widgets|engine|tests)\b", name)]:
         del sys.modules[name]
     importlib.invalidate_caches()
+    tests = dict.fromkeys(test for found in chosen.values() for test in found)
     return pytest.main(
         ["-q", "--assert=plain", "-p", "no:cacheprovider", f"--timeout={_TEST_S}",
          f"--rootdir={copy}", f"--basetemp={copy / 'temporary'}", *tests],
-        plugins=[_Plugin(copy, mutants, cpu_s, is_loaded, told)],
+        plugins=[_Plugin(copy, chosen, mutants, cpu_s, is_loaded, told)],
     )  # fmt: skip
 
 
@@ -67,9 +68,10 @@ class _Plugin:
     """Judges the mutants when pytest has collected the tests, in place of running them."""
 
     def __init__(
-        self, copy: Path, mutants: list[Mutant], cpu_s: float, is_loaded: bool, told: TextIO
-    ) -> None:
-        self._copy, self._mutants, self._told = copy, mutants, told
+        self, copy: Path, chosen: dict[str, list[str]], mutants: list[Mutant], cpu_s: float,
+        is_loaded: bool, told: TextIO,
+    ) -> None:  # fmt: skip
+        self._copy, self._chosen, self._mutants, self._told = copy, chosen, mutants, told
         self._cpu_s, self._is_loaded = cpu_s, is_loaded
         self._sound: dict[str, bool] = {}
         """Whether a test that killed a mutant passes without one."""
@@ -82,6 +84,8 @@ class _Plugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:  # what could be collected does not import the mutant
+            raise session.Interrupted(f"{session.testsfailed} errors during collection")
         for mutant in self._mutants:
             verdict = self._judged(session, mutant)
             with (self._copy / "verdicts").open("a") as file:
@@ -94,9 +98,11 @@ class _Plugin:
         source = path.read_bytes()
         if not self._is_loaded:
             path.write_bytes(mutant.applied(source))  # for processes that tests start
+        own = {self._copy / test for test in self._chosen[mutant.path]}
+        ordered = ranked([item for item in session.items if item.path in own], mutant)
         verdict, suspect = Verdict(mutant), True
         while suspect:
-            items = [i for i in ranked(session.items, mutant) if self._sound.get(i.nodeid, True)]
+            items = [item for item in ordered if self._sound.get(item.nodeid, True)]
             told = self._forked(items, None if self._is_loaded else (path, source))
             failed = told.get("failed", "")
             verdict.tests, verdict.killed_by = told.get("tests", 0), failed or told["end"]
@@ -128,7 +134,6 @@ class _Plugin:
         limit = int(self._cpu_s + 60)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
         resource.setrlimit(resource.RLIMIT_DATA, (_DATA_BYTES, _DATA_BYTES))
-        os.nice(19)
         if change and not swap(change[0], change[1], change[0].read_bytes()):
             return 71
         folder = self._copy / f"temporary{self._forks}"

@@ -66,8 +66,8 @@ class Sampler:
         self, mutants: list[Mutant], select: Callable[[Path, str], list[str]], is_loaded: bool
     ) -> list[Verdict]:
         paths = dict.fromkeys(mutant.path for mutant in mutants)
-        tests = list(dict.fromkeys(test for path in paths for test in select(self._root, path)))
-        if not tests:
+        chosen = {path: select(self._root, path) for path in paths}
+        if not any(chosen.values()):
             return [Verdict(mutant) for mutant in mutants]
         self._copies += 1
         copy = self._folder / str(self._copies)
@@ -76,7 +76,7 @@ class Sampler:
             path = copy / mutants[0].path
             path.write_bytes(mutants[0].applied(path.read_bytes()))
             os.utime(path, (1, 1))  # a compiled file of the same second would be taken for it
-        end = end_of(start(partial(judge, copy, tests, mutants, self._cpu_s, is_loaded)), 1e6)
+        end = end_of(start(partial(judge, copy, chosen, mutants, self._cpu_s, is_loaded)), 1e6)
         found = copy / "verdicts"
         lines = found.read_text().splitlines() if found.exists() else []
         verdicts = [Verdict(**told | {"mutant": Mutant(**told["mutant"])})

@@ -167,6 +167,8 @@ def test_scores_given_to_nll_loss(desk: Desk) -> None:
         "F.nll_loss(classes(x).log_softmax(-1), labels)",
         "F.nll_loss(classes(x[0]).log_softmax(0), labels[0])",
         "F.cross_entropy(nn.Linear(4, 4)(classes(x).relu()), labels)",
+        # what the numbers of another class mean is not known
+        "F.nll_loss(classes(x).as_subclass(type('Own', (torch.Tensor,), {})), labels)",
         "F.nll_loss(classes(x).softmax(1).log(), labels)",
         "F.binary_cross_entropy(net(x).sigmoid()[:, 0], y.sigmoid())",
         "nn.BCEWithLogitsLoss()(net(x)[:, 0], y.sigmoid())",

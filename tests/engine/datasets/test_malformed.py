@@ -237,6 +237,9 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
     "CIFAR cut off": (
         "cifar", lambda f: write(f / "a.bin", RECORD[:-7]), "cut off after 3,066", {},
     ),
+    "CIFAR cut off where a pickle would end": (
+        "cifar", lambda f: write(f / "a.bin", RECORD[:-8] + b"."), "cut off after 3,066", {},
+    ),
     "CIFAR's pickles": ("cifar", no_batches, "Python version, which is pickled", {}),
     "a pickle for CIFAR": (
         "cifar", lambda f: write(f / "data_batch_1", pickle.dumps({})), "is a pickle", {},

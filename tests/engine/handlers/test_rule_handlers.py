@@ -225,6 +225,15 @@ def test_traced_code_can_be_checked(asked):
     assert check.passed and [e.analytic for e in check.elements] in ([3.0, 27.0], [27.0, 3.0])
 
 
+def test_the_check_tells_of_how_many_elements_it_chose_some(asked):
+    source = "import torch\nx = torch.ones(40, 50, requires_grad=True)\nw = torch.ones(50, 3)"
+    asked.ask(RunCellCommand(source=f"{source}\nw.requires_grad_()"))
+    asked.ask(StartTraceCommand(source="y = (x @ w).sum()"))
+    graph = asked.begin(StartBackwardCommand(root="y"))
+    check = asked.ask(CheckRuleCommand(node=node_named(graph, "MmBackward0")), RuleCheckSnapshot)
+    assert check.counts == {"a": 2000, "b": 150} and len(check.elements) < 2150
+
+
 def test_in_the_real_engine_the_last_step_has_its_rule_and_cannot_run_twice(asked):
     project = load(MLP)
     asked.ask(StartForwardCommand(model=project.model, training=project.training))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from engine.models.check import check
@@ -98,3 +100,14 @@ def test_the_end_that_a_loss_expects(loss: str, last: str, words: str) -> None:
     found = problems(TrainingSetup(MOONS, loss=loss), *steps)
     assert [p.severity for p in found] == (["warning"] if words else [])
     assert not words or words in found[0].message
+
+
+def test_scores_of_characters_have_the_classes_along_dim_1(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("abcd" * 9)
+    data = DataSetup("text", {"length": 8}, path=str(tmp_path / "words.txt"))
+    begin = [("Input", {"shape": (8,), "dtype": "int64"}), ("nn.Embedding", {"num_embeddings": 4})]
+    scores = [*begin, linear(16, 4)]
+    permute = ("torch.permute", {"dims": (0, 2, 1)})
+    assert problems(TrainingSetup(data), *scores, permute, ("Output", {})) == []
+    (problem,) = problems(TrainingSetup(data), *scores, ("Output", {}))
+    assert "(B, 8, 4): scores of characters are (B, 4, 8)" in problem.message

@@ -20,7 +20,12 @@ from engine.project.subject import (
     split_reference,
     title,
 )
-from engine.protocol import RunCellCommand, RunFileCommand, ShowSubjectCommand
+from engine.protocol import (
+    RunCellCommand,
+    RunFileCommand,
+    ShowSubjectCommand,
+    WriteStepCommand,
+)
 from tests.engine.subjects.conftest import Ask, Write
 
 NET = """\
@@ -183,3 +188,11 @@ def test_lab_subject_is_the_module_that_the_workspaces_work_on(
     ask(ShowSubjectCommand(subject=CanvasSubject()))
     with pytest.raises(LabError, match="The canvas has no model yet"):
         namespace.tensor("lab.subject.weight")
+
+
+def test_no_step_is_written_for_the_canvas_whose_data_and_loss_are_its_own(ask):
+    command = WriteStepCommand(
+        subject=CanvasSubject(), objective=Objective(), training=TrainingSetup()
+    )
+    with pytest.raises(LabError, match="its own data set and loss"):
+        ask(command)

@@ -218,3 +218,13 @@ def test_a_damaged_file_is_told(files, tmp_path):
     path = changed(files["program"], tmp_path / "p.pt2", "models/model.json", lambda data: b"{}")
     with pytest.raises(LabError, match=r"p\.pt2 cannot be opened"):
         load_model(path)
+
+
+@pytest.mark.parametrize("before", ["0", None])
+def test_what_the_user_told_torch_to_load_is_the_same_afterwards(files, monkeypatch, before):
+    name = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+    monkeypatch.delenv(name, raising=False)
+    if before is not None:
+        monkeypatch.setenv(name, before)
+    load_model(files["program"])
+    assert os.environ.get(name) == before

@@ -260,6 +260,19 @@ def test_inputs_that_are_no_leaves_and_one_that_is_not_used(wanted, real_engine:
     assert names["x"].grad is None
 
 
+def test_a_pass_over_a_gradient_is_edited() -> None:
+    lab = made("x = torch.tensor([1.0, 2.0], requires_grad=True); y = (x**3).sum()")
+    start(lab, root="y", create_graph=True)
+    move(lab, "end")
+    start(lab, of="x")
+    graph = lab.backward.under_way.stepper.graph
+    last = next(node for node in graph.nodes if node.name == "PowBackward0")
+    send(lab, EditGradientCommand(node=last.id, expression="g * 2"))
+    move(lab, "end")
+    found = lab.backward.under_way.gradient_of("x")
+    assert found is not None and torch.equal(found, 12 * variable(lab, "x").detach())
+
+
 def test_a_node_that_is_only_captured_is_not_edited() -> None:
     lab = made("x = torch.randn(3, requires_grad=True); inner = x.sin(); y = (inner * 2).sum()")
     start(lab, root="y", inputs=("inner",))
@@ -269,8 +282,9 @@ def test_a_node_that_is_only_captured_is_not_edited() -> None:
     leaf = next(n.id for n in lab.backward.under_way.stepper.graph.nodes if n.is_leaf)
     with pytest.raises(
         LabError, match=r"does not run: .* x> is not on the way to any of the inputs"
-    ):
+    ) as refusal:
         send(lab, EditGradientCommand(node=leaf, expression="g * 2"))
+    assert refusal.value.hint == "Start the pass without inputs."
 
 
 @pytest.mark.parametrize("gradient", ["1j", "torch.ones(3).cfloat()"])
