@@ -442,17 +442,19 @@ class Sequences(torch.utils.data.Dataset):
 ]
 
 
-@pytest.mark.parametrize(("side", "gives"), [("right", "lengths"), ("left", "mask")])
+@pytest.mark.parametrize(
+    "loading", [Loading(padding="right", gives="lengths"), Loading(padding="left", gives="mask")]
+)
 def test_samples_of_different_lengths_are_padded(
-    side: str, gives: str, lab: Lab, tmp_path: Path, capsys: Any
+    loading: Loading, lab: Lab, tmp_path: Path, capsys: Any
 ) -> None:
     for cell in TAGGER:
         ask(lab, RunCellCommand(source=cell))
-    loading = Loading(padding=side, gives=gives)
     setup = replace(SHORT, data=DataSetup(loading=loading))
     objective = Objective("Sequences()", "Sequences()")
     text = check_same(lab, tmp_path, capsys, ConsoleSubject("Tagger"), objective, setup)
-    assert f"partial(pad_batch, side={side!r}, value=0.0, gives={gives!r})" in text
+    written = f"side={loading.padding!r}, value=0.0, gives={loading.gives!r}"
+    assert f"partial(pad_batch, {written})" in text
 
 
 def test_a_name_that_no_cell_makes_is_told(lab: Lab, tmp_path: Path) -> None:
