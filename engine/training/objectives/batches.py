@@ -266,14 +266,20 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
             yield from tensors_in(getattr(value, name))
 
 
+def placed(batch: Any, device: torch.device) -> Any:
+    """The batch `moved` to the device. Of labels and indices that go to a GPU the limits are read
+    before."""
+    there = moved(batch, device)
+    if is_gpu(device):
+        for copy, source in zip(tensors_in(there), tensors_in(batch), strict=False):
+            know_limits(copy, source)
+    return there
+
+
 def moved(value: Any, device: torch.device) -> Any:
     """The value with its tensors on the device; pinned memory is copied without waiting."""
-    if type(value) is Tensor:
-        is_there = value.device == device
-        there = value if is_there else value.to(device, non_blocking=value.is_pinned())
-        if is_gpu(device):
-            know_limits(there, value)
-        return there
+    if type(value) is Tensor and value.device == device:
+        return value
     if type(value) is list:
         return [moved(item, device) for item in value]
     if hasattr(value, "to"):  # a tensor, a packed sequence, a batch of a library's own

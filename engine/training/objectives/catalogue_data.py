@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from ...datasets.load import load_dataset
 from ...errors import LabError
 from ...project.document import TrainingSetup
-from .batches import generators_of, length_of, moved, skipped
+from .batches import generators_of, length_of, placed, skipped
 from .guessing import Guess, guess_of
 from .loaders import NOTHING_GIVEN, Given, arguments_of, end_workers, loader_of
 
@@ -109,7 +109,7 @@ class CatalogueData:
                 "The collate_fn gives no pair of tensors (x, y), and data of Train is such pairs.",
                 hint="Let it return (x, y).",
             )
-        x, y = (moved(part, self._device) for part in batch)
+        x, y = (placed(part, self._device) for part in batch)
         return x, y
 
     def _loaded(
@@ -127,7 +127,7 @@ class CatalogueData:
             )
         self._loader.generator.manual_seed(self._seed)  # pyright: ignore[reportOptionalMemberAccess]
         for x, y in self._loader:
-            yield moved(x, self._device), moved(y, self._device)
+            yield placed(x, self._device), placed(y, self._device)
 
     def _slices(self, x: Tensor, y: Tensor, first: int) -> Iterator[tuple[Tensor, Tensor]]:
         for start in range(first * self._size, len(y), self._size):

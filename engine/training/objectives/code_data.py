@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ...project.document import DataSetup, Loading
-from .batches import batches_of, generators_of, in_order, length_of, moved, parts_of, skipped
+from .batches import batches_of, generators_of, in_order, length_of, parts_of, placed, skipped
 from .guessing import Guess, TargetsSeen
 from .held_out import part_of, rows_of
 from .loaders import NOTHING_GIVEN, Given, end_workers
@@ -78,7 +78,7 @@ class CodeData:
         return (part._replace(batch=self._moved(part.batch)) for part in found)
 
     def _moved(self, batch: Any) -> Any:
-        return batch if self._device is None else moved(batch, self._device)
+        return batch if self._device is None else placed(batch, self._device)
 
     def close(self) -> None:
         own = self._parts.loader if isinstance(self._parts, PartLoader) else None

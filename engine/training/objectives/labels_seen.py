@@ -14,7 +14,7 @@ class LabelsSeen:
     """`with seen.checked(batch):` around each step on a batch: an index or a label out of range
     raises what it raises on the CPU, before the GPU gets it.
 
-    The numbers of a batch are read on the CPU, before it is moved (see `moved`). Only where a
+    The numbers of a batch are read on the CPU, before it is moved (see `placed`). Only where a
     tensor has smaller or larger ones than in the steps before, whose numbers were in range, are the
     calls of the step checked. What a step makes of the batch is read there too, which waits for
     the GPU. Not covered is data that is on it from the start, what a step makes up, and labels
