@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from app.selection.known import Known
 from app.selection.references import (
     Blocks,
@@ -16,6 +14,7 @@ from app.selection.references import (
     Reference,
     StorageCell,
 )
+from engine.project.cells import source_title
 
 MAX_CHARACTERS = 40
 
@@ -46,5 +45,5 @@ def _title_of(reference: Reference, known: Known) -> str:
         case StorageCell(_, cell):
             return f"cell {cell}"
         case Line(file, line):
-            name = file.strip("<>") if file.startswith("<") else PurePath(file).name
+            name = source_title(file)
             return f"line {line} of {name}" if line else name

@@ -9,12 +9,12 @@ import linecache
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
 from ..control import Control
 from ..errors import sendable
+from ..project.cells import source_title
 from ..protocol import HeldAt, HeldSnapshot
 from ..recording.user_files import GENERATED
 from .namespace import Namespace
@@ -161,7 +161,7 @@ class _Suspension:
 def _name_of(file: str) -> str:
     if file.startswith(GENERATED):
         return "the canvas"
-    return file.strip("<>") if file.startswith("<") else Path(file).name
+    return source_title(file)
 
 
 def _seen(frame: FrameType) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ..console.variables import ANSWER_S, list_variables
 from ..control import Control
 from ..errors import LabError, error_report, sendable
 from ..lab import Lab
+from ..project.cells import source_title
 from ..protocol import (
     MAX_SNAPSHOT_BYTES,
     CellSnapshot,
@@ -60,7 +61,7 @@ def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     namespace = lab.console.namespace
     output = lab.output(command.all_output)
     cell = namespace.next_name(command.filename)
-    title = cell.strip("<>") if cell.startswith("<") else Path(cell).name
+    title = source_title(cell)
     if command.model is not None and command.training is not None:
         lab.canvas.show(command.model, command.training)
     with shown_and_held(lab, namespace, title, output) as holder, lab.canvas.watched():

@@ -1,12 +1,16 @@
-"""A Python file as cells: the parts between lines that begin with `# %%`."""
+"""A Python file as cells: the parts between lines that begin with `# %%`. What a reader calls the
+file, or the cell, that code is in."""
 
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 
 from msgspec import Struct
 
 _MARK = re.compile(r"[ \t]*#[ \t]*%%")
+_OF_NOTEBOOK = re.compile(r"ipykernel_\d+")
+"""The folder in which Jupyter's kernel has its cells, each named by a number that says nothing."""
 
 
 class FileCell(Struct, frozen=True):
@@ -32,3 +36,11 @@ def split_cells(text: str) -> tuple[FileCell, ...]:
         if any(line.strip() for line in body):
             cells.append(FileCell(source=source, first_line=start + 1))
     return tuple(cells)
+
+
+def source_title(file: str) -> str:
+    """What a reader calls the file name of code: `<cell 3>` is "cell 3", a path the file's name."""
+    if file.startswith("<"):
+        return file.strip("<>")
+    path = PurePath(file)
+    return "notebook cell" if _OF_NOTEBOOK.fullmatch(path.parent.name) else path.name

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QMouseEvent, QTextCursor, QTextFormat
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
 
+from engine.project.cells import source_title
 from engine.protocol import BackwardSnapshot, GraphNode, GraphSnapshot
 from widgets import make, theme
 from widgets.model.python_highlighter import PythonHighlighter
@@ -168,7 +168,7 @@ class GraphCode(QWidget):
         if file == self._file or self._graph is None:
             return
         self._file = file
-        self._title.setText(f"Code · {file.strip('<>') if file[0] == '<' else PurePath(file).name}")
+        self._title.setText(f"Code · {source_title(file)}")
         self.text.setPlainText(self._graph.sources[file].rstrip("\n"))
         self.updateGeometry()
 

@@ -8,11 +8,11 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
+from engine.project.cells import source_title
 from engine.protocol import AliasesSnapshot, AliasNode, StorageNode
 from widgets import theme
 from widgets.diagram.style import elided, font, text_width
 from widgets.memory.storage_color import paint_storage_chip, storage_color
-from widgets.memory.written import cell_words
 from widgets.text import format_bytes, format_shape
 
 NODE_WIDTH, NODE_HEIGHT = 208.0, 56.0
@@ -175,7 +175,9 @@ def _paint_storage(painter: QPainter, rect: QRectF, storage: StorageNode) -> Non
     painter.setPen(colors.color("muted"))
     version = "no version" if storage.version is None else f"version {storage.version}"
     where = storage.written_by
-    written = f", {where.op or 'written'} in {cell_words(where.cell)}" if where is not None else ""
+    written = (
+        f", {where.op or 'written'} in {source_title(where.cell)}" if where is not None else ""
+    )
     below = elided(f"{version}{written}", face, rect.width() - 16)
     painter.drawText(QPointF(rect.left() + 8, rect.bottom() - 12), below)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.project.cells import split_cells
+from engine.project.cells import source_title, split_cells
 
 FILE = '''"""What it is."""
 import torch
@@ -44,3 +44,17 @@ def test_the_line_ends_of_other_systems_are_read_as_ours(end):
 def test_a_file_without_marks_is_one_cell_and_an_empty_one_none():
     assert [cell.source for cell in split_cells("a = 1\r\nb = 2\r\n")] == ["a = 1\nb = 2"]
     assert split_cells(" \n\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "title"),
+    [
+        ("<cell 3>", "cell 3"),
+        ("/home/me/train.py", "train.py"),
+        ("/tmp/ipykernel_4711/1731203886.py", "notebook cell"),
+        ("/home/me/ipykernel_notes/17.py", "17.py"),
+        ("", ""),
+    ],
+)
+def test_what_a_reader_calls_the_file_of_code(file: str, title: str) -> None:
+    assert source_title(file) == title

@@ -290,7 +290,7 @@ def test_measuring_a_run_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyP
     now += MEASURE_INTERVAL_S + 1e-6  # it cost nothing: then one row per interval
     assert budget.takes(ALWAYS_MEASURED_STEPS)
     budget.spend(0.0005)
-    now += 0.049  # 0.5 ms of 50
+    now += 0.099  # 0.5 ms of 100
     assert not budget.takes(ALWAYS_MEASURED_STEPS + 1)
     now += 0.002
     assert budget.takes(ALWAYS_MEASURED_STEPS + 1)

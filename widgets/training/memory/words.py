@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
+from engine.project.cells import source_title
 from engine.protocol import (
     AllocatorBlock,
     AllocatorSegment,
@@ -51,7 +50,7 @@ def place_text(op: MemoryOp) -> str:
     if op.module is not None:
         words = f"in {op.module or 'the model'}"
     if op.line:
-        words += f" ({PurePath(op.file).name}, line {op.line})"
+        words += f" ({source_title(op.file)}, line {op.line})"
     elif op.source:
         words += f" ({op.source})"
     return words.strip()

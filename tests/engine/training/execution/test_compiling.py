@@ -16,6 +16,7 @@ from engine.training.execution.compiling import compile_problem
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.code_objective import CodeObjective
 from engine.training.run import TrainingRun
+from tests.compilers import has_compiler
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 
@@ -47,11 +48,7 @@ def without_runs_of_other_tests() -> None:
 
 @pytest.fixture
 def compiler() -> None:
-    from torch._inductor import cpp_builder, exc
-
-    try:
-        cpp_builder.get_cpp_compiler()
-    except exc.InvalidCxxCompiler:
+    if not has_compiler():
         pytest.skip("This machine has no C++ compiler.")
 
 
