@@ -100,6 +100,12 @@ class Script:
     def attach(self, wants: Role = "steer") -> Window:
         return Window(dial(str(self.process.pid), version(), wants=wants))
 
+    def attach_again(self) -> Window:
+        """A window that steers, once the script has seen that the one before has gone."""
+        while (window := self.attach()).welcome.role == "watch":
+            window.close()
+        return window
+
     def end(self) -> str:
         """What it printed, after a normal end."""
         out, err = self.process.communicate(timeout=WAIT_S)

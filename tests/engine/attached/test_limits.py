@@ -93,7 +93,7 @@ def test_the_limits_go_with_the_window(script: Callable[..., Script]) -> None:
     window.send(HoldWhenSignal(when=HoldWhen(gradient_norm=1e-30)))
     assert window.until(HeldSnapshot, lambda held: held.at).at == "update"
     window.close()
-    again = running.attach()
+    again = running.attach_again()
     again.send(PauseSignal())
     assert again.until(HeldSnapshot, lambda held: held.at).at == "step"
     steps = let_it_end(again)

@@ -35,8 +35,7 @@ def test_no_message_stops_the_script(script: Script, tmp_path: Path) -> None:
         except OSError:
             pass  # one was a QuitSignal, or too much waits for a window that reads nothing
         window.close()
-    while (window := script.attach()).welcome.role == "watch":  # the other's end is not read yet
-        window.close()
+    window = script.attach_again()
     window.send(ContinueTrainingCommand())  # it may be held since a window before
     asked = window.send(ReadVariablesCommand())
     told = window.until(VariablesSnapshot, lambda variables: variables.reply_to == asked)
