@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from traceback import extract_tb
 
 import torch
@@ -37,7 +36,7 @@ from ..random_states import random_states
 from ..recording.recorder import Recorder
 from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
-from ..tensors.summary import shown_values
+from ..tensors.summary import shown_groups, shown_values
 from ..training.optimization.first_update import first_update
 from .backward_edits import namespace_of, pass_control_maker
 from .subjects.find import subject_of
@@ -201,20 +200,11 @@ def _activation(lab: Lab, block_id: str) -> ValueSnapshot:
         raise LabError(
             "This block has not run in the current pass.", hint="Step forward until it has."
         )
-    outputs = list(zip(forward.labels(block_id), forward.values[block_id], strict=True))
-    inputs = list(forward.inputs_of(block_id).items())
-    weights = list(forward.weights_of(block_id).items())
-    shown = iter(shown_values([*outputs, *inputs, *weights]))
-
-    def share(of: list[tuple[str, Tensor]]) -> tuple[Value, ...]:
-        return tuple(v for v in islice(shown, len(of)) if v is not None)
-
+    outputs, inputs, weights = shown_groups(
+        forward.outputs_of(block_id), forward.inputs_of(block_id), forward.weights_of(block_id)
+    )
     return ValueSnapshot(
-        of="activation",
-        key=block_id,
-        values=share(outputs),
-        inputs=share(inputs),
-        weights=share(weights),
+        of="activation", key=block_id, values=outputs, inputs=inputs, weights=weights
     )
 
 

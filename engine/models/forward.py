@@ -23,7 +23,7 @@ from ..randomness import RandomStream
 from ..recording.recorder import Recorder
 from ..recording.recording import Place, Recording
 from ..tensors.readable import dtype_name
-from ..tensors.summary import summarise, value
+from ..tensors.summary import shown_groups, summarise
 from . import problems
 from .live import LiveModel
 
@@ -198,30 +198,30 @@ class ForwardPass:
         return {name: buffer.clone() for name, buffer in self._buffers.items()}
 
     def snapshot(self) -> ForwardSnapshot:
-        current = ()
+        current = inputs = ()
         if self.position:
             block_id = self.order[self.position - 1]
-            current = tuple(
-                value(label, tensor)
-                for label, tensor in zip(self.labels(block_id), self.values[block_id], strict=True)
-            )
+            current, inputs = shown_groups(self.outputs_of(block_id), self.inputs_of(block_id))
         return ForwardSnapshot(
             order=self.order,
             position=self.position,
             activations=tuple(self._activations[block_id] for block_id in self.values),
             current=current,
+            inputs=inputs,
             loss=None if self.loss is None else self.loss.item(),
             batch=self.batch,
             batch_size=len(self.x),
         )
 
-    def labels(self, block_id: str) -> tuple[str, ...]:
-        """The names of the tensors in `values[block_id]`."""
+    def outputs_of(self, block_id: str) -> dict[str, Tensor]:
+        """The tensors that a block which has run gave, by its ports."""
         if block_id == self.loss_id:
-            return ("loss",)
-        if block_id == self._output:
-            return ("prediction",)
-        return tuple(port.name for port in catalogue.ports(self._blocks[block_id])[1])
+            ports = ("loss",)
+        elif block_id == self._output:
+            ports = ("prediction",)
+        else:
+            ports = (port.name for port in catalogue.ports(self._blocks[block_id])[1])
+        return dict(zip(ports, self.values[block_id], strict=True))
 
     def inputs_of(self, block_id: str) -> dict[str, Tensor]:
         """The tensors that a block has run on, by its ports."""

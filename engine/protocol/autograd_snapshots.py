@@ -23,12 +23,13 @@ class Activation(Struct, frozen=True):
 class ForwardSnapshot(Snapshot, frozen=True, kw_only=True):
     """`order` lists the block ids in the order of execution; the last is the loss (`"loss"` if no
     loss block is on the canvas). The first `position` of them have run: `activations` are theirs,
-    and `current` are the outputs of the last one, with pictures."""
+    and `current` are the outputs of the last one, `inputs` what it ran on, with pictures."""
 
     order: tuple[str, ...]
     position: int
     activations: tuple[Activation, ...]
     current: tuple[Value, ...] = ()
+    inputs: tuple[Value, ...] = ()
     loss: float | None = None
     batch: int = 0
     batch_size: int = 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import torch
 
@@ -66,6 +67,12 @@ def shown_values(labelled: Sequence[tuple[str, torch.Tensor | None]]) -> tuple[V
         )
     cells = MAX_CELLS // max(1, count)
     return tuple(t if t is None else value(label, t, cells) for label, t in labelled)
+
+
+def shown_groups(*groups: Mapping[str, torch.Tensor]) -> tuple[tuple[Value, ...], ...]:
+    """As `shown_values`, for tensors in groups."""
+    shown = iter(shown_values([pair for group in groups for pair in group.items()]))
+    return tuple(tuple(v for v in islice(shown, len(group)) if v is not None) for group in groups)
 
 
 def _summarise(known: Readable, t: torch.Tensor) -> TensorSummary:

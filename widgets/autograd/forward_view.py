@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.protocol import ForwardSnapshot, ValueSnapshot
+from engine.protocol import ForwardSnapshot, Value, ValueSnapshot
 from widgets import make
 from widgets.autograd.block_list import BlockList, rows_of
 from widgets.backward.step_bar import StepBar
@@ -54,7 +54,7 @@ class ForwardView(QWidget):
         self.blocks = BlockList()
         self.blocks.chosen.connect(self._choose)
         self.blocks.run_to.connect(lambda block: self.move_requested.emit("to", block))
-        self.values = ValueStack("forward_values")
+        self.values = ValueStack("forward_values", columns=2)
 
         heading, label = make.label("Forward", "heading"), make.label("batch", of=self._batch)
         self._controls = (label, self._batch, self._start, self._bar)
@@ -80,10 +80,7 @@ class ForwardView(QWidget):
             self.values.show_sections([])
         else:
             block = snapshot.order[snapshot.position - 1]
-            name = names.get(block, block)
-            self.values.show_sections(
-                [(f"Output of {name}", snapshot.current, "This block has no output")]
-            )
+            self._show_values(block, ("Output", snapshot.current), ("Input", snapshot.inputs))
 
     @property
     def batch(self) -> int:
@@ -99,14 +96,11 @@ class ForwardView(QWidget):
         """Show the activation that was asked for, and what it was computed from; ignore other
         answers."""
         if snapshot.of == "activation":
-            name = self._names.get(snapshot.key, snapshot.key)
-            parts = (
+            self._show_values(
+                snapshot.key,
                 ("Output", snapshot.values),
                 ("Input", snapshot.inputs),
                 ("Weights", snapshot.weights),
-            )
-            self.values.show_sections(
-                [(f"{part} of {name}", values, "") for part, values in parts if values]
             )
 
     def clear(self) -> None:
@@ -119,6 +113,12 @@ class ForwardView(QWidget):
     def show_ready(self, ready: bool) -> None:
         """Set whether the engine is connected."""
         self._start.setEnabled(ready)
+
+    def _show_values(self, block: str, *parts: tuple[str, Sequence[Value]]) -> None:
+        name = self._names.get(block, block)
+        self.values.show_sections(
+            [(f"{part} of {name}", values, "") for part, values in parts if values]
+        )
 
     def _position_text(self, snapshot: ForwardSnapshot) -> str:
         parts = [f"{snapshot.position} of {len(snapshot.order)} blocks run"]

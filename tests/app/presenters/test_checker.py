@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton
 
 from app.presenters.model.checker import ModelChecker
 from app.processes.exit_reasons import explain_exit
@@ -61,20 +61,51 @@ def test_a_model_that_was_sent_to_a_starting_engine_is_not_sent_again(checker, b
     assert revisions(link) == [2]
 
 
-def test_a_check_that_ended_two_engines_is_not_sent_to_a_third(checker, bench, link):
+def test_a_check_that_ended_an_engine_is_not_sent_to_the_next(checker, bench, link):
     link.get_ready()
-    for _ in range(2):
-        lose(link)
-        link.get_ready()
-    assert revisions(link) == [1, 1]
-    banner = bench.window.banners.findChild(QWidget, "banner_check")
-    told = [label.text() for label in banner.findChildren(QLabel)]
-    assert any("Checking this model has ended the engine twice" in text for text in told)
-    change(bench)
-    assert revisions(link) == [1, 1, 2]
     lose(link)
     link.get_ready()
-    assert revisions(link) == [1, 1, 2, 2]
+    assert revisions(link) == [1]
+    banner = bench.window.banners.banner("check")
+    told = "".join(label.text() for label in banner.findChildren(QLabel))
+    assert "The engine ended while it checked this model" in told
+    change(bench)
+    assert revisions(link) == [1, 2]
+    assert bench.window.banners.banner("check") is None
+
+
+def test_the_user_can_have_it_checked_again(checker, bench, link):
+    link.get_ready()
+    lose(link)
+    link.get_ready()
+    (again,) = (
+        button
+        for button in bench.window.banners.banner("check").findChildren(QPushButton)
+        if button.text() == "Check again"
+    )
+    again.click()
+    assert revisions(link) == [1, 1]
+    assert bench.window.banners.banner("check") is None
+    lose(link)
+    link.get_ready()
+    assert revisions(link) == [1, 1]
+    assert bench.window.banners.banner("check") is not None
+
+
+def test_an_engine_that_ends_after_the_answer_is_not_the_checks_fault(checker, bench, link):
+    link.get_ready()
+    link.fail("It does not run.")
+    lose(link)
+    link.get_ready()
+    assert revisions(link) == [1, 1]
+
+
+def test_a_model_that_changed_while_there_was_no_engine_is_checked(checker, bench, link):
+    link.get_ready()
+    lose(link)
+    change(bench)
+    link.get_ready()
+    assert revisions(link) == [1, 2]
 
 
 def test_an_engine_that_the_user_restarts_is_no_loss(checker, bench, link):

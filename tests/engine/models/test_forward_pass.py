@@ -112,11 +112,14 @@ def test_the_model_keeps_its_mode():
 
 def test_a_snapshot_shows_what_has_run():
     run = start(LIVE)
-    assert run.snapshot().activations == () and run.snapshot().current == ()
+    first = run.snapshot()
+    assert (first.activations, first.current, first.inputs) == ((), (), ())
     run.run_to("b1")
     snapshot = run.snapshot()
     assert [activation.block for activation in snapshot.activations] == ["b0", "b1"]
-    (value,) = snapshot.current
+    (value,), (given,) = snapshot.current, snapshot.inputs
+    assert given.label == "input" and given.summary.shape == tuple(batch()[0].shape)
+    assert given.summary.mean == pytest.approx(batch()[0].double().mean().item())
     expected = LIVE.module.get_submodule("conv_b1")(batch()[0])
     assert value.summary.shape == (16, 8, 6, 6) == tuple(expected.shape)
     assert value.summary.mean == pytest.approx(expected.double().mean().item())

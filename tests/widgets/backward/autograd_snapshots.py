@@ -66,6 +66,7 @@ def forward(position: int) -> ForwardSnapshot:
             Activation(block, (summary_of(ACTIVATIONS[block]),), 0.1) for block in done
         ),
         current=(value_of("output", ACTIVATIONS[last]),) if last else (),
+        inputs=(value_of("input", ACTIVATIONS[done[-2]]),) if len(done) > 1 else (),
         loss=0.1875 if position == len(ORDER) else None,
         batch=3,
         batch_size=2,

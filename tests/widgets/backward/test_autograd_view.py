@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from msgspec import structs
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QSpinBox, QTabBar, QToolButton
 
 from engine.protocol import (
@@ -129,7 +129,11 @@ def test_bad_numbers_stand_out_in_the_list() -> None:
     assert rows_of(snapshot, {})[0].numbers_text() == "1 NaN, 1 inf"
 
 
-def test_the_block_that_ran_last_shows_its_output(view: AutogradView) -> None:
+def test_the_block_that_ran_last_shows_what_it_gave_beside_what_it_got(view: AutogradView) -> None:
+    view.show_forward(forward(2), NAMES)
+    assert cards(view, "forward_values") == [("output", "2.305"), ("input", "5.477")]
+    left, right = view.forward.values.shown_cards()
+    assert left.mapTo(view, QPoint()).y() == right.mapTo(view, QPoint()).y()
     view.show_forward(forward(1), NAMES)
     assert cards(view, "forward_values") == [("output", "5.477")]  # sqrt(1 + 4 + 9 + 16)
     view.show_forward(forward(0), NAMES)
