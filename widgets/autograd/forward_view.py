@@ -15,7 +15,7 @@ from widgets.autograd.block_list import BlockList, rows_of
 from widgets.backward.step_bar import StepBar
 from widgets.text import format_number
 from widgets.theme import GRID
-from widgets.values.value_stack import CARD_HEIGHT, ValueStack
+from widgets.values.value_stack import NARROW_CARD_HEIGHT, ValueStack
 
 EMPTY_TEXT = (
     "Start brings a batch of the training data to the model. Each step runs one block and shows its"
@@ -59,7 +59,7 @@ class ForwardView(QWidget):
         heading, label = make.label("Forward", "heading"), make.label("batch", of=self._batch)
         self._controls = (label, self._batch, self._start, self._bar)
         head = make.row(heading, make.STRETCH, label, self._batch, self._start)
-        sizes = (3 * CARD_HEIGHT // 2, CARD_HEIGHT)
+        sizes = (NARROW_CARD_HEIGHT, NARROW_CARD_HEIGHT + 4 * GRID)  # a heading and a card
         self._splitter = make.splitter(self.blocks, self.values, upright=True, sizes=sizes)
         parts = (head, self._bar, self._line, (self._splitter, 1), make.Stretch(0))
         make.column(*parts, on=self, margins=(2 * GRID, GRID, GRID, GRID))
