@@ -52,7 +52,8 @@ def digest_of(command: TrainCommand, module: nn.Module) -> bytes:
     to machine."""
     setup = msgspec.structs.replace(command.training, device="", processes=1)
     shapes = [(name, list(tensor.shape)) for name, tensor in module.state_dict().items()]
-    parts = (command.model, setup, title(command.subject), shapes)
+    chosen = command.objective.loss_of_setup
+    parts = (command.model, setup, title(command.subject), shapes, chosen)
     return hashlib.sha256(msgspec.json.encode(parts)).digest()
 
 

@@ -14,10 +14,12 @@ from torch.utils.data import DataLoader, TensorDataset
 from app.commands.failures import CommandFailure
 from app.commands.objective import with_objective
 from app.commands.target import target_of
+from engine.handlers.training.as_rank import digest_of
 from engine.project import files
-from engine.project.document import DataSetup, Project, TrainingSetup
+from engine.project.document import DataSetup, Model, Project, TrainingSetup
 from engine.project.machines import train_arguments
 from engine.project.subject import FileSubject, Objective
+from engine.protocol import TrainCommand
 from tests.app.commands.test_cli import MLP, run
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
@@ -179,3 +181,14 @@ def test_a_project_of_code_cannot_take_them_either(net: Path, tmp_path: Path) ->
     files.save(Project(subject=FileSubject(str(net), "Net"), objective=Objective("data")), project)
     with pytest.raises(CommandFailure, match="a project has its split"):
         with_objective(target_of(str(project)), 0.2, None)
+
+
+def test_ranks_that_were_started_with_and_without_a_loss_are_told_apart() -> None:
+    """Also where it is the loss that a new set-up has."""
+
+    def digest(objective: Objective) -> bytes:
+        command = TrainCommand(model=Model(), training=TrainingSetup(), objective=objective)
+        return digest_of(command, nn.Linear(3, 1))
+
+    assert digest(Objective("/here/data.py:x")) == digest(Objective("/there/data.py:x"))
+    assert digest(Objective("x")) != digest(Objective("x", loss_of_setup=True))
