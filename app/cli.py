@@ -163,7 +163,7 @@ def _train(options: argparse.Namespace) -> None:
         target = _target_of(options)
     elif options.run_folder is not None and is_resumed:
         of_code = options.data, options.validation, options.dataset, options.settings
-        of_code += (options.run_cells,)
+        of_code += options.run_cells, options.hold_out, options.loss
         target = target_of_run(options.run_folder, *of_code)
     else:
         raise CommandFailure(
@@ -176,10 +176,11 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _target_of(options: argparse.Namespace) -> Target:
+    from app.commands.objective import with_objective
     from app.commands.target import target_of
 
     settings = getattr(options, "settings", None)
-    return target_of(
+    target = target_of(
         options.subject,
         options.data,
         options.validation,
@@ -187,6 +188,8 @@ def _target_of(options: argparse.Namespace) -> Target:
         options.dataset,
         options.run_cells,
     )
+    hold_out, loss = (getattr(options, name, None) for name in ("hold_out", "loss"))
+    return with_objective(target, hold_out, loss)
 
 
 def _sweep(options: argparse.Namespace) -> None:

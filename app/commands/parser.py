@@ -73,6 +73,7 @@ def _tour(parser: argparse.ArgumentParser) -> None:
 def _train(parser: argparse.ArgumentParser) -> None:
     _add_subject(parser, optional="; none: the one of --run DIR, with --resume")
     _add_data(parser)
+    _add_objective(parser)
     parser.add_argument(
         "--settings", metavar="PROJECT", type=Path,
         help="for code: train by the settings of this project file (default: those of a new one),"
@@ -117,6 +118,7 @@ def _train(parser: argparse.ArgumentParser) -> None:
 def _sweep(parser: argparse.ArgumentParser) -> None:
     _add_subject(parser)
     _add_data(parser)
+    _add_objective(parser)
     parser.add_argument(
         "--set", metavar="NAME=VALUES", action="append", required=True, dest="choices",
         help="a setting to vary: learning_rate=1e-4..1e-1:log, batch_size=16,32,64,"
@@ -281,6 +283,19 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _add_objective(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--hold-out", metavar="SHARE", type=_share,
+        help="for code: validate on this share of the samples, 0.2 say, and train on the others;"
+        " --data is then a Dataset or tensors",
+    )  # fmt: skip
+    parser.add_argument(
+        "--loss", metavar="LOSS",
+        help="for code: write its step with this loss of torch.nn, MSELoss or"
+        " 'HuberLoss(delta=0.5)' (default: its own step, or one that fits the first batch)",
+    )  # fmt: skip
+
+
 def _add_length_and_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--epochs", metavar="N", type=_between(1, MAX_EPOCHS),
@@ -294,6 +309,16 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
         "--json", metavar="OUT", nargs="?", const="-",
         help="report as JSON, to stdout or into the file OUT",
     )  # fmt: skip
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"a number between 0 and 1 is expected, not “{text}”")
+    return value
 
 
 def _between(minimum: int, maximum: int) -> Callable[[str], int]:

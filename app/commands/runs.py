@@ -23,6 +23,9 @@ from engine.runs.folders import is_run
 from engine.runs.record import RunProblem, load
 from engine.runs.summary import rows_in
 
+SPLIT = ("hold_out", "validation_fraction", "split_seed", "stratified")
+"""The settings of a share of the data that validates."""
+
 
 def require_new(folder: Path) -> None:
     """Check that a new run can have this folder. Raises CommandFailure."""
@@ -46,8 +49,8 @@ def target_of_run(folder: Path, *of_code: object) -> Target:
     `of_code` is given: a run has its own."""
     if any(of_code):
         message = (
-            "--data, --validation, --dataset, --settings and --run-cells go with a SUBJECT;"
-            " --run DIR --resume has its own."
+            "--data, --validation, --dataset, --hold-out, --loss, --settings and --run-cells go"
+            " with a SUBJECT; --run DIR --resume has its own."
         )
         raise CommandFailure(message, BAD_ARGUMENTS)
     try:
@@ -101,7 +104,8 @@ def run_report(row: RunRow) -> dict:
         project = record.project
         settings = msgspec.to_builtins(project.training)
         if not takes_setup_data(project.subject, project.objective):
-            settings["data"] = {"loading": settings["data"]["loading"]}
+            kept = ("loading", *(SPLIT if project.training.data.hold_out else ()))
+            settings["data"] = {name: settings["data"][name] for name in kept}
         fields["versions"] = record.versions
         fields["blocks"] = len(record.project.model.blocks)
         fields["objective"] = msgspec.to_builtins(record.project.objective)

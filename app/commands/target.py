@@ -125,11 +125,15 @@ def target_of(
         chosen = load_project(settings)
         project = replace(project, training=chosen.training)
         has_set = takes_setup_data(chosen.subject, chosen.objective)
-        objective = replace(objective, of_setup=has_set and not data)
+        objective = replace(
+            objective,
+            of_setup=has_set and not data,
+            loss_of_setup=chosen.objective.loss_of_setup,
+        )
     if dataset:
         setup = replace(project.training, data=_data_set(dataset, project.training.data))
         project = replace(project, training=setup)
-        objective = Objective(of_setup=True)
+        objective = replace(objective, of_setup=True)
     return Target(text, path, project, subject, objective)
 
 

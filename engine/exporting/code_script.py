@@ -205,6 +205,7 @@ def code_script_of(
         else [],
         validates=validates,
         counts=bool(counted),
+        repeats=objective.repeats,
     )
     users, loop = names.source(), loop_of(setup, subject.module, parts)
     head = _HEAD.format(

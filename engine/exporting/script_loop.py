@@ -79,6 +79,7 @@ class LoopParts:
     and `model`, `train` the lines `made` before the loop and `begin` before the batches of an
     epoch; `samples` counts those that were trained on. In `validation` the model validates;
     `update_norms` computes the statistics of BatchNorm of averaged weights.
+    `repeats`: the batches come in the same order each time.
     """
 
     batch: BatchLines
@@ -93,13 +94,14 @@ class LoopParts:
     update_norms: list[str]
     validates: bool
     counts: bool
+    repeats: bool
 
 
 def loop_of(setup: TrainingSetup, module: nn.Module, parts: LoopParts) -> str:
     """The text from the functions to the end of the script. Raises LabError for an order of phases
     that the optimizer cannot run, and for a schedule that needs to know the number of steps."""
     check_setup(setup)
-    if not setup.data.loading.repeats:
+    if not parts.repeats:
         raise LabError(
             "With in_order off, no script has the batches of the run again.",
             hint="Turn in_order on.",

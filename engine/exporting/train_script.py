@@ -97,6 +97,7 @@ def script_of(
         update_norms=_update_norms(setup, data, has_generators),
         validates=validates,
         counts=bool(counted),
+        repeats=setup.data.loading.repeats,
     )
     script = _head(setup, path) + head.rstrip() + "\n\n" + loop_of(setup, module, parts)
     if loader is not None:

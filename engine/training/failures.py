@@ -34,6 +34,16 @@ def code_changed(names: tuple[str, ...]) -> ErrorReport:
     )
 
 
+def unordered() -> ErrorReport:
+    """A run goes on in the middle of an epoch whose batches have no order."""
+    return ErrorReport(
+        type="Unordered",
+        message="With in_order off, the batches that are left of this epoch are not the same.",
+        hint="Some samples come twice in it, others not at all. Turn in_order on for a run that"
+        " goes on bit for bit.",
+    )
+
+
 def _in_words(error: Exception) -> Exception:
     if name := refused_operation(error):
         told = LabError(

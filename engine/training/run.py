@@ -112,8 +112,8 @@ class TrainingRun:
         loop = self.loop
         if not self.diverged_at or loop.holding.looks_for_divergence or loop.ranks is not None:
             return False
-        has_phases = loop.setup.optimizer != "optim.LBFGS"
-        return has_phases and self.kept.newest_finite(self.diverged_at - 1) is not None
+        can = loop.setup.optimizer != "optim.LBFGS" and loop.objective.repeats
+        return can and self.kept.newest_finite(self.diverged_at - 1) is not None
 
     @property
     def epoch(self) -> int:

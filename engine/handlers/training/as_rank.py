@@ -18,7 +18,7 @@ from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.distributed.launch import WEIGHTS
 from ...training.distributed.rank_files import RANKS
-from ...training.distributed.ranks import Ranks, RanksEnded
+from ...training.distributed.ranks import Ranks, RanksEnded, check_order
 from ...training.distributed.rows import RowsObjective
 from ...training.loop import TrainingLoop
 from ...training.objectives.objective import Objective
@@ -32,7 +32,9 @@ def begin_as_rank(
 ) -> RowsObjective:
     """Load the weights that the run begins with into rank 0's module, if the engine that started
     the ranks gave any; the other ranks get them from rank 0. Returns the objective of this rank.
-    Raises LabError if rank 0 trains something else."""
+    Raises LabError if rank 0 trains something else, or batches have no
+    order."""
+    check_order(objective.repeats)
     path = Path(command.folder) / RANKS / WEIGHTS
     if ranks.rank == 0 and command.folder and path.exists():
         module.load_state_dict(torch.load(path, weights_only=True, map_location="cpu"))
@@ -50,7 +52,8 @@ def digest_of(command: TrainCommand, module: nn.Module) -> bytes:
     to machine."""
     setup = msgspec.structs.replace(command.training, device="", processes=1)
     shapes = [(name, list(tensor.shape)) for name, tensor in module.state_dict().items()]
-    parts = (command.model, setup, title(command.subject), shapes)
+    chosen = command.objective.loss_of_setup
+    parts = (command.model, setup, title(command.subject), shapes, chosen)
     return hashlib.sha256(msgspec.json.encode(parts)).digest()
 
 

@@ -37,7 +37,7 @@ from ...runs.record import RunProblem, RunState, load, save
 from ...training.checkpoints import checkpoint_files
 from ...training.distributed.launch import BEGINS_RUN, Handover, Launched
 from ...training.distributed.rank_files import RANKS, last_lines, log_of
-from ...training.distributed.ranks import check_setup
+from ...training.distributed.ranks import check_order, check_setup
 from ...training.distributed.wrapped import check_sharding
 from ..subjects.find import subject_of
 from ..subjects.subject import Subject
@@ -160,11 +160,7 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
 def _check(lab: Lab, subject: Subject, command: TrainCommand) -> TrainCommand:
     """The command for the ranks. Raises LabError for what they cannot do."""
     check_setup(command.training)
-    if not command.training.data.loading.repeats:
-        raise LabError(
-            "Each process takes its rows of the same batches: they must come in order.",
-            hint="Turn in_order on.",
-        )
+    check_order(command.training.data.loading.repeats)
     subject.check()
     if command.find_divergence:
         raise LabError(

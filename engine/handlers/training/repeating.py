@@ -21,7 +21,7 @@ def again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objectiv
     before, step = last_run(lab, model, command), command.to_step
     assert step is not None
     total = before.loop.total_steps
-    if not before.loop.setup.data.loading.repeats:
+    if not before.loop.objective.repeats:
         raise LabError(
             "With in_order off, no run has the same batches again: it cannot go to a step.",
             hint="Turn in_order on, and train again.",
@@ -79,6 +79,11 @@ def where_it_diverged(before: TrainingRun) -> TrainingRun:
     """The run once more, on its way to the step in which it diverged: it will be held there.
     Raises LabError unless it `can_find_divergence`."""
     step, old = before.diverged_at, before.loop
+    if not old.objective.repeats:
+        raise LabError(
+            "With in_order off, no run has the same batches again: it does not diverge there.",
+            hint="Turn in_order on, and train again.",
+        )
     start = before.kept.newest_finite(step - 1) if before.can_find_divergence else None
     if start is None:
         raise LabError(

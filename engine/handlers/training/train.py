@@ -34,6 +34,7 @@ from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.checkpoints.checkpoint_match import check_match
 from ...training.distributed.torchrun import Place, join, own_place
+from ...training.failures import unordered
 from ...training.loop import TrainingLoop
 from ...training.run import TrainingRun
 from ...training.steps.training_step import check_setup
@@ -182,6 +183,9 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
         ran = [*files_that_ran(lab, command)]
         if resume is not None:
             run.tell_changed(changed(writer.record.code, ran))
+            is_inside = resume.batch not in (0, objective.batches_per_epoch)
+            if is_inside and not objective.repeats and run.warning is None:
+                run.warning = unordered()
             if writer.trained_before is None or is_other_loss(writer.trained_before, command):
                 run.only_from_here()
         else:

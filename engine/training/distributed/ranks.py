@@ -67,6 +67,15 @@ def check_setup(setup: TrainingSetup) -> None:
         )
 
 
+def check_order(repeats: bool) -> None:
+    """Raise LabError unless each process gets the same batches in the same order."""
+    if not repeats:
+        raise LabError(
+            "Each process takes its rows of the same batches: they must come in order.",
+            hint="Turn in_order on.",
+        )
+
+
 class Ranks:
     """This process's place among those that train one model together: each computes the gradients
     of its rows of every batch, which torch averages (see `wrapped`).

@@ -57,6 +57,10 @@ class RowsObjective:
     def batches_per_epoch(self) -> int | None:
         return self._whole.batches_per_epoch
 
+    @property
+    def repeats(self) -> bool:
+        return self._whole.repeats
+
     def to(self, device: torch.device) -> None:
         self._whole.to(device)
 

@@ -51,6 +51,10 @@ class CatalogueData:
             return length_of(self._given_loader)
         return self.dataset.batches(self._size)
 
+    @property
+    def repeats(self) -> bool:
+        return self.dataset.loading.repeats
+
     def to(self, device: torch.device) -> None:
         self._device = device
         if self.dataset.loading.workers is None and self._given_loader is None:

@@ -11,7 +11,7 @@ from ...project.document import DataSetup, Loading
 from .batches import batches_of, generators_of, in_order, length_of, parts_of, placed, skipped
 from .guessing import Guess, TargetsSeen
 from .held_out import part_of, rows_of
-from .loaders import NOTHING_GIVEN, Given, end_workers
+from .loaders import NOTHING_GIVEN, Given, end_workers, repeats
 from .rank_rows import Part, PartLoader
 
 
@@ -54,6 +54,10 @@ class CodeData:
     @property
     def batches_per_epoch(self) -> int | None:
         return length_of(self._batches)
+
+    @property
+    def repeats(self) -> bool:
+        return repeats(self._batches, self._validation)
 
     def to(self, device: torch.device) -> None:
         self._device = device

@@ -95,6 +95,10 @@ class CodeObjective:
     def batches_per_epoch(self) -> int | None:
         return self.loaded.batches_per_epoch
 
+    @property
+    def repeats(self) -> bool:
+        return self.loaded.repeats
+
     def to(self, device: torch.device) -> None:
         self.loaded.to(device)
         self._labels = LabelsSeen() if is_gpu(device) else None

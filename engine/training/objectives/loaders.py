@@ -188,6 +188,16 @@ def arguments_of(loading: Loading) -> dict[str, Any]:
     return arguments
 
 
+def repeats(*loaders: object) -> bool:
+    """Whether the batches come in the order of their samples each time: torch's DataLoader with
+    in_order off gives a batch as soon as one of several workers has it."""
+    return all(
+        loader.in_order or loader.num_workers < 2
+        for loader in loaders
+        if isinstance(loader, DataLoader)
+    )
+
+
 def end_workers(*loaders: object) -> None:
     """End the processes of DataLoaders that keep them from epoch to epoch."""
     for loader in loaders:

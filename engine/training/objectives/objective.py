@@ -87,6 +87,12 @@ class Objective(Protocol):
         """None if the data does not say."""
         ...
 
+    @property
+    def repeats(self) -> bool:
+        """Whether another pass from the same random numbers has the same batches in the same
+        order."""
+        ...
+
     def to(self, device: torch.device) -> None:
         """Let batches be on the device from now on."""
         ...
