@@ -55,7 +55,7 @@ def test_a_view_that_is_looked_at_has_no_node() -> None:
         ("x +", "`x +` is not the name of a value"), ("x\0", "is not the name of a value"),
         ("x + 1", "`x + 1` computes something"), ("f(x)", "computes something"),
         ("3", "computes something"), ("xs[f(1)]", "`f(1)` in `xs[f(1)]` is not a"),
-        ("xs[y:]", "`y` in `xs[y:]` is not a constant index"), ("xs[9]", "cannot be read: IndexError"),
+        ("xs[y:]", "`y` in `xs[y:]` is not a constant"), ("xs[9]", "cannot be read: IndexError"),
         ("of.gone", "`of.gone` cannot be read"), ("own.broken", "cannot be read: not today"),
         ("gone.a", "no variable named `gone`"), ("x.grad", "`x` has no gradient yet"),
         ("made.grad", "`made` is computed from other tensors, and its gradient is not kept"),
