@@ -180,9 +180,11 @@ def test_the_box_of_a_choice_without_a_name_is_called_after_its_result(tmp_path:
         return helper.make_graph([helper.make_node(op, ["x"], ["z"])], op, [], [value])
 
     float_, bool_ = TensorProto.FLOAT, TensorProto.BOOL
-    branches = {"then_branch": branch("Abs"), "else_branch": branch("Neg")}
+    choice = helper.make_node(
+        "If", ["c"], ["y"], then_branch=branch("Abs"), else_branch=branch("Neg")
+    )
     graph = helper.make_graph(
-        [helper.make_node("If", ["c"], ["y"], **branches)], "net",
+        [choice], "net",
         [helper.make_tensor_value_info("x", float_, [2]),
          helper.make_tensor_value_info("c", bool_, [])],
         [helper.make_tensor_value_info("y", float_, [2])],

@@ -131,7 +131,7 @@ def test_a_tensor_that_is_called_model_is_a_tensor(tmp_path):
 
 def test_names_of_modules_stand_in_place_of_their_branches():
     x = torch.ones(1)
-    state = dict.fromkeys(("a/b.w", "a/c/w", "a.b.c.d", "ab.w", "z"), x)
+    state: dict[str, torch.Tensor] = dict.fromkeys(("a/b.w", "a/c/w", "a.b.c.d", "ab.w", "z"), x)
     assert list(under_names(state, {"first": "a/b", "second": "a", "third": "a.b"})) == [
         "first.w", "second.c/w", "third.c.d", "ab.w", "z",
     ]  # fmt: skip
