@@ -71,6 +71,7 @@ def test_what_is_typed_sees_and_changes_the_variables_of_the_function() -> None:
         assert place.type("del b") == ""
         assert place.type("b").startswith("NameError")
         assert place.names == [f"<held {number}>" for number in (1, 2, 3, 4, 5)]
+        assert place.type("__import__('sys')._getframe().f_code.co_filename") == "'<held 6>'\n"
         assert linecache.getline("<held 2>", 1) == "total = 50; free += 1"
 
     found = ran(FUNCTION, at)
@@ -124,8 +125,10 @@ def test_what_is_typed_runs_in_the_modes_and_random_numbers_of_the_code_that_is_
     def at(place: Place) -> None:
         with torch.no_grad():
             assert place.type("torch.is_grad_enabled()") == "False\n"
-            with place.code.suspended(), place.code.resumed(), place.code.resumed():
-                drawn.append(torch.rand(1).item())
+            with place.code.suspended(), place.code.resumed():
+                with place.code.resumed():  # a hook's code inside the run of its node
+                    drawn.append(torch.rand(1).item())
+                assert not torch.is_grad_enabled()
             with place.code.suspended():
                 assert torch.is_grad_enabled()
                 torch.rand(3)  # the engine's own

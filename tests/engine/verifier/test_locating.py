@@ -200,6 +200,20 @@ def test_each_case_is_compared_and_the_last_one_is_timed(net, tmp_path: Path, mo
     assert told.seconds > 0 and len(called) == verifier.TIMED_CALLS
 
 
+def test_a_case_agrees_only_if_all_its_outputs_do(tmp_path: Path) -> None:
+    path = tmp_path / "made.py"
+    path.write_text(
+        "from torch import nn\n\nclass Model(nn.Module):\n"
+        "    def forward(self, x):\n        return x, x * 2\n"
+    )
+    outputs = ([X + 1, X * 2], [X, X * 2 + 3], [X, X * 2])
+    write(tmp_path / "cases", [Case(2, (X,), {}, each, [False, False]) for each in outputs])
+    told = verifier._run(ProgramJob("py", str(path), str(tmp_path / "cases")))
+    assert [(each.agrees, each.max_abs_error) for each in told.cases] == [
+        (False, 1.0), (False, 3.0), (True, 0.0),
+    ]  # fmt: skip
+
+
 def test_random_outputs_of_onnx_are_compared_by_their_shapes(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     onnx.save(graph_of(("Abs", ["x"], "y", "")), path)

@@ -73,6 +73,12 @@ def test_a_record_that_leads_out_is_refused(tmp_path: Path, name: str) -> None:
         Archive(written(tmp_path, archive({name: b"1"})))
 
 
+def test_two_records_of_one_name_are_refused(tmp_path: Path) -> None:
+    data = archive({"one": b"1", "two": b"2"}).replace(b"two", b"one")
+    with pytest.raises(LabError, match="two records have one name"):
+        Archive(written(tmp_path, data))
+
+
 @pytest.mark.parametrize("name", ["a/b:c", "a..b", ".a", "x" * 1000])
 def test_an_odd_name_of_a_record_is_taken(tmp_path: Path, name: str) -> None:
     assert list(Archive(written(tmp_path, archive({name: b"1"}))).records) == [name]
