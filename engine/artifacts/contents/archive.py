@@ -45,7 +45,6 @@ class Archive:
             try:
                 with zipfile.ZipFile(file) as archive:
                     infos = archive.infolist()
-                    self.comment = archive.comment
             except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
                 raise damaged(path.name, str(error)) from error
             size = file.seek(0, 2)

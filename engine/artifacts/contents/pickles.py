@@ -75,7 +75,7 @@ def _words(error: Exception) -> str:
         return "it is cut off, or takes a value that it has not made"
     if isinstance(error, UnicodeDecodeError):
         return "it has a name that cannot be decoded as text"
-    if isinstance(error, KeyError):
+    if isinstance(error, KeyError) or "Memo value" in str(error):
         return "an operation that there is none of, or a value that it has not kept"
     return "its operations do not fit together"
 
@@ -205,7 +205,8 @@ class _Reader(pickle._Unpickler):
         into.update(pairs(items))
 
     def dict_of(self) -> None:
-        self.append(pairs(self.pop_mark()))
+        items = self.pop_mark()  # from here on, `append` is that of the stack below the mark
+        self.append(pairs(items))
 
     def append_all(self) -> None:
         self._extend(self.pop_mark())
@@ -225,7 +226,8 @@ class _Reader(pickle._Unpickler):
         self.append([])
 
     def frozen_set(self) -> None:
-        self.append(self.pop_mark())
+        items = self.pop_mark()
+        self.append(items)
 
     def instance(self) -> None:
         module = self.readline()[:-1].decode("ascii")

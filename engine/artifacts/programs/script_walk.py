@@ -127,7 +127,7 @@ class Walk:
             self.body(part, side, module) for part, side in zip((body, orelse), sides, strict=True)
         ]
         self.unsure -= 1
-        for name in sides[0].keys() & sides[1].keys():
+        for name in [name for name in sides[0] if name in sides[1]]:
             one, two = sides[0][name], sides[1][name]
             scope[name] = one if one == two else self.either(decided, one, two, module)
         for side in sides:

@@ -58,10 +58,7 @@ class _Header:
     @property
     def torch_dtype(self) -> torch.dtype | None:
         """None for what torch has no numbers for: text, dates, records."""
-        kind = self.dtype.newbyteorder("=")
-        if kind.kind not in "biufc" or kind.itemsize > 16 or kind == np.longdouble:
-            return None
-        found = getattr(torch, kind.name, None)
+        found = getattr(torch, self.dtype.newbyteorder("=").name, None)
         return found if isinstance(found, torch.dtype) else None
 
 

@@ -172,3 +172,27 @@ def test_graphs_in_graphs_have_a_bound(depth: int, tmp_path: Path) -> None:
     else:
         with pytest.raises(LabError, match="its graphs are nested more than 20 deep"):
             open_artifact(path)
+
+
+def test_the_box_of_a_choice_without_a_name_is_called_after_its_result(tmp_path: Path) -> None:
+    def branch(op: str) -> onnx.GraphProto:
+        value = helper.make_tensor_value_info("z", TensorProto.FLOAT, [2])
+        return helper.make_graph([helper.make_node(op, ["x"], ["z"])], op, [], [value])
+
+    float_, bool_ = TensorProto.FLOAT, TensorProto.BOOL
+    choice = helper.make_node(
+        "If", ["c"], ["y"], then_branch=branch("Abs"), else_branch=branch("Neg")
+    )
+    graph = helper.make_graph(
+        [choice], "net",
+        [helper.make_tensor_value_info("x", float_, [2]),
+         helper.make_tensor_value_info("c", bool_, [])],
+        [helper.make_tensor_value_info("y", float_, [2])],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph), tmp_path / "if.onnx")
+    found = open_artifact(tmp_path / "if.onnx").graph
+    assert found is not None
+    assert [each.path for each in found.modules] == ["y", "y.else_branch", "y.then_branch"]
+    assert [(node.op, node.module) for node in found.nodes] == [
+        ("Neg", "y.else_branch"), ("Abs", "y.then_branch"), ("If", "y"),
+    ]  # fmt: skip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import operator
 import warnings
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -244,3 +246,24 @@ def test_nothing_of_a_program_is_loaded(files: Path, monkeypatch) -> None:
         monkeypatch.setattr(module, name, refuse)
     for path in files.iterdir():
         assert open_artifact(path).tensors
+
+
+def test_a_weight_of_a_program_that_is_a_pickle_is_told_and_not_read(tmp_path: Path) -> None:
+    exported = torch.export.export(torch.nn.Linear(2, 1), (torch.ones(1, 2),))
+    torch.export.save(exported, tmp_path / "plain.pt2")
+    with (
+        zipfile.ZipFile(tmp_path / "plain.pt2") as plain,
+        zipfile.ZipFile(tmp_path / "pickled.pt2", "w") as pickled,
+    ):
+        for name in plain.namelist():
+            data = plain.read(name)
+            if name.endswith("_weights_config.json"):
+                told = json.loads(data)
+                told["config"]["bias"]["use_pickle"] = True
+                data = json.dumps(told).encode()
+            pickled.writestr(name, data)
+    found = open_artifact(tmp_path / "pickled.pt2")
+    weight, bias = sorted(found.tensors, key=lambda entry: entry.key, reverse=True)
+    assert (bias.key, bias.role, bias.note) == ("bias", "parameter", "it is stored as a pickle")
+    assert bias.place is None and weight.note == "" and weight.role == "parameter"
+    assert torch.equal(found.tensor("weight"), exported.state_dict["weight"])

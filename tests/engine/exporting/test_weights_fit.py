@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from engine.exporting import load_weights
-from engine.exporting.weights_fit import find_fit, load_fit
+from engine.exporting.weights_fit import Fit, find_fit, load_fit, under_names
 
 
 def net() -> nn.Sequential:
@@ -127,3 +127,33 @@ def test_a_tensor_that_is_called_model_is_a_tensor(tmp_path):
     torch.save({"model": torch.ones(2)}, tmp_path / "x.pt")
     for name in ("x.pt", "x.safetensors"):
         assert torch.equal(load_weights(tmp_path / name)["model"], torch.ones(2))
+
+
+def test_names_of_modules_stand_in_place_of_their_branches():
+    x = torch.ones(1)
+    state: dict[str, torch.Tensor] = dict.fromkeys(("a/b.w", "a/c/w", "a.b.c.d", "ab.w", "z"), x)
+    assert list(under_names(state, {"first": "a/b", "second": "a", "third": "a.b"})) == [
+        "first.w", "second.c/w", "third.c.d", "ab.w", "z",
+    ]  # fmt: skip
+    assert list(under_names(state, {"net": "", "own": "a"})) == [
+        "own.b.w", "own.c/w", "own.b.c.d", "net.ab.w", "net.z",
+    ]  # fmt: skip
+    assert under_names({"a/w": x}, {}) == {"a/w": x}
+
+
+def test_the_fit_says_what_is_renamed_and_what_does_not_fit():
+    module = nn.Sequential(nn.Linear(2, 1), nn.LazyLinear(3))
+    state = {"model.0.weight": torch.ones(1, 2), "model.0.bias": torch.ones(2), "model.x": X}
+    state |= {"model.1.weight": torch.ones(3, 5), "other": X}
+    fit = find_fit(state, module)
+    assert fit.matched == {"0.weight": "model.0.weight", "1.weight": "model.1.weight"}
+    assert fit.misshapen == {"0.bias": "model.0.bias"} and fit.missing == ("1.bias",)
+    assert fit.unexpected == ("model.x", "other") and fit.is_renamed and not fit.is_whole
+    assert fit.renamed("model.0.bias") == "0.bias"
+    both = Fit({}, (), (), {}, "a.", "b.")
+    assert both.renamed("a.w") == "b.w" and both.renaming == (
+        "“a.” is taken off the names of the file, and “b.” is put before the names of the file"
+    )
+
+
+X = torch.ones(1)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.recording.argument_values import Keeper, OtherArgument
+from engine.recording.argument_values import Keeper, OtherArgument, tiny_values
 from engine.recording.line_values import (
     MAX_BITS,
     MAX_CHARACTERS,
@@ -64,6 +64,75 @@ def test_a_copy_of_what_is_written_to_takes_its_own_bytes() -> None:
     assert not kept.shared and values.held_bytes == 40
     whole.zero_()
     assert kept.tensor is not None and kept.tensor.tolist() == list(range(10))
+
+
+def test_a_value_is_kept_once_until_its_tensor_is_written_to() -> None:
+    keeper = Keeper()
+    x = torch.ones(3, requires_grad=True)
+    first = keeper.keep(x)
+    assert keeper.keep(x) is first and keeper.held_bytes == 12
+    assert first.tensor is not None and not first.tensor.requires_grad
+    view = keeper.keep(x.detach())
+    assert view is not first and keeper.held_bytes == 12  # the same memory, held once
+    with torch.no_grad():
+        keeper.before_write([x])
+        x += 1
+    assert first.tensor.tolist() == [1, 1, 1] and not first.shared and keeper.held_bytes == 24
+    second = keeper.keep(x)
+    assert second is not first and second.tensor is not None and second.tensor.tolist() == [2, 2, 2]
+    keeper.before_write([torch.empty(2, device="meta"), torch.eye(2).to_sparse()])
+    kept = keeper.values({"a": [x, (x, 5)], "size": x.size(), "other": object()})
+    assert kept["a"] == [second, (second, 5)] and kept["size"] == torch.Size([3])
+    assert kept["other"] == OtherArgument("object")
+    del x
+    keeper.forget_the_dead()
+    assert not keeper._newest
+
+
+def test_a_keeper_that_is_full_says_so_in_place_of_the_value() -> None:
+    keeper = Keeper(2 << 20)
+    whole = torch.zeros(1 << 18)  # one MiB
+    first, second = keeper.keep(whole), keeper.keep(whole[:5].clone())
+    assert not keeper.full and first.tensor is not None and second.tensor is not None
+    lost = keeper.keep(torch.zeros(1 << 18))
+    assert keeper.full and lost.tensor is None and lost.shape == (1 << 18,)
+    assert lost.note == "not kept: the values of this recording take more than 2 MiB"
+    small = Keeper(800)
+    row = torch.ones(100)
+    all_of_it = small.keep(row)
+    other = small.keep(row[:50])
+    small.before_write([row])
+    assert all_of_it.tensor is not None  # its copy stands beside the storage for a moment
+    assert other.tensor is None and small.full
+    assert other.note == f"overwritten since, and {small.full_note}"
+
+
+def test_what_has_no_value_of_its_own_says_why() -> None:
+    keeper, inside = Keeper(), []
+
+    def seen_inside(x: torch.Tensor) -> torch.Tensor:
+        inside.append(keeper.keep(x))
+        return x.sum()
+
+    torch.func.grad(seen_inside)(torch.ones(2))
+    assert inside[0].tensor is None and "inside a transform of torch.func" in inside[0].note
+    sparse = keeper.keep(torch.eye(2).to_sparse())
+    assert sparse.tensor is not None and not sparse.shared and keeper.held_bytes == 0
+
+
+def test_the_numbers_of_a_tiny_result_are_read_where_that_is_quick() -> None:
+    x = torch.tensor([[1.5, 2.0], [3.0, 4.0]], requires_grad=True)
+    found = tiny_values(x * 1)
+    assert found is not None and torch.equal(found.tensor(), x) and found.dtype == torch.float32
+    emptied = torch.ones(2, requires_grad=True)
+    part = emptied[:1]
+    part.untyped_storage().resize_(0)
+    for other in (
+        torch.ones(5, requires_grad=True), torch.ones(2), nn.Parameter(torch.ones(1)), 3.0, part,
+        torch.ones(2, requires_grad=True, device="meta"),
+        torch.eye(2).to_sparse().requires_grad_(),
+    ):  # fmt: skip
+        assert tiny_values(other) is None
 
 
 class Own:

@@ -11,6 +11,7 @@ from engine.console.namespace import Namespace
 from engine.console.output import Output
 from engine.control import Control
 from engine.recording.call_names import index_text
+from engine.recording.recorder import Recorder
 from tests.engine.namespaces import run
 
 
@@ -159,3 +160,13 @@ def test_cells_compute_what_they_would_without_being_watched(namespace) -> None:
 )
 def test_indices_are_told_as_they_are_typed(index, text) -> None:
     assert index_text(index) == text
+
+
+def test_a_recorder_with_all_values_sees_writes_and_views_too(namespace) -> None:
+    run(namespace, "x = torch.zeros(2, 3)\nkept = torch.zeros(2)")
+    with namespace.recorded_by(Recorder):
+        run(namespace, "kept.sum()\nx.add_(1)\nrow = x[0]\ncopy = kept + 1")
+    assert last(namespace, "x") == ("add_", "<cell 2>", 2) == last(namespace, "row")
+    assert last(namespace, "kept") is None and last(namespace, "copy") is None
+    made = namespace.writes.making(namespace.variables["row"])
+    assert made is not None and namespace.writes.making(namespace.variables["copy"]) is None

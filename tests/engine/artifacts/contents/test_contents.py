@@ -9,9 +9,18 @@ from typing import Any
 import pytest
 import torch
 
+from engine.artifacts.contents import artifact as artifact_file
 from engine.artifacts.contents import entries as entries_file
 from engine.artifacts.contents import file_bytes
-from engine.artifacts.contents.artifact import Artifact, Entry, plain
+from engine.artifacts.contents.artifact import (
+    Artifact,
+    Entry,
+    file_beside,
+    plain,
+    signature,
+    state_of,
+    with_own_keys,
+)
 from engine.artifacts.contents.descriptions import Global, OtherObject, StorageOf, TensorOf
 from engine.artifacts.contents.entries import entries_of
 from engine.artifacts.contents.file_bytes import (
@@ -128,6 +137,54 @@ def test_numbers_that_are_not_there_are_told() -> None:
     for key in ("lr", "gone"):
         with pytest.raises(LabError, match=rf"net\.pt has no tensor {key}"):
             found.tensor(key)
+
+
+def test_the_tensors_of_a_group_are_those_below_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "net.pt"
+    path.write_bytes(torch.arange(4.0).numpy().tobytes())
+    keys = ("net.w", "net/b", "network.w", "w", "netto")
+    entries = [
+        Entry(key, shape=(1,), place=FileBytes(path, 4 * number % 16, 4, F32))
+        for number, key in enumerate(keys)
+    ]
+    found = Artifact(path, "", "", (*entries, Entry("net.gone", note="lost"), Entry("lr", "value")))
+    assert {key: x.item() for key, x in state_of(found).items()} == dict(
+        zip(keys, (0.0, 1.0, 2.0, 3.0, 0.0), strict=True)
+    )
+    assert {key: x.item() for key, x in state_of(found, "net").items()} == {"w": 0.0, "b": 1.0}
+    with pytest.raises(LabError, match=r"net\.pt has no tensors under other that can be loaded"):
+        state_of(found, "other")
+    with pytest.raises(LabError, match=r"net\.pt has no tensors that can be loaded"):
+        state_of(Artifact(path, "", "", (Entry("lr", "value"),)))
+
+
+def test_each_entry_has_a_key_of_its_own_and_there_is_a_bound(monkeypatch) -> None:
+    same = [Entry("a", text=text) for text in "123"]
+    found = with_own_keys([*same, Entry("b\x1b"), Entry("x" * 1001)])
+    assert [entry.key for entry in found] == ["a", "a #2", "a #3", "b\\x1b", "x" * 999 + "…"]
+    assert [entry.text for entry in found[:3]] == ["1", "2", "3"] and found[0] is same[0]
+    monkeypatch.setattr(artifact_file, "MAX_ENTRIES", 3)
+    assert len(with_own_keys(same)) == 3
+    with pytest.raises(LabError, match="more than 3 entries, too many to list"):
+        with_own_keys([*same, Entry("b")])
+
+
+def test_a_file_beside_another_is_in_its_folder(tmp_path: Path) -> None:
+    index, inner = tmp_path / "index.json", tmp_path / "folder"
+    inner.mkdir()
+    (tmp_path / "part").write_bytes(b"12345")
+    assert file_beside(index, "part") == tmp_path / "part"
+    for name in ("../part", "/part", "folder/part", "..", ""):
+        with pytest.raises(LabError, match=r"index\.json was refused: .* outside of its own"):
+            file_beside(index, name)
+    for name in ("gone", "folder"):
+        with pytest.raises(LabError, match=rf"index\.json names {name}, which is not there"):
+            file_beside(index, name)
+    found = Artifact(index, "", "", parts=(tmp_path / "part", tmp_path / "part"))
+    assert found.size_bytes == 10
+    before = signature(found.files)
+    (tmp_path / "part").write_bytes(b"123")
+    assert signature(found.files) != before and signature(found.files)[0][0] == 3
 
 
 # -- the entries of a pickle ---------------------------------------------------------------------
