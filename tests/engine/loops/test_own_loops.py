@@ -552,3 +552,22 @@ def test_sending_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) ->
         assert len(sent) == number
         now += 0.002
     assert sent == [1, 3, 5]
+
+
+def test_what_is_sent_takes_nothing_of_the_time_for_measuring(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, spent = 100.0, []
+
+    def send(snapshot: LoopSnapshot) -> None:
+        nonlocal now
+        now += 9.0
+
+    monkeypatch.setattr("engine.loops.own_loop.perf_counter", lambda: now)
+    monkeypatch.setattr(Budget, "spend", lambda self, seconds: spent.append(seconds))
+    loop = OwnLoop("loop", Control(), send)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))])
+    loop.before_step(optimizer, False)
+    loop.after_step(optimizer, False)
+    loop.catch_up()
+    assert now == 118.0 and sum(spent) == 0.0
