@@ -90,6 +90,16 @@ def test_a_parameter_that_no_optimizer_holds(desk: Desk) -> None:
     assert not torch.equal(before, desk.variables["net"][2].weight)
 
 
+def test_parameters_that_are_gone_or_frozen_are_no_part_of_it(desk: Desk) -> None:
+    begin = BEGIN.replace("net.parameters()", "net[0].parameters()") + "warm = nn.Linear(3, 1)\n"
+    loop = LOOP.replace("range(6)", "range(20)").replace(
+        "net(x)", "net(x) + warm(x) + nn.Linear(3, 1)(x)"
+    )
+    found = desk.only(f"{begin}{loop}    warm.requires_grad_(False)\n")
+    assert found.text.startswith("No optimizer holds `net.2.weight`, `net.2.bias`:")
+    assert found.evidence[0] == "2 parameters that the loss reaches: (1, 8), (1,)"
+
+
 def test_modules_in_a_plain_list(desk: Desk) -> None:
     begin = BEGIN.replace(
         "net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))",
