@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.choosing import sample
+from tests.mutation.choosing import near_tests, sample
 from tests.mutation.mutants import mutants
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +74,12 @@ def test_mutants_of_a_file():
         (16, "keyword dropped", "(to.sort(key=len))"),
         (16, "constant", "True"),
     }
+
+
+def test_those_that_send_a_command_are_near_its_handler():
+    near = near_tests(ROOT, "engine/handlers/transfers.py")
+    assert "tests/engine/transfers/test_transfers.py" in near
+    assert "tests/engine/exporting/test_package.py" not in near
 
 
 def test_a_seed_chooses_the_same_mutants(program: Path):

@@ -50,12 +50,18 @@ def files(root: Path, package: str) -> list[Path]:
 
 
 def near_tests(root: Path, path: str) -> list[str]:
-    """The files of tests in the same folder under tests/, and those that import the room."""
+    """The files of tests in the same folder under tests/, those that import the room, and those of
+    the engine that name a command which the file answers."""
     folder = PurePosixPath(path).parent
     module = ".".join(PurePosixPath(path).with_suffix("").parts)
     room = re.escape(".".join(folder.parts))
     named = re.compile(rf"{re.escape(module)}\b|\bfrom {room} import")
     found = [test for test in _tests(root) if named.search(_text(root, test))]
+    answered = _answered(root, module)
+    if answered:
+        commands = re.compile(rf"\b({'|'.join(answered)})\b")
+        of_engine = [test for test in _tests(root) if test.startswith("tests/engine/")]
+        found += [test for test in of_engine if commands.search(_text(root, test))]
     return list(dict.fromkeys([*_mirrored(root, folder), *found]))
 
 
@@ -89,6 +95,16 @@ def _flows(root: Path, words: set[str]) -> list[str]:
         for test in flows
     }
     return sorted((test for test in flows if had[test]), key=lambda test: -had[test])
+
+
+def _answered(root: Path, module: str) -> list[str]:
+    """The classes of the commands whose handlers are in the module."""
+    place = re.escape(module.removeprefix("engine.handlers."))
+    pattern = re.compile(
+        rf"""^class (\w+)\((?:(?!^class ).)*?^    handler = "{place}:""", re.DOTALL | re.MULTILINE
+    )
+    files = sorted((root / "engine" / "protocol").rglob("*.py"))
+    return [name for path in files for name in pattern.findall(path.read_text("utf-8"))]
 
 
 @cache

@@ -82,6 +82,29 @@ def test_shapes_that_are_meant_so(desk: Desk, cell: str) -> None:
     assert desk.run("\n".join([BEGIN, *first, f"loss = {last}", "loss.backward()"])) == []
 
 
+def test_a_difference_before_the_step_of_another_optimizer_is_told_at_its_own_backward(
+    desk: Desk,
+) -> None:
+    """One step in 64 is looked at by then, and the other optimizer has begun the next one."""
+    cell = """
+other = nn.Parameter(torch.ones(2))
+of_net = torch.optim.SGD(net.parameters(), 0.01)
+of_other = torch.optim.SGD([other], 0.01)
+for i in range(1, 80):
+    target = y if i == {wrong} else y[:, None]
+    loss = (net(x) - target).square().mean()
+    other.grad = torch.ones(2)
+    of_other.step()
+    of_other.zero_grad()
+    of_net.zero_grad()
+    loss.backward()
+    of_net.step()
+"""
+    assert desk.run(BEGIN + cell.format(wrong=66)) == []
+    found = desk.only(BEGIN + cell.format(wrong=65))
+    assert (found.kind, found.line) == ("broadcast", 12)
+
+
 def test_a_softmax_before_cross_entropy(desk: Desk) -> None:
     cell = "loss = F.cross_entropy(classes(x).softmax(1), labels)\nloss.backward()"
     found = desk.only(BEGIN + cell)

@@ -90,6 +90,14 @@ def test_an_evaluation_that_builds_graphs(desk: Desk) -> None:
         "judge = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.Linear(3, 3))\n"
         "judge.requires_grad_(False).eval()\nfor i in range(8):\n    optimizer.zero_grad()\n"
         "    F.cross_entropy(judge(net(x)), y).backward()\n    optimizer.step()",
+        # a frozen teacher has no graph, and its student no layer that differs between the modes
+        "teacher = nn.Sequential(nn.Linear(4, 3), nn.Dropout()).requires_grad_(False).eval()\n"
+        "student = nn.Linear(4, 3)\nfor i in range(5):\n"
+        "    F.mse_loss(student(x), teacher(x)).item()",
+        # what is compared under no_grad came from the pass with a graph, not from the one before
+        "for i in range(5):\n    with torch.no_grad():\n        net(x)\n    out = net(x)\n"
+        "    F.cross_entropy(out, y).backward()\n    with torch.no_grad():\n"
+        "        (out.argmax(1) == y).float().mean()",
         # once for each epoch
         "for epoch in range(5):\n    fit(2)\n    net.eval()\n"
         "    F.cross_entropy(net(x), y).item()\n    net.train()",

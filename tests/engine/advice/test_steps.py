@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from engine.advice.notes import Names, Notes
+from engine.advice.zeroing import LEFT_AFTER, Zeroing
 from tests.engine.advice.desk import Desk
 
 BEGIN = """
@@ -88,6 +90,16 @@ def test_a_parameter_that_no_optimizer_holds(desk: Desk) -> None:
     assert not torch.equal(before, desk.variables["net"][2].weight)
 
 
+def test_parameters_that_are_gone_or_frozen_are_no_part_of_it(desk: Desk) -> None:
+    begin = BEGIN.replace("net.parameters()", "net[0].parameters()") + "warm = nn.Linear(3, 1)\n"
+    loop = LOOP.replace("range(6)", "range(20)").replace(
+        "net(x)", "net(x) + warm(x) + nn.Linear(3, 1)(x)"
+    )
+    found = desk.only(f"{begin}{loop}    warm.requires_grad_(False)\n")
+    assert found.text.startswith("No optimizer holds `net.2.weight`, `net.2.bias`:")
+    assert found.evidence[0] == "2 parameters that the loss reaches: (1, 8), (1,)"
+
+
 def test_modules_in_a_plain_list(desk: Desk) -> None:
     begin = BEGIN.replace(
         "net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))",
@@ -117,6 +129,33 @@ net = Net()""",
         )
         == []
     )
+
+
+@pytest.mark.parametrize(
+    ("held", "kind"),
+    [
+        ("self.parts = {'a': nn.Linear(3, 1)}", "ModuleDict"),
+        ("self.parts = [nn.Parameter(torch.ones(3, 1))]", "ParameterList"),
+        ("self.parts = {'a': nn.Parameter(torch.ones(3, 1))}", "ParameterDict"),
+    ],
+)
+def test_parts_in_a_plain_dict_or_parameters_in_one(desk: Desk, held: str, kind: str) -> None:
+    begin = BEGIN.replace(
+        "net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))",
+        f"""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {held}
+        self.head = nn.Linear(3, 1)
+    def forward(self, x):
+        part = self.parts['a' if isinstance(self.parts, dict) else 0]
+        return self.head(x) + (part(x) if isinstance(part, nn.Module) else x @ part)
+net = Net()""",
+    )
+    found = desk.only(begin + LOOP)
+    assert found.kind == "not_trained"
+    assert found.text.startswith("`net.parts` is a plain list or dict")
+    assert found.fix == f"self.parts = nn.{kind}(self.parts)"
 
 
 def test_an_optimizer_of_an_old_model(desk: Desk) -> None:
@@ -338,3 +377,15 @@ def test_a_running_total_with_its_graph(desk: Desk) -> None:
 )
 def test_figures_kept_without_a_graph(desk: Desk, kept: str) -> None:
     assert desk.run(BEGIN + f"losses, total = [], 0.0\n{LOOP}    {kept}\n") == []
+
+
+def test_an_optimizer_that_steps_no_more_is_watched_no_longer() -> None:
+    notes = Notes(lambda finding: None)
+    zeroing = Zeroing(notes, Names(notes))
+    first, second = (torch.optim.SGD([torch.ones(1, requires_grad=True)]) for _ in range(2))
+    zeroing.before_step(first, False)
+    for step in range(1, LEFT_AFTER + 2):
+        assert zeroing.active
+        notes.steps = step
+        zeroing.before_step(second, True)  # its closure clears them: it is not watched
+    assert not zeroing.active

@@ -40,6 +40,15 @@ def test_a_number_that_is_read_in_every_step(desk: Desk, device: list, read: str
     assert len(device) == 16  # once told, it looks no more
 
 
+def test_a_line_that_reads_several_numbers_in_each_step_is_counted_once_a_step(
+    desk: Desk, device: list
+) -> None:
+    read = "total += loss.item() + loss.item()"
+    assert desk.run(LOOP.format(steps=15, read=read)) == []
+    found = desk.only(LOOP.format(steps=40, read=read))
+    assert found.evidence == (f"`{read}` ran in each of the last 16 steps",)
+
+
 @pytest.mark.parametrize(
     ("steps", "read"),
     [

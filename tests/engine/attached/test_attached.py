@@ -124,6 +124,27 @@ def test_a_loop_is_drawn_held_and_let_go_on(script: Callable[..., Script]) -> No
     assert running.end() == plain(steps)
 
 
+def test_a_breakpoint_holds_the_script_where_it_stands(script: Callable[..., Script]) -> None:
+    """In the thread that trains; another one runs on."""
+    stops = "if step == 3:\n            aside(); breakpoint()\n        optimizer.zero_grad()"
+    aside = "def aside():\n    other = Thread(target=lambda: breakpoint())\n    other.start()\n"
+    aside += "    other.join()\n\n"
+    source = BRIEF.replace("optimizer.zero_grad()", stops).replace(
+        "def train", f"from threading import Thread\n{aside}def train"
+    )
+    running = script(source, "wait")
+    running.address()
+    window = running.attach()
+    held = window.until(HeldSnapshot, lambda held: held.at)
+    assert (held.at, held.function) == ("line", "train")
+    assert "breakpoint()" in source.splitlines()[held.line - 1]
+    asked = window.send(RunHeldCommand(source="step"))
+    assert window.until(OutputSnapshot, lambda said: said.reply_to == asked).text == "3\n"
+    window.send(ContinueTrainingCommand())
+    window.to_end()
+    assert running.end() == plain(SHORT)
+
+
 def test_figures_are_those_of_the_loop(script: Callable[..., Script]) -> None:
     running = script(BRIEF, "wait")
     running.address()

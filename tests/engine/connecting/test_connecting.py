@@ -261,25 +261,25 @@ def test_the_window_tells_what_is_no_process_of_ours(sockets: Path) -> None:
     server.close()
 
 
-def test_a_command_that_passes_bytes_on_is_a_way_in(host, tmp_path: Path) -> None:
-    """As ssh does. This one is Python."""
+def test_a_command_that_passes_bytes_on_is_a_way_in(host) -> None:
+    """As ssh does, which starts the relay at the other end. It ends with the side that hangs up
+    first, and lets go of the other one."""
     there = host("net")
-    relay = tmp_path / "relay.py"
-    relay.write_text(
-        "import os, socket, sys, threading\n"
-        "end = socket.socket(socket.AF_UNIX)\n"
-        "end.connect(sys.argv[1])\n"
-        "def back():\n"
-        "    while data := end.recv(65536): os.write(1, data)\n"
-        "threading.Thread(target=back, daemon=True).start()\n"
-        "while data := os.read(0, 65536): end.sendall(data)\n"
-    )
-    call = dial_through([sys.executable, str(relay), there.listener.address], "1")
-    call.connection.send_bytes(b"x" * 300_000)
-    assert there.next()[0].recv_bytes() == b"x" * 300_000
-    call.connection.close()
-    assert call.through is not None
-    assert call.through.wait(WAIT_S) == 0
+    relay = "import sys; from engine.connecting.relay import relay; relay(sys.argv[1])"
+    for window_hangs_up in (True, False):
+        call = dial_through([sys.executable, "-c", relay, there.listener.address], "1")
+        process, _ = there.next()
+        call.connection.send_bytes(b"x" * 300_000)
+        assert process.recv_bytes() == b"x" * 300_000
+        process.send_bytes(b"y" * 300_000)
+        assert call.connection.recv_bytes() == b"y" * 300_000
+        first, other = (call.connection, process)[:: 1 if window_hangs_up else -1]
+        first.close()
+        with pytest.raises(EOFError):
+            other.recv_bytes()
+        assert call.through is not None
+        assert call.through.wait(WAIT_S) == 0
+        call.connection.close()
 
 
 def test_a_command_that_fails_is_told(sockets: Path) -> None:

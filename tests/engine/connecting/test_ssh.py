@@ -3,9 +3,11 @@ and through a stand-in for it."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,34 @@ def test_a_script_is_called_and_listed_through_ssh(
     assert_same(listening_at("box", python), call.welcome.about)
     (tmp_path / "end").touch()
     assert script.end() == "ended\n"
+
+
+def test_what_another_machine_lists_is_told_or_why_there_is_no_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    stand_in = tmp_path / "ssh"
+    monkeypatch.setattr(ssh, "SSH", str(stand_in))
+
+    def answers(script: str) -> None:
+        stand_in.write_text(f"#!/bin/sh\n{script}\n")
+        stand_in.chmod(0o700)
+
+    with pytest.raises(Unwelcome, match="has not answered"):
+        listening_at("box")
+    answers("echo 'me@box: Permission denied (publickey).' >&2; exit 255")
+    with pytest.raises(Unwelcome, match=r"Permission denied \(publickey\)\. .*`ssh-copy-id box`"):
+        listening_at("box")
+    answers("echo hello")
+    with pytest.raises(Unwelcome, match="not Tensor Lab"):
+        listening_at("box")
+    listed = {"name": "net", "pid": 4711, "script": "/a/train.py", "version": "1"}
+    ranks = {"rank": 1, "world_size": 4, "group": "run"}
+    since = {"listens_since": "2026-01-02T03:04:05Z"}
+    answers(f"echo '{json.dumps({'processes': [listed | ranks | since]})}'")
+    (found,) = listening_at("box")
+    started_s = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
+    assert found == About(**listed, **ranks, started_s=started_s)
+    assert found.title == "net (pid 4711, rank 1 of 4)"
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ def test_a_pass_that_cannot_start_leaves_grad_as_it_is() -> None:
     assert all(p.grad is not None and (p.grad == 1).all() for p in parameters.values())
     started = BackwardPass(ModelSubject(forward))
     assert all(p.grad is None for p in parameters.values()) and not started.gradients_before
+    started.stepper.run()
+    assert all(p.grad is not None and not p.grad.requires_grad for p in parameters.values())
 
 
 def test_compare_after_zero_grad_names_the_cause(told: Told) -> None:  # noqa: F811

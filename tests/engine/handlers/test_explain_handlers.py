@@ -86,6 +86,11 @@ def test_running_holds_predictions_against_facts(console: Console) -> None:
     for step in answer.steps:
         assert all(fact.agrees and fact.predicted == fact.actual for fact in step.facts)
     facts = {fact.name: fact.actual for fact in answer.steps[1].facts}
+    layout = ["shape", "stride", "offset", "dtype", "device"]
+    assert list(facts) == ["kind", *layout, "shares with"]
+    (parts,) = console.explain("x.split(1)", run=True).steps
+    assert [fact.name for fact in parts.facts] == ["kind", "results", *layout, "shares with"]
+    assert parts.facts[1].actual == "3"
     assert facts["shape"] == "(3, 3)" and facts["stride"] == "(1, 4)" and facts["offset"] == "1"
     assert facts["kind"] == "view" and facts["shares with"] == "x, x.T"
 

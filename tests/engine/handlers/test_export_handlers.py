@@ -23,14 +23,19 @@ from engine.handlers.exporting.weights import open_project_weights, save_project
 from engine.lab import Lab
 from engine.project.document import Block, Model, TrainingSetup, Wire
 from engine.protocol import (
+    ConsoleSubject,
     ExportCommand,
+    ExportPlanSnapshot,
     ExportSnapshot,
     OpenWeightsCommand,
+    PlanExportCommand,
+    RunCellCommand,
     SavedWeightsSnapshot,
     SaveWeightsCommand,
     Snapshot,
     WeightsSnapshot,
 )
+from engine.session import Session
 
 SETUP = TrainingSetup(seed=3)
 
@@ -219,3 +224,27 @@ def test_a_file_that_does_not_fit_leaves_the_model_with_new_weights(tmp_path: Pa
     with pytest.raises(LabError, match=r"net.safetensors does not fit the model. missing: conv1"):
         list(open_project_weights(lab, command))
     assert lab.models.live is None
+
+
+def test_a_plan_tells_the_bytes_of_each_storage_once() -> None:
+    sent: list[Snapshot] = []
+    session = Session(sent.append)
+    cell = """
+net = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Linear(5, 2).double())
+net.tied = net[0]
+net.register_buffer("seen", torch.zeros(7, dtype=torch.bool))
+"""
+    session.handle(RunCellCommand(source=cell))
+    net: nn.Module = session.lab.console.namespace.variables["net"]
+    sent.clear()
+    command = PlanExportCommand(model=Model(), training=SETUP, subject=ConsoleSubject("net"))
+    session.handle(command)
+    (plan,) = sent
+    assert isinstance(plan, ExportPlanSnapshot)
+    assert plan.tensors == len(net.state_dict()) == 12
+    assert plan.float_bytes == {4: 4 * (15 + 5 + 4 * 5), 8: 8 * (10 + 2)}
+    assert plan.other_bytes == 8 + 7  # num_batches_tracked, and `seen`
+    assert plan.run_step == -1
+    no_data = "There is no data to take a batch from. Name it under Train."
+    assert {key for key, why in plan.refusals.items() if why == no_data} >= {"checkpoint", "onnx"}
+    assert "safetensors" not in plan.refusals and "pt" not in plan.refusals

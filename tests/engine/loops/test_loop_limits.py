@@ -189,3 +189,23 @@ def test_a_loop_without_a_loss_or_a_gradient_is_not_held() -> None:
 def test_a_complex_loss_is_looked_at_by_its_real_part() -> None:
     limits = LoopLimits(HoldWhen(not_finite=True), lambda thing: "")
     assert limits.look(1, torch.tensor(1 + 2j), [], None) is None
+
+
+def test_the_parameter_of_the_gradient_that_holds_is_told() -> None:
+    """One without a gradient, between them, has no norm."""
+    first, idle, second = (torch.ones(n, requires_grad=True) for n in (1, 2, 3))
+    optimizer = torch.optim.SGD([{"params": [first, idle]}, {"params": [second]}])
+    first.grad, second.grad = torch.full((1,), 3.0), torch.tensor([0.0, 0.0, 4.0])
+    norms, names = [first.grad.norm(), second.grad.norm()], {id(first): "net.0.bias"}
+    when = HoldWhen(not_finite=True, gradient_norm=4.0)
+    limits = LoopLimits(when, lambda thing: names.get(id(thing), ""))
+    hold = limits.look(7, torch.tensor(1.0), norms, optimizer)
+    assert hold is not None and (hold.kind, hold.step) == ("gradient_norm", 7)
+    assert hold.text == (
+        "The 2-norm of all gradients is 5, above 4; a parameter of shape (3,) has the largest part"
+        " of it, 4. It is held before the update."
+    )
+    norms[0] = torch.tensor(math.inf)
+    hold = limits.look(8, torch.tensor(1.0), norms, optimizer)
+    assert hold is not None and (hold.kind, hold.step) == ("not_finite", 8)
+    assert hold.text.startswith("The gradient of `net.0.bias` is not finite.")

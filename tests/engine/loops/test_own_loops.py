@@ -552,3 +552,50 @@ def test_sending_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) ->
         assert len(sent) == number
         now += 0.002
     assert sent == [1, 3, 5]
+
+
+def test_what_is_sent_takes_nothing_of_the_time_for_measuring(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, spent = 100.0, []
+
+    def send(snapshot: LoopSnapshot) -> None:
+        nonlocal now
+        now += 9.0
+
+    monkeypatch.setattr("engine.loops.own_loop.perf_counter", lambda: now)
+    monkeypatch.setattr(Budget, "spend", lambda self, seconds: spent.append(seconds))
+    loop = OwnLoop("loop", Control(), send)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))])
+    loop.before_step(optimizer, False)
+    loop.after_step(optimizer, False)
+    loop.catch_up()
+    assert now == 118.0 and sum(spent) == 0.0
+
+
+def test_a_step_that_the_time_for_measuring_does_not_reach_is_only_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[LoopSnapshot] = []
+    monkeypatch.setattr(Budget, "takes", lambda self, step: step < 2)
+    loop = OwnLoop("loop", Control(), sent.append)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))])
+    for _ in range(5):
+        loop.before_step(optimizer, False)
+        loop.after_step(optimizer, False)
+    loop.catch_up()
+    assert sent[-1].step == 5 and column(sent, "step") == [1, 2]
+
+
+def test_the_first_four_groups_of_an_optimizer_have_a_rate_each() -> None:
+    sent: list[LoopSnapshot] = []
+    loop = OwnLoop("loop", Control(), sent.append)
+    groups = [{"params": [nn.Parameter(torch.ones(1))], "lr": rate / 8} for rate in range(1, 7)]
+    optimizer = torch.optim.SGD(groups)
+    loop.before_step(optimizer, False)
+    loop.after_step(optimizer, False)
+    figures = sent[-1].steps.figures
+    assert column(sent, "learning_rate") == [0.125]
+    assert {name: list(values) for name, values in figures.items()} == {
+        f"learning rate, group {group}": [group / 8] for group in (2, 3, 4)
+    }

@@ -221,3 +221,22 @@ def test_several_inputs_and_outputs():
     assert [(p.output, p.input) for p in checked.pairs] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert torch.equal(checked.pairs[0].analytic, torch.diag(b.detach()))
     assert torch.equal(checked.pairs[3].analytic, torch.zeros(1, 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda x: (x, 1.0), "returns float among its results"),
+        (lambda x: {"a": x}, "returns dict;"),
+    ],
+)
+def test_what_a_check_does_not_take_is_told_with_what_to_return(function, said):
+    with pytest.raises(LabError, match=said) as refused:
+        gradcheck(function, (X.clone().requires_grad_(),))
+    assert refused.value.hint == "Return only those to check: lambda x: f(x)[0]."
+
+
+def test_a_second_check_without_a_graph_says_where_to_look():
+    with pytest.raises(LabError, match="No graph leads") as refused:
+        gradcheck(lambda x: x.detach() * 2, (X.clone().requires_grad_(),), second=True)
+    assert refused.value.hint == "Look for detach(), item() or numpy() in the function."

@@ -483,3 +483,18 @@ def test_a_function_that_fails_in_float64_or_has_other_arguments_is_refused():
         (root,), recording = recorded(lambda options=options: Fussy.apply(x, options))
         step = BackwardStepper(root, torch.ones(2)).step()
         assert str(refusal(step, recording.call_of(step.node.sequence))) == words
+
+
+@pytest.mark.parametrize(("error", "is_rounding"), [(2e-4, True), (4e-4, False)])
+def test_a_result_that_is_another_one_is_told_from_rounding(error, is_rounding):
+    """One part in 10,000 is allowed: of the element, of the largest one, and of 1."""
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    (root,), recording = recorded(lambda: x * 1.0)
+    call = recording.call_of(root.grad_fn._sequence_nr())
+    step = BackwardStepper(root, torch.ones_like(root)).step()
+    call.result.tensor = root.detach() + torch.tensor([error, 0.0, 0.0])
+    if is_rounding:
+        assert check(step, call).passed
+    else:
+        with pytest.raises(CannotCheck, match="another result"):
+            check(step, call)

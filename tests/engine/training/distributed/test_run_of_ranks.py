@@ -23,6 +23,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
+from engine.runs.record import load
 from engine.training.checkpoints import checkpoint_files
 from tests.engine.training.distributed.driven import Driven, is_paused_at
 from tests.engine.training.distributed.one_rank import TEMPLATES
@@ -165,6 +166,8 @@ def test_a_run_goes_on_pauses_and_tells_of_a_rank_that_is_killed(driven: dict[in
     assert failed.error.message == "Rank 1 was ended by SIGKILL."
     assert f"It printed last:\nRank 1 of 2: process {told.rows[1].process}." in failed.error.hint
     assert f"checkpoint is step {paused.step:,}." in failed.error.hint
+    record = load(run.folder)
+    assert (record.state, record.error) == ("failed", failed.error.message)
     run.send(ReadRanksCommand(folder=str(run.folder)))
     (told,) = (each for each in run.told if isinstance(each, RanksSnapshot))
     assert [row.state for row in told.rows] == ["failed", "failed"]
