@@ -83,7 +83,6 @@ class Pyramid:
         check_rising(self._x.view[-1:], new_x)
         self._x.extend(new_x)
         self._y.extend(new_y)
-        self._complete_blocks()
 
     def _complete_blocks(self) -> None:
         """Add the minimum and maximum of each block that has become full, level by level."""
@@ -110,6 +109,7 @@ class Pyramid:
         Few points come back as they are; of many, each block gives its minimum and maximum at the
         x of its first point. Nearly constant time in the number of points.
         """
+        self._complete_blocks()
         start = max(0, int(np.searchsorted(self.x, x0, "left")) - 1)
         stop = min(len(self), int(np.searchsorted(self.x, x1, "right")) + 1)
         level, block = 0, 1

@@ -16,7 +16,7 @@ SMOOTHING = 0.9
 """Weight of the past in the exponential moving average."""
 CAPACITY = 1 << 16
 """The most points of one series; more than a plot has pixels, so that zooming shows details."""
-_PORTION = 1 << 17
+_PORTION = 1 << 19
 """The most points that are appended at a time: their averages stay in the processor's cache."""
 
 
@@ -136,8 +136,10 @@ def _bounded(points: Pyramid, x: Floats, y: Floats) -> Pyramid:
     width = (len(x) - 1 - CAPACITY // 2) // blocks
     old = 1 + blocks * width
     rows = y[1:old].reshape(blocks, width)
-    low = np.where(np.isnan(rows), np.inf, rows).argmin(axis=1)
-    high = np.where(np.isnan(rows), -np.inf, rows).argmax(axis=1)
+    is_gap = np.isnan(rows)
+    has_gaps = is_gap.any()
+    low = (np.where(is_gap, np.inf, rows) if has_gaps else rows).argmin(axis=1)
+    high = (np.where(is_gap, -np.inf, rows) if has_gaps else rows).argmax(axis=1)
     same = low == high  # one point stands for all: take a second one, so that a gap stays
     high = np.where(same, (low + width - 1) % width, high)
     kept = np.stack([np.minimum(low, high), np.maximum(low, high)], axis=1)
