@@ -34,7 +34,7 @@ def sent(message: str, to: list[str]) -> None:
 def __repr__() -> int:
     return 1
 '''
-TESTS = """from engine.small import clipped, sent
+TESTS = """from engine.tour.small import clipped, sent
 
 def test_clipped():
     assert [clipped(number) for number in (8, 9, 10)] == [8, 9, 0]
@@ -48,7 +48,7 @@ def test_sent():
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    for name, text in {"engine/small.py": CODE, "tests/engine/test_small.py": TESTS}.items():
+    for name, text in {"engine/tour/small.py": CODE, "tests/engine/test_small.py": TESTS}.items():
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(text)
     for folder in ("app", "widgets"):
@@ -116,5 +116,5 @@ def test_killed_is_what_a_test_notices(program: Path, tmp_path: Path):
         test = "" if line == 16 else "test_sent" if line == 15 else "test_clipped"
         assert (test in by) and bool(by) == bool(test), verdict
     assert "engine: 5 of 6 killed (83%), seed 1" in ran.stdout
-    assert ran.stdout.count("engine/small.py:16: ") == 2  # when it is judged, and at the end
-    assert (program / "engine/small.py").read_text() == CODE
+    assert ran.stdout.count("engine/tour/small.py:16: ") == 2  # when it is judged, and at the end
+    assert (program / "engine/tour/small.py").read_text() == CODE

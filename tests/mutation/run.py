@@ -30,7 +30,8 @@ _PRELOADED = (
     "PySide6.QtSvg", "pyqtgraph", "qtawesome", "hypothesis", "safetensors.torch", "optuna",
 )  # fmt: skip
 ROOT = Path(__file__).parents[2]
-_NOT_COPIED = (".git", ".venv", ".hypothesis", "build", "dist", "tour")
+_NOT_COPIED = {".git", ".venv", ".hypothesis", "build", "dist", "tour"}
+"""Of the root: `app/tour` is a room of the program."""
 _NOT_SWAPPED = "exit 71"
 
 
@@ -62,6 +63,9 @@ class Sampler:
             verdicts += self._process([mutant], select, is_loaded=True)
         return sorted(verdicts, key=lambda verdict: mutants.index(verdict.mutant))
 
+    def _not_copied(self, folder: str, names: list[str]) -> set[str]:
+        return _NOT_COPIED.intersection(names) if Path(folder) == self._root else set()
+
     def _process(
         self, mutants: list[Mutant], select: Callable[[Path, str], list[str]], is_loaded: bool
     ) -> list[Verdict]:
@@ -71,7 +75,7 @@ class Sampler:
             return [Verdict(mutant) for mutant in mutants]
         self._copies += 1
         copy = self._folder / str(self._copies)
-        shutil.copytree(self._root, copy, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+        shutil.copytree(self._root, copy, ignore=self._not_copied)
         if is_loaded:
             path = copy / mutants[0].path
             path.write_bytes(mutants[0].applied(path.read_bytes()))

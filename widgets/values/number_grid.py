@@ -71,7 +71,7 @@ class NumberGrid(QAbstractScrollArea):
             self._characters = 5
         self._rows, self._columns, self._block = rows, columns, block
         self._labels = (row_label, column_label)
-        self._cells = ()
+        self._cells, self._empty_text = (), ""
         if self._selected is not None and not self._holds(*self._selected):
             self._selected = None
         self._measure()

@@ -263,3 +263,13 @@ def test_calls_of_a_trace_and_the_nodes_that_they_made():
     assert calls_of(Line("<cell 1>", 3), known) == (4,)
     assert module_of(Call(2, 8), known) == "fc.0"
     assert lines_of(Call(5, 8), known) == (Line("<cell 1>", 3),)
+
+
+def test_a_call_of_an_outer_module_has_the_nodes_of_those_inside():
+    calls = tuple(
+        TraceCall(-1, "module", kind, module, line=0, nodes=2)
+        for kind, module in (("Sequential", "net.fc"), ("Linear", "net.fc.0"), ("ReLU", "net.fc.1"))
+    )
+    trace = TraceSnapshot(calls=calls, lines=(CELL,), source="y = net(x)", reply_to=8)
+    known = Known(ON_CONSOLE, CONSOLE, trace=trace)
+    assert [nodes_of(Call(n, 8), known) for n in range(3)] == [(1, 3), (1, 3), ()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import multiprocessing
 import random
 
 import numpy as np
@@ -20,6 +21,7 @@ from engine.protocol import TrainCommand
 from engine.session import handler_of
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.batches import batches_of, in_order
+from engine.training.objectives.code_data import CodeData
 from engine.training.objectives.code_objective import CodeObjective, compile_step
 from engine.training.objectives.loaders import Padding
 from engine.training.objectives.objective import CatalogueObjective
@@ -219,6 +221,17 @@ def test_workers_of_a_set_of_the_catalogue_end_with_it() -> None:
     [worker] = objective._loader._iterator._workers  # pyright: ignore
     assert len(batches) == 3 and worker.is_alive()
     objective.close()
+    assert not worker.is_alive()
+
+
+def test_workers_that_load_the_rows_of_one_rank_end_with_the_data() -> None:
+    rows = TensorDataset(torch.arange(8.0))
+    data = CodeData(DataLoader(rows, 4, num_workers=1, persistent_workers=True), None, 4)
+    assert data.divide(1, 2)
+    others = set(multiprocessing.active_children())
+    assert [part.batch[0].tolist() for part in data.parts(0)] == [[1, 3], [5, 7]]
+    [worker] = set(multiprocessing.active_children()) - others
+    data.close()
     assert not worker.is_alive()
 
 

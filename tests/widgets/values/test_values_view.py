@@ -381,6 +381,18 @@ def test_a_name_that_is_gone_is_told(qtbot) -> None:
     assert bench.view.table.text_at(0, 0) is None
 
 
+def test_words_in_place_of_numbers_go_with_the_next_tensor(qtbot) -> None:
+    table = NumberTable()
+    qtbot.addWidget(table)
+    table.resize(400, 300)
+    table.show_size(0, 3, str, str)
+    empty = table.grab().toImage()
+    table.show_empty("Reading …")
+    assert table.grab().toImage() != empty
+    table.show_size(0, 3, str, str)
+    assert table.grab().toImage() == empty
+
+
 def test_a_table_of_a_thousand_million_rows_scrolls_to_its_end(qtbot) -> None:
     table = NumberTable()
     qtbot.addWidget(table)
