@@ -158,6 +158,7 @@ class _Watched:
     def __init__(self, objective: Objective, losses: list[float]) -> None:
         self._objective, self._losses = objective, losses
         self.metrics, self.runs_code = objective.metrics, objective.runs_code
+        self.repeats = objective.repeats
         self.validation_samples = 0  # validation is no part of the picture
         self.guess = objective.guess
         self.generators = objective.generators

@@ -745,6 +745,14 @@ def test_a_breakpoint_inside_shows_on_the_closed_box(nested: GraphView) -> None:
     assert nested._item.breakpoints is None
 
 
+def test_a_module_that_is_selected_is_told_by_its_path(nested: GraphView, qtbot) -> None:
+    with qtbot.waitSignal(nested.module_selected) as selected:
+        nested.select_box(place(nested, "body.fc"))
+    assert selected.args == ["body.fc"] and nested.selected is None
+    with qtbot.assertNotEmitted(nested.module_selected):
+        nested.select_box(place(nested, "#3"))
+
+
 def test_to_show_a_selection_tells_nothing(nested: GraphView, qtbot) -> None:
     with qtbot.assertNotEmitted(nested.node_selected):
         nested.show_selected(3)

@@ -274,6 +274,25 @@ def test_einsum_takes_an_equation_and_any_number_of_operands(qtbot, show: Show) 
     assert set(view.operand_cells[0].marks()) == {(0, 0), (1, 1), (2, 2)}
 
 
+def test_einsum_takes_one_to_four_operands_and_a_product_two(qtbot, show: Show) -> None:
+    view = show(ProductView)
+    more, fewer = (view.findChild(QToolButton, f"operand_{way}") for way in ("add", "remove"))
+    assert more.isHidden() and fewer.isHidden() and len(view.operands.texts()) == 2
+    op = view.findChild(QComboBox, "product_op")
+    op.setCurrentText("einsum")
+    fields = [view.findChild(QLineEdit, f"operand_{letter}") for letter in "abcd"]
+    for count in (3, 4):
+        qtbot.mouseClick(more, Qt.MouseButton.LeftButton)
+        assert [not field.isHidden() for field in fields].count(True) == count
+    assert not more.isEnabled() and view.findChild(QLineEdit, "operand_e") is None
+    for _ in range(3):
+        qtbot.mouseClick(fewer, Qt.MouseButton.LeftButton)
+    assert [not field.isHidden() for field in fields] == [True, False, False, False]
+    assert not fewer.isEnabled()
+    op.setCurrentText("matmul")
+    assert [not field.isHidden() for field in fields] == [True, True, False, False]
+
+
 # -- indexing --------------------------------------------------------------------------------------
 
 
