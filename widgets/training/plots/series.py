@@ -16,7 +16,7 @@ SMOOTHING = 0.9
 """Weight of the past in the exponential moving average."""
 CAPACITY = 1 << 16
 """The most points of one series; more than a plot has pixels, so that zooming shows details."""
-_PORTION = 1 << 19
+_PORTION = 1 << 17
 """The most points that are appended at a time: their averages stay in the processor's cache."""
 
 

@@ -86,7 +86,11 @@ def test_a_block_of_nan_is_a_gap() -> None:
 
 def test_levels_hold_the_extremes_of_their_blocks() -> None:
     y = np.random.default_rng(0).normal(size=1000)
-    pyramid = built(y, [1, 2, 3, 17, 600, 601])
+    pyramid = built(y[:601], [1, 2, 3, 17, 600])
+    pyramid.query(0, len(y), 8)  # levels are completed when they are read
+    pyramid.extend(np.arange(601, len(y)), y[601:])
+    pyramid.query(0, len(y), 8)
+    assert len(pyramid._levels) > 1
     for level, (low, high) in enumerate(pyramid._levels, start=1):
         block = FACTOR**level
         full = len(y) // block
