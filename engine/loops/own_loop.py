@@ -195,7 +195,7 @@ class OwnLoop(Steps):
         self._is_measured = self.is_due
         looks = self.looks
         if (self._is_measured or looks) and not has_closure:
-            with self._sheltered():
+            with self._sheltered(is_measuring=self._is_measured):
                 self._norms = gradient_norms(optimizer)
             if looks:
                 self._look(optimizer)

@@ -14,6 +14,7 @@ from engine.control import Control
 from engine.handlers import holding
 from engine.loops.hooks import gradient_norms
 from engine.loops.own_loop import OwnLoop
+from engine.project.document import HoldWhen
 from engine.protocol import (
     MAX_SNAPSHOT_BYTES,
     CellSnapshot,
@@ -585,6 +586,25 @@ def test_a_step_that_the_time_for_measuring_does_not_reach_is_only_counted(
         loop.after_step(optimizer, False)
     loop.catch_up()
     assert sent[-1].step == 5 and column(sent, "step") == [1, 2]
+
+
+@pytest.mark.parametrize("is_measured", [True, False])
+def test_what_a_watchpoint_reads_takes_no_time_for_measuring(
+    monkeypatch: pytest.MonkeyPatch, is_measured: bool
+) -> None:
+    """It reads in each step: taken from the budget, it put off the next row of figures for ever."""
+    spent = []
+    monkeypatch.setattr(Budget, "takes", lambda self, step: is_measured)
+    monkeypatch.setattr(Budget, "spend", lambda self, seconds: spent.append(seconds))
+    control = Control()
+    control.hold_when = HoldWhen(not_finite=True)
+    loop = OwnLoop("loop", control, lambda snapshot: None, hold=lambda at: None)
+    parameter = nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([parameter])
+    parameter.grad = torch.ones(1)
+    loop.before_step(optimizer, False)
+    loop.after_step(optimizer, False)
+    assert loop.looks and bool(spent) == is_measured
 
 
 def test_the_first_four_groups_of_an_optimizer_have_a_rate_each() -> None:
