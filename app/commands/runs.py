@@ -23,7 +23,7 @@ from engine.runs.folders import is_run
 from engine.runs.record import RunProblem, load
 from engine.runs.summary import rows_in
 
-SPLIT = ("hold_out", "validation_fraction", "split_seed", "stratified")
+_SPLIT = ("hold_out", "validation_fraction", "split_seed", "stratified")
 """The settings of a share of the data that validates."""
 
 
@@ -104,7 +104,7 @@ def run_report(row: RunRow) -> dict:
         project = record.project
         settings = msgspec.to_builtins(project.training)
         if not takes_setup_data(project.subject, project.objective):
-            kept = ("loading", *(SPLIT if project.training.data.hold_out else ()))
+            kept = ("loading", *(_SPLIT if project.training.data.hold_out else ()))
             settings["data"] = {name: settings["data"][name] for name in kept}
         fields["versions"] = record.versions
         fields["blocks"] = len(record.project.model.blocks)

@@ -42,8 +42,8 @@ def train_arguments(project: Project, path: str) -> tuple[str, ...]:
     of_file = (
         subject.path if subject.expression == MODEL else f"{subject.path}:{subject.expression}"
     )
-    usual = replace(project.training, processes=1) == TrainingSetup()  # torchrun counts them
-    is_usual = usual and not project.objective.loss_of_setup
+    setup = replace(project.training, processes=1)  # torchrun counts them
+    is_usual = setup == TrainingSetup() and not project.objective.loss_of_setup
     if not (is_usual or path):
         raise NoCommand("Save the project first: the command takes its settings of training.")
     options = {

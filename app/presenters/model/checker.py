@@ -27,7 +27,7 @@ class ModelChecker(QObject):
         self._questions = Questions(bench, self)
         self._is_due = False
         self._checking: Project | None = None
-        self._cut_off: Project | None = None  # the check of it had no answer when the engine ended
+        self._cut_off: Project | None = None  # its check had no answer when the engine ended
         self._given_up: Project | None = None
         bench.store.revision_changed.connect(self.check)
         bench.store.snapshot.connect(self._on_snapshot)

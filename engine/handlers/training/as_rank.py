@@ -32,8 +32,7 @@ def begin_as_rank(
 ) -> RowsObjective:
     """Load the weights that the run begins with into rank 0's module, if the engine that started
     the ranks gave any; the other ranks get them from rank 0. Returns the objective of this rank.
-    Raises LabError if rank 0 trains something else, or batches have no
-    order."""
+    Raises LabError if rank 0 trains something else, or the batches have no order."""
     check_order(objective.repeats)
     path = Path(command.folder) / RANKS / WEIGHTS
     if ranks.rank == 0 and command.folder and path.exists():

@@ -21,11 +21,7 @@ def again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objectiv
     before, step = last_run(lab, model, command), command.to_step
     assert step is not None
     total = before.loop.total_steps
-    if not before.loop.objective.repeats:
-        raise LabError(
-            "With in_order off, no run has the same batches again: it cannot go to a step.",
-            hint="Turn in_order on, and train again.",
-        )
+    _check_order(before, "it cannot go to a step")
     if step < 0 or (total is not None and step > total):
         raise LabError(f"The run has the steps 0 to {total or 0:,}, not {step:,}.")
     start = before.kept.newest(step)
@@ -45,6 +41,15 @@ def is_other_loss(before: Project, command: TrainCommand) -> bool:
     then = loss_call(before.model, before.training)
     now = loss_call(command.model, command.training)
     return before.objective != command.objective or then != now
+
+
+def _check_order(before: TrainingRun, so: str) -> None:
+    """Raises LabError if the batches of the run have no order."""
+    if not before.loop.objective.repeats:
+        raise LabError(
+            f"With in_order off, no run has the same batches again: {so}.",
+            hint="Turn in_order on, and train again.",
+        )
 
 
 def _why_none(before: TrainingRun, step: int) -> str:
@@ -79,11 +84,7 @@ def where_it_diverged(before: TrainingRun) -> TrainingRun:
     """The run once more, on its way to the step in which it diverged: it will be held there.
     Raises LabError unless it `can_find_divergence`."""
     step, old = before.diverged_at, before.loop
-    if not old.objective.repeats:
-        raise LabError(
-            "With in_order off, no run has the same batches again: it does not diverge there.",
-            hint="Turn in_order on, and train again.",
-        )
+    _check_order(before, "it need not diverge")
     start = before.kept.newest_finite(step - 1) if before.can_find_divergence else None
     if start is None:
         raise LabError(

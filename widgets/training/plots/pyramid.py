@@ -107,7 +107,8 @@ class Pyramid:
         4 * `pixels` + 6 points.
 
         Few points come back as they are; of many, each block gives its minimum and maximum at the
-        x of its first point. Nearly constant time in the number of points.
+        x of its first point. Blocks that became full since the last query are completed first; the
+        rest takes nearly constant time in the number of points.
         """
         self._complete_blocks()
         start = max(0, int(np.searchsorted(self.x, x0, "left")) - 1)
