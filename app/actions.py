@@ -205,6 +205,8 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
          "Hold the run's own step where the next module has returned, in backward too."),
         ("train.phase", "Next p&hase of the step", "Ctrl+Shift+F9", "debug-step-into",
          "Run the next phase: zero_grad, forward, loss, backward or step."),
+        ("train.batch", "Next &batch of the step", "", "debug-step-over",
+         "Run the phases of the next of several batches a step (accumulate); of one, the step."),
         ("train.epoch", "To the end of the &epoch", "Ctrl+Alt+F9", "page-next-outline",
          "Let the run go on and pause after its epoch, with the validation."),
         ("train.back", "Bac&k one step", "Ctrl+F9", "skip-previous",

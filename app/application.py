@@ -272,6 +272,7 @@ class Application(QObject):
             "train.op": lambda: to.at_train().step("op"),
             "train.module": lambda: to.at_train().step("module"),
             "train.phase": lambda: to.at_train().step("phase"),
+            "train.batch": lambda: to.at_train().step("batch"),
             "train.epoch": lambda: to.at_train().step("epoch"),
             "train.back": lambda: to.at_train().back(),
             "train.line": lambda: to.held.go_on("line"),

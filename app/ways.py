@@ -15,16 +15,15 @@ from app.selection.finding import (
 from app.selection.known import Known
 from app.selection.references import Reference
 from app.workspaces import Workspaces
-from engine.project.subject import CanvasSubject
 
 
 def ways(to: Workspaces) -> tuple[Destination, ...]:
     return (
-        Destination("canvas", "&Model", _on_canvas, lambda _: to.at_model().show_chosen()),
+        Destination("canvas", "&Model", blocks_of, lambda _: to.at_model().show_chosen()),
         Destination(
             "structure", "&Model", _in_structure, lambda _: to.at_structure().show_chosen()
         ),
-        Destination("canvas code", "&Code", _on_canvas, lambda _: to.at_model().show_code()),
+        Destination("canvas code", "&Code", blocks_of, lambda _: to.at_model().show_code()),
         Destination("code", "&Code", _beside_graph, lambda _: to.at_chosen().show_lines()),
         Destination("console", "C&onsole", _in_cell, lambda _: to.at_tensors().console.show_line()),
         Destination("graph", "Autograd &graph", nodes_of, lambda _: to.at_chosen().show_nodes()),
@@ -40,16 +39,8 @@ def ways(to: Workspaces) -> tuple[Destination, ...]:
     )
 
 
-def _is_canvas(known: Known) -> bool:
-    return isinstance(known.project.subject, CanvasSubject)
-
-
-def _on_canvas(reference: Reference, known: Known) -> bool:
-    return _is_canvas(known) and bool(blocks_of(reference, known))
-
-
 def _in_structure(reference: Reference, known: Known) -> bool:
-    return not _is_canvas(known) and module_of(reference, known) is not None
+    return known.project.subject.is_code and module_of(reference, known) is not None
 
 
 def _beside_graph(reference: Reference, known: Known) -> bool:

@@ -78,7 +78,8 @@ class Weights(QObject):
         self._old_run = ""  # trains the model of the project before
         self._opening: list[int] = []  # commands that open weights; only the last one counts
         self._writing: dict[int, tuple[int, Path]] = {}
-        """Version and file by command, by minus its number while the file is being copied."""
+        """Version and file by the command that the engine has not answered."""
+        self._copies = 0  # of written files, on their way to this machine
         self._must_open = False
         self._there: OtherFiles = NoOtherFiles()
         link.snapshot.connect(self._on_snapshot)
@@ -119,22 +120,24 @@ class Weights(QObject):
 
     @property
     def writing(self) -> bool:
-        return bool(self._writing)
+        return bool(self._writing or self._copies)
 
     def open(self, project_path: str) -> None:
         """Another project is shown: load the weights beside its file, if there are any, unless the
         engine has newer ones: those of its run that ended while no window was there."""
         run = self._store.newest(TrainingSnapshot)
         self._path = project_path
-        if run is not None and self._has_ended_unseen(run):
+        if run is not None and not _goes_on(run) and self._has_ended_unseen(run):
             self._file = _File.of(weights_file(project_path))
             self._set(next(self._versions), next(self._versions) if self._file else NEW)
             self._seen, self._must_open = (run.run, run.step), False
             return
         if run is not None and run.run != self._old_run:
             self._old_run = run.run
-            if run.state in ("running", "paused"):
+            if _goes_on(run):
                 self.stop_run()
+                if self._settings is not None:
+                    self._settings.going_run = "", ""  # no later window is to wait for its end
         had_weights = self.learnt
         self._file = _File.of(weights_file(project_path)) if project_path else None
         self._set(*[next(self._versions)] * 2 if self._file else (NEW, NEW))
@@ -229,7 +232,7 @@ class Weights(QObject):
         copy = self._copy_of(path)
 
         def fetched(failure: str) -> None:
-            del self._writing[-answer.reply_to]
+            self._copies -= 1
             if failure:
                 self._fail_to_save(path, failure)
             else:
@@ -238,7 +241,7 @@ class Weights(QObject):
         if isinstance(answer, ErrorSnapshot):
             self._fail_to_save(path, answer.error.message)
         elif copy:
-            self._writing[-answer.reply_to] = version, path  # goes on until the copy is here
+            self._copies += 1  # it goes on without the engine, and is told at its own end
             self._there.fetch(copy, path, fetched)
         else:
             self._end_copying(answer, version, path)
@@ -259,11 +262,9 @@ class Weights(QObject):
 
     def _on_ended(self) -> None:
         """The weights have gone with the engine; the next one gets those of the file."""
-        copied = {number: each for number, each in self._writing.items() if number < 0}
-        writing, self._writing = self._writing, copied  # those are told by whoever copies
-        for number, (_version, path) in writing.items():
-            if number > 0:
-                self._fail_to_save(path, "the engine has ended")
+        writing, self._writing = self._writing, {}
+        for _version, path in writing.values():
+            self._fail_to_save(path, "the engine has ended")
         self._opening.clear()
         self._must_open = self._file is not None
         self._set(self._saved, self._saved)
@@ -331,7 +332,7 @@ class Weights(QObject):
         self._settle()
 
     def _settle(self) -> None:
-        if not self._writing:
+        if not self.writing:
             self.settled.emit()
 
 

@@ -23,7 +23,6 @@ from app.processes.link import Link
 from app.window.main_window import let_drops_through
 from app.workbench import Workbench
 from engine.project.examples import graph_examples
-from engine.project.subject import CanvasSubject
 from engine.protocol import Finding, HeldSnapshot, LoopSnapshot, Snapshot, TrainingSnapshot
 
 if TYPE_CHECKING:
@@ -214,8 +213,8 @@ class Workspaces(QObject):
 
     def _place_subject(self) -> None:
         """Show the canvas, or the structure of a subject of code, in the Model workspace."""
-        is_canvas = isinstance(self._bench.project.subject, CanvasSubject)
-        self._window.show_instead("model", None if is_canvas else self.structure.view)
+        is_code = self._bench.project.subject.is_code
+        self._window.show_instead("model", self.structure.view if is_code else None)
 
     @cached_property
     def structure(self) -> StructurePresenter:
@@ -269,7 +268,7 @@ class Workspaces(QObject):
         from app.presenters.train.predictions import PredictionsPresenter
         from app.presenters.train.ranks import RanksPresenter
         from app.presenters.train.rates import RatesPresenter
-        from app.presenters.train.runs import RunsPresenter
+        from app.presenters.train.runs.runs import RunsPresenter
         from app.presenters.train.train import TrainPresenter
         from widgets.training.train_view import TrainView
 

@@ -1,5 +1,6 @@
 """Modules that torch.compile has wrapped: the names that the user knows their parts by, and running
-them without the compiled code."""
+them without the compiled code. The classes and hooks of modules, those of TorchScript among them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +14,11 @@ from torch import nn
 
 _WRAPPED = "_orig_mod"
 """What torch.compile calls a module inside its own."""
+
+add_forward_pre_hook = nn.Module.register_forward_pre_hook
+add_forward_hook = nn.Module.register_forward_hook
+"""The methods by these names of any module: a module of TorchScript refuses its own, but where
+Python calls it, it calls such hooks as well. What TorchScript runs inside it calls none."""
 
 
 def own_path(path: str) -> str:
@@ -28,6 +34,13 @@ def unwrapped(module: nn.Module) -> nn.Module:
     if _WRAPPED not in module._modules:
         return module
     return module._modules[_WRAPPED] or module
+
+
+def class_name(module: nn.Module) -> str:
+    """The name of its class; of a module of TorchScript, of the class that it was made of."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return module.original_name
+    return type(module).__name__
 
 
 def has_compiled_parts(module: nn.Module) -> bool:

@@ -10,9 +10,21 @@ from typing import Literal
 
 from .project.document import HoldWhen
 
-GoesOn = Literal["", "on", "step", "line", "op", "module", "phase"]
+GoesOn = Literal["", "on", "step", "line", "op", "module", "phase", "batch"]
 """Not at all, to its end, to the next optimizer step, or to the next line; a step of Train also to
 its next call or node, to the end of a module, or to that of its phase."""
+
+
+class _Pause(threading.Event):
+    """Tells of its being set."""
+
+    def __init__(self, told: Callable[[], object]) -> None:
+        super().__init__()
+        self._told = told
+
+    def set(self) -> None:
+        super().set()
+        self._told()
 
 
 @dataclass
@@ -26,10 +38,12 @@ class Control:
     far the code that is held is to run; `holds_run`: it is a step of Train. `steps_backward`: it is
     to be held in its backward().
     `hold_when`: what holds its loops. `pause_at`: the step after which `reach` pauses; 0 for none.
+    `asked` is called, by any thread, where `pause` is set, or `steps_backward` or `hold_when`
+    changed for a loop that runs: its next step is to be looked at.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
-    pause: threading.Event = field(default_factory=threading.Event)
+    pause: threading.Event = field(init=False)
     mark: int = 0
     in_user_code: bool = False
     in_own_code: bool = False
@@ -41,6 +55,10 @@ class Control:
     hold_when: HoldWhen = field(default_factory=HoldWhen)
     pause_at: int = 0
     interrupt: Callable[[], None] = lambda: None  # raises KeyboardInterrupt in the user's code
+    asked: Callable[[], object] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.pause = _Pause(lambda: self.asked())
 
     def clear_before(self, command_id: int) -> None:
         """Clear the flags if their signals came before the command `command_id`."""

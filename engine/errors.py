@@ -13,6 +13,8 @@ MAX_TEXT = 20_000
 """The longest message or traceback that is sent, in characters."""
 
 
+_MODULE = os.path.join("torch", "nn", "modules", "module.py")
+"""The end of the path of the file whose code calls modules."""
 _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -35,7 +37,8 @@ def error_report(
 
     `is_user_file` tells by name whether a source file is the user's. `line` is that of the
     innermost frame in such a file, or of a syntax error in one; the traceback starts with the first
-    such frame. A LabError needs no traceback and has none.
+    such frame, or without one with the first call of a module. A LabError needs no traceback and
+    has none.
     """
     told = TracebackException.from_exception(error)
     line: int | None = None
@@ -70,7 +73,8 @@ def _keep_users_frames(
     one.
 
     These are the frames before the user's first one, and frames of this program between the user's
-    (the recorder calls torch on a cell's behalf). After an interrupt, the frames after the user's
+    (the recorder calls torch on a cell's behalf). A model may be of torch's own layers alone: then
+    its first call is where the user's code begins. After an interrupt, the frames after the user's
     last one are dropped too, since it may strike anywhere. A syntax error in a user's file comes
     before any frame of it.
     """
@@ -81,9 +85,10 @@ def _keep_users_frames(
             continue
         seen.add(id(link))
         own = [i for i, frame in enumerate(link.stack) if is_user_file(frame.filename)]
-        if own:
-            end = own[-1] + 1 if interrupted else None
-            frames = link.stack[own[0] : end]
+        first = own[:1] or [i for i, f in enumerate(link.stack) if f.filename.endswith(_MODULE)][:1]
+        if first:
+            end = own[-1] + 1 if interrupted and own else None
+            frames = link.stack[first[0] : end]
             link.stack = StackSummary.from_list(_without_ours(frames))
         elif is_user_file(getattr(link, "filename", None) or ""):
             link.stack = StackSummary()

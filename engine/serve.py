@@ -50,6 +50,9 @@ LEAVING_S = 2.0
 """The time that the current job has to end after the engine was asked to quit."""
 ATTEND_S = 0.05
 """How often a loop that is held looks whether it may go on."""
+WAKING_S = 0.5
+"""The longest wait for a message. Python calls the handler of a signal only after the wait, if the
+signal came to another thread, or in the moment before the wait."""
 
 
 def serve(connection: Connection, log: Path) -> None:
@@ -171,7 +174,13 @@ class Mailbox:
 
     def next(self, block: bool) -> Command | str:
         """The next message for the session. Raises queue.Empty if there is none, unless `block`."""
-        return self._postponed.popleft() if self._postponed else self.received.get(block)
+        while not self._postponed:
+            try:
+                return self.received.get(block, WAKING_S)
+            except queue.Empty:
+                if not block:
+                    raise
+        return self._postponed.popleft()
 
     def attend(self, session: Session) -> None:
         """Inside a cell whose loop is held: wait a moment for a message, and answer it. What must
@@ -242,9 +251,11 @@ class Mailbox:
             return
         if isinstance(message, StepBackwardSignal):
             control.steps_backward = message.on
+            control.asked()
             return
         if isinstance(message, HoldWhenSignal):
             control.hold_when = message.when
+            control.asked()
             return
         if isinstance(message, StopSignal) and message.command:
             control.stopped = message.command

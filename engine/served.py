@@ -3,6 +3,7 @@ on another. What it runs goes on while no window is there."""
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
@@ -90,7 +91,11 @@ class OpenMailbox(Mailbox):
             peer.close()
 
     def leave(self) -> None:
-        """End the engine, after what it does now."""
+        """End the engine, after what it does now. For the handler of a signal, which may have come
+        while its thread holds a lock: what needs locks is done on another one."""
+        _thread.start_new_thread(self._leave, ())
+
+    def _leave(self) -> None:
         if self._control is not None:
             self._control.mark = sys.maxsize
             self._control.stop.set()

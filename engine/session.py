@@ -30,6 +30,7 @@ from .protocol import (
     TrainingState,
 )
 from .recording.user_files import is_user_file
+from .tensors.error_help import explain_error
 
 Handler = Callable[[Lab, Command], Iterable[Snapshot | None]]
 
@@ -305,13 +306,11 @@ class Session:
 
     def _fail(self, command: Command, error: BaseException) -> None:
         problems = error.problems if isinstance(error, LabError) else ()
+        report = error_report(error, is_user_file)
+        report = msgspec.structs.replace(report, hint=report.hint or explain_error(error))
         self._answer(
             command,
-            ErrorSnapshot(
-                command=type(command).__name__,
-                error=error_report(error, is_user_file),
-                problems=problems,
-            ),
+            ErrorSnapshot(command=type(command).__name__, error=report, problems=problems),
         )
 
 

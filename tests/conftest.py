@@ -218,6 +218,8 @@ def nothing_left_behind(request: pytest.FixtureRequest, own_settings: Path) -> I
     }
     # A DataLoader, for one, does not wait for the threads of its queues.
     for thread in left_threads:
+        # One that another thread starts at this moment cannot be joined yet.
+        thread._started.wait(ENDING_S)  # pyright: ignore[reportAttributeAccessIssue]
         thread.join(ENDING_S)
     left_threads = {thread for thread in left_threads if thread.is_alive()}
     if left_threads:

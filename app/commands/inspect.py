@@ -126,10 +126,14 @@ def _in_words(whole: StructureSnapshot, modules: list[ModuleRow], weights: list[
 
 def _totals(totals: StructureTotals) -> str:
     return (
-        f"{totals.modules:,} modules · {totals.parameters:,} parameters"
+        f"{_counted(totals.modules, 'module')} · {_counted(totals.parameters, 'parameter')}"
         f" ({totals.trainable:,} trainable, {totals.parameter_bytes:,} bytes)"
-        f" · {totals.buffers:,} elements in buffers"
+        f" · {_counted(totals.buffers, 'element')} in buffers"
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _shapes(shapes: tuple[tuple[int, ...], ...]) -> str:

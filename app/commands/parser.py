@@ -77,7 +77,8 @@ def _train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--settings", metavar="PROJECT", type=Path,
         help="for code: train by the settings of this project file (default: those of a new one),"
-        " and without --data by its data set, split and transforms",
+        " by the step that was written there, if one was, and without --data by its data set,"
+        " split and transforms",
     )  # fmt: skip
     parser.add_argument(
         "--run", metavar="DIR", type=Path, dest="run_folder",

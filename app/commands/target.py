@@ -60,7 +60,7 @@ class Target(NamedTuple):
 
     @property
     def is_code(self) -> bool:
-        return not isinstance(self.subject, CanvasSubject)
+        return self.subject.is_code
 
     @property
     def has_folder(self) -> bool:
@@ -76,11 +76,11 @@ def target_of(
     dataset: str | None = None,
     run_cells: bool = False,
 ) -> Target:
-    """The target that an argument names; code is trained as the project file `settings` says, by
-    data of the code, or by the `dataset` KIND[:PATH]; without either, by the data set of the
-    settings. The cells of a project are to run with `run_cells`. Raises CommandFailure for a file
-    that is not there, for data or settings that cannot go with it, and for a project whose subject
-    only its cells make, without them."""
+    """The target that an argument names; code is trained as the project file `settings` says, and
+    by the step that was written there, if one was; on data of the code, or on the `dataset`
+    KIND[:PATH]; without either, on the data set of the settings. The cells of a project are to run
+    with `run_cells`. Raises CommandFailure for a file that is not there, for data or settings that
+    cannot go with it, and for a project whose subject only its cells make, without them."""
     reference = split_reference(text)
     if reference is None and holds_model(text):
         reference = text, MODEL
@@ -129,6 +129,7 @@ def target_of(
             objective,
             of_setup=has_set and not data,
             loss_of_setup=chosen.objective.loss_of_setup,
+            step=chosen.objective.step,
         )
     if dataset:
         setup = replace(project.training, data=_data_set(dataset, project.training.data))

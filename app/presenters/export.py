@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject
@@ -12,7 +11,7 @@ from PySide6.QtCore import QObject
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.project.document import Project, replace
-from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject
+from engine.project.subject import file_name
 from engine.protocol import (
     ErrorReport,
     ExportCommand,
@@ -108,7 +107,8 @@ class ExportPresenter(QObject):
 
     def _on_plan(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ExportPlanSnapshot):
-            self.dialog.view.show_plan(snapshot, _name_of(self._bench.project))
+            project = self._bench.project
+            self.dialog.view.show_plan(snapshot, file_name(project.subject) or project.name)
 
     def _on_no_plan(self, error: ErrorReport) -> None:
         self.dialog.view.show_no_plan(in_words(error))
@@ -186,17 +186,6 @@ class ExportPresenter(QObject):
 
 def _exported_parts(project: Project) -> tuple:
     return project.model, project.subject, project.objective, project.name
-
-
-def _name_of(project: Project) -> str:
-    """The name for a file: that of the project, or the code that is the subject."""
-    match project.subject:
-        case CanvasSubject():
-            return project.name
-        case ConsoleSubject(expression=expression):
-            return re.sub(r"\W+", "_", expression).strip("_") or "model"
-        case FileSubject(path=path):
-            return PurePath(path).stem
 
 
 def _show_in_folder(path: str) -> None:

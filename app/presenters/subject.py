@@ -14,6 +14,7 @@ from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Project, replace
+from engine.project.names import CONSOLE_NAMES
 from engine.project.subject import (
     MODEL,
     ConsoleSubject,
@@ -21,6 +22,7 @@ from engine.project.subject import (
     Subject,
     files_of,
     holds_model,
+    needs_cells,
     title,
 )
 from engine.protocol import (
@@ -149,7 +151,7 @@ class SubjectPresenter(QObject):
     def _leave_script(self) -> None:
         before, self._before_script = self._before_script, None
         store = self._bench.store
-        if before is not None and isinstance(store.project.subject, ConsoleSubject):
+        if before is not None and needs_cells(store.project.subject):
             store.set_project(
                 replace(store.project, subject=before.subject, objective=before.objective)
             )
@@ -226,4 +228,4 @@ class SubjectPresenter(QObject):
         if not isinstance(project.subject, ConsoleSubject) or not project.cells:
             return False
         name = _NAME.match(project.subject.expression)
-        return name is not None and name.group() not in self._variables
+        return name is not None and name.group() not in {*self._variables, *CONSOLE_NAMES}

@@ -16,7 +16,7 @@ from app.settings import ThemeChoice
 from app.window.new_window import apply_theme
 from app.workbench import Workbench
 from engine.project.document import WORKSPACES, Workspace, replace
-from engine.project.subject import CanvasSubject, title
+from engine.project.subject import title
 from engine.protocol import ReadySnapshot
 
 _THEMES: tuple[ThemeChoice, ...] = ("system", "light", "dark")
@@ -56,7 +56,7 @@ class WindowPresenter(QObject):
         for index, recovery in enumerate(recoveries):
             count, subject = len(recovery.project.model.blocks), recovery.project.subject
             blocks = f"{count} block{'' if count == 1 else 's'}"
-            work = blocks if isinstance(subject, CanvasSubject) else title(subject)
+            work = title(subject) if subject.is_code else blocks
             of = f" of {recovery.original}" if recovery.original else ""
             self._bench.window.banners.show_banner(
                 f"recovery_{index}",

@@ -20,7 +20,8 @@ from engine.protocol import (
 )
 
 MAX_CHARACTERS = 16 * 1024
-"""The most characters of merged output: they are written in a few milliseconds."""
+MAX_LINES = 250
+"""Printed text of more characters or lines takes no more: it is written in a few milliseconds."""
 MAX_ROWS = 4000
 """The most steps of a run in one snapshot; of more, every other one is left out."""
 Run = TypeVar("Run", bound=RunSnapshot)
@@ -36,8 +37,8 @@ def merged(before: object, item: object) -> Snapshot | None:
     if isinstance(item, OutputTailSnapshot):
         return item
     if isinstance(before, OutputSnapshot) and isinstance(item, OutputSnapshot):
-        fits = before.stream == item.stream and len(before.text) < MAX_CHARACTERS
-        if not fits or item.text.startswith("\r"):
+        is_short = len(before.text) < MAX_CHARACTERS and before.text.count("\n") < MAX_LINES
+        if before.stream != item.stream or not is_short or item.text.startswith("\r"):
             return None
         return msgspec.structs.replace(before, text=before.text + item.text)
     if isinstance(before, RunSnapshot) and isinstance(item, RunSnapshot):

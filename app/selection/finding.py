@@ -17,7 +17,6 @@ from app.selection.references import (
     Reference,
     StorageCell,
 )
-from engine.project.subject import CanvasSubject
 from engine.protocol import MODEL_FILE, GraphNode, GraphSnapshot, SourceLine
 
 # -- from a reference to the parts of the subject --------------------------------------------------
@@ -74,7 +73,9 @@ def _module_of(node: GraphNode, known: Known) -> str | None:
 
 
 def blocks_of(reference: Reference | None, known: Known) -> tuple[str, ...]:
-    """The canvas's blocks that a reference is, or is in."""
+    """The canvas's blocks that a reference is, or is in; none while the subject is code."""
+    if known.project.subject.is_code:
+        return ()
     blocks = known.project.model.blocks
     match reference:
         case Blocks(ids):
@@ -87,8 +88,6 @@ def blocks_of(reference: Reference | None, known: Known) -> tuple[str, ...]:
         case Line(file, line) if file == MODEL_FILE and known.model is not None:
             found = [block for block, lines in known.model.lines.items() if line in lines]
             return tuple(found[:1])
-    if not isinstance(known.project.subject, CanvasSubject):
-        return ()
     path = module_of(reference, known)
     if not path:
         return ()

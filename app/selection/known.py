@@ -22,6 +22,9 @@ from engine.protocol import (
     TraceSnapshot,
 )
 
+LAB_SUBJECT = "lab.subject"
+"""The subject's module in a cell, whatever the subject is."""
+
 
 class Known(Struct, frozen=True):
     """The document and the newest snapshots that references lead into."""
@@ -41,7 +44,7 @@ class Known(Struct, frozen=True):
                 return expression.strip()
             case CanvasSubject():
                 return "canvas.model"
-        return "lab.subject"
+        return LAB_SUBJECT
 
     @property
     def console_path(self) -> str | None:

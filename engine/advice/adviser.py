@@ -6,13 +6,15 @@ import logging
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..loops.hooks import Steps
+from ..loops.hooks import Passed, Steps
+from ..loops.rest import Rest
 from ..protocol import Finding
 from ..recording.modes import Running, Tell
 from .keeping import Keeping
@@ -41,12 +43,17 @@ class Adviser(Steps):
 
     `told` are the functions of torch whose calls the recorder is to report to it now (see
     `recording.modes.Tell`). It keeps no tensor alive, draws no random number and changes nothing.
-    `variables` are those of the code's module.
+    `variables` are those of the code's module. `rest` decides which steps it is shown;
+    without one it is shown all.
     """
 
     def __init__(
-        self, tell: Callable[[Finding], None], variables: Mapping[str, Any] | None = None
+        self,
+        tell: Callable[[Finding], None],
+        variables: Mapping[str, Any] | None = None,
+        rest: Rest | None = None,
     ) -> None:
+        self._rest = rest or Rest()
         self._notes = Notes(tell, variables)
         names = Names(self._notes)
         self._losses = Losses(self._notes)
@@ -62,7 +69,9 @@ class Adviser(Steps):
         self._looks_at_units = False
         self._forwards = 0  # calls of modules since the last backward
         self._usual = 2  # so many of them, and some more, there are in the first steps
+        self._backwards = 0  # those that the gate had counted at the last of these
         self._done: list[weakref.ref[Optimizer]] = []  # enough of their steps were seen
+        self._watched = weakref.WeakSet[Optimizer]()  # each of their steps is to be shown
         self._is_broken = False
         wanted: dict[Callable, list[Tell]] = {}
         for tells in (self._losses.told, self._modes.told, self._keeping.outputs):
@@ -87,16 +96,35 @@ class Adviser(Steps):
     # -- what the hooks call ---------------------------------------------------------------------
 
     def looks(self) -> bool:
-        """Whether it wants to see all that the call of a module runs, which begins now."""
+        """Whether all is to be seen that the call of a module runs, which begins now: it wants to,
+        or the code is to be held."""
+        gate = self._rest.gate
+        if gate.backwards != self._backwards:
+            self._backwards, self._forwards = gate.backwards, 0
         self._forwards += 1
         if self._looks:
             return True
         if self._usual < self._forwards <= self._usual + LOOKED_OVER and self._modes.matters:
             self._look_on(True)  # so many without a backward are an evaluation
             return True
-        return self._looks_at_units
+        return self._looks_at_units or (not gate.is_shut and bool(self._rest.is_asked()))
+
+    def needed_from(self) -> tuple[float, float]:
+        if self._is_broken:
+            return inf, inf
+        is_needed = self._is_early or self._looks or self._looks_at_units or self._watched
+        if is_needed or self._notes.is_waiting or self._zeroing.active:
+            return -inf, 0
+        if self._units.wants(self.steps + 1):
+            return -inf, 0
+        return inf, EVERY - self.steps % EVERY - 1
+
+    def count(self, passed: Passed) -> None:
+        self._notes.steps += passed.steps
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
+        if self._is_broken:
+            return
         if self._is_early and self._notes.steps:
             self._usual = max(self._usual, 2 * self._forwards)
         self._forwards = 0
@@ -115,6 +143,8 @@ class Adviser(Steps):
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         steps = self._notes.steps = self._notes.steps + 1
+        if self._is_broken:
+            return
         is_turn = steps % EVERY == 0
         if not self._is_early and self._looks != is_turn:
             self._look_on(is_turn)
@@ -134,8 +164,11 @@ class Adviser(Steps):
             self._zeroing.before_step(optimizer, has_closure)
             if not is_done:
                 self._unstepped.before_step(optimizer)
+                self._watched.discard(optimizer)
                 if self._trained.before_step(optimizer, has_closure):
                     self._done.append(weakref.ref(optimizer))
+                elif self._trained.looks_at(optimizer):
+                    self._watched.add(optimizer)
             self._is_early = (
                 steps <= FIRST or self._zeroing.is_early or self._trained.walks_left > 0
             )
@@ -147,18 +180,21 @@ class Adviser(Steps):
         self._looks = looks
         if looks:
             self.told.update(self._of_losses)
+            self._rest.gate.open()
         else:
             for func in (*self._of_losses, *self._of_units):
                 self.told.pop(func, None)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        if self._looks or has_closure or self._zeroing.active:
+        if not self._is_broken and (self._looks or has_closure or self._zeroing.active):
             with self._sheltered():
                 self._zeroing.after_step(optimizer, has_closure)
                 self._trained.after_step(optimizer, has_closure)
 
     def end(self) -> None:
         """The code has ended."""
+        if self._is_broken:
+            return
         with self._sheltered():
             self._keeping.look()
             self._trained.decide()
@@ -172,8 +208,11 @@ class Adviser(Steps):
         ) -> None:
             if not self._is_broken:
                 try:
+                    self._rest.reach()
                     for look in looks:
                         look(func, args, kwargs, result, modules)
+                    if self._notes.is_waiting:  # for the next backward
+                        self._rest.gate.open()
                 except Exception:
                     self._break()
 
@@ -182,9 +221,6 @@ class Adviser(Steps):
     @contextmanager
     def _sheltered(self) -> Iterator[None]:
         """Our code inside the user's: no mode sees it, and its errors end the advice only."""
-        if self._is_broken:
-            yield
-            return
         try:
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 yield

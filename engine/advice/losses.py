@@ -118,7 +118,7 @@ class Losses:
         if len(args) != 2 or not is_plain(result) or not result.requires_grad:
             return
         a, b = args
-        if not is_plain(a) or not is_plain(b) or a.shape == b.shape:
+        if not is_plain(a) or not is_plain(b):
             return
         # Of a prediction and a target; pairs of points have both dimensions already.
         if a.numel() != b.numel() or a.ndim == b.ndim or a.requires_grad is b.requires_grad:

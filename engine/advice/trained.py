@@ -33,7 +33,8 @@ class Trained:
 
     A parameter that is reached but held by no optimizer, one that is held but never gets a
     gradient, and an optimizer of which no parameter is reached are told once the optimizer took a
-    few steps: at its WATCHED_STEPS-th, or at the end.
+    few steps: at its WATCHED_STEPS-th, or at the end. Once each of its parameters has had a
+    gradient, the steps of other optimizers count as well.
     """
 
     def __init__(self, notes: Notes, names: Names) -> None:
@@ -43,6 +44,7 @@ class Trained:
         self._reached: dict[int, weakref.ref[Tensor]] = {}
         self._silent = weakref.WeakKeyDictionary[Optimizer, _References]()
         self._steps = weakref.WeakKeyDictionary[Optimizer, int]()
+        self._since = weakref.WeakKeyDictionary[Optimizer, int]()  # the step of the code
         self._places = weakref.WeakKeyDictionary[Optimizer, Place | None]()
         self._saw_loss = False
 
@@ -62,23 +64,29 @@ class Trained:
         """Whether enough steps of this optimizer were seen."""
         steps = self._steps[optimizer] = self._steps.get(optimizer, 0) + 1
         if steps == 1:
-            self.walks_left = WALKS
+            self.walks_left, self._since[optimizer] = WALKS, self._notes.steps
             self._names.look()
             self._places[optimizer] = self._notes.place()
             self._silent[optimizer] = [weakref.ref(p) for p in _parameters_of(optimizer)]
         if not has_closure:
             self._look(optimizer)
+        if not self.looks_at(optimizer):  # of its steps, some may not have been shown
+            steps = max(steps, self._notes.steps - self._since[optimizer] + 1)
         if steps < WATCHED_STEPS:
             return False
         self.decide()
         return True
+
+    def looks_at(self, optimizer: Optimizer) -> bool:
+        """Whether it needs to be shown each of its steps."""
+        return bool(self._silent.get(optimizer))
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         if has_closure:
             self._look(optimizer)
 
     def _look(self, optimizer: Optimizer) -> None:
-        if self._silent.get(optimizer):
+        if self.looks_at(optimizer):
             silent = self._silent[optimizer]
             self._silent[optimizer] = [r for r in silent if _is_silent(r())]
 

@@ -9,6 +9,7 @@ work in the session at once.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -100,6 +101,7 @@ class AttachedSession:
         lab.emit = self._tell
         lab.attend = self._attend
         lab.control.interrupt = self._interrupt
+        lab.control.mark = sys.maxsize  # no command ends a pause: it is meant for the user's loop
         self._namespace = lab.console.namespace
         self._namespace.records = False
         self._output = Output(lab.emit)

@@ -11,15 +11,13 @@ _NAMING = ("__vsc_ipynb_file__", "__session__")
 """Variables in which VS Code and Jupyter tell a kernel the path of its notebook."""
 
 
-def follow_cells(begins: Callable[[], None], ends: Callable[[], None]) -> bool:
+def follow_cells(begins: Callable[[], None], ends: Callable[[], None]) -> None:
     """Call `begins` before each cell of IPython from now on, and `ends` after it; a cell runs now.
-    False outside of IPython."""
+    Outside of IPython there is none."""
     shell = _shell()
-    if shell is None:
-        return False
-    shell.events.register("pre_run_cell", lambda *info: begins())
-    shell.events.register("post_run_cell", lambda *info: ends())
-    return True
+    if shell is not None:
+        shell.events.register("pre_run_cell", lambda *info: begins())
+        shell.events.register("post_run_cell", lambda *info: ends())
 
 
 def notebook_name() -> str:

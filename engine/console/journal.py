@@ -50,12 +50,12 @@ class RootGradient:
 class Roots:
     """Where a pass starts: at the values of the console's `expressions`; or at the gradient that
     the previous pass has found for the tensor `of`; or else at the model's loss, made by forward
-    run number `run`."""
+    run number `run` (None for all others)."""
 
     expressions: tuple[str, ...] = ()
     gradients: tuple[RootGradient, ...] = (RootGradient(),)
     of: str = ""
-    run: int = 0
+    run: int | None = None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ PROMPT_LINES = 1000
 code ends the process. Later lines are gathered and sent 30 times a second."""
 MAX_CHARACTERS = 32 * 1024
 """The longest piece of text that is sent: at most 128 KiB of UTF-8."""
+MAX_LINES = 250
+"""The most lines of a piece: the window lays them out in a few milliseconds."""
 FULL_CHARACTERS = 256 * 1024
 """While more characters than this wait to be sent, code that prints waits."""
 ROOM_S = 0.005
@@ -134,9 +136,11 @@ class Output:
     def _send(self, stream: Stream, text: str) -> None:
         if self._long is not None:
             text = self._long.add(stream, self._returns.apply(text))
-        for start in range(0, len(text), MAX_CHARACTERS):
-            piece = text[start : start + MAX_CHARACTERS]
-            self._emit(OutputSnapshot(stream=stream, text=piece))
+        start = 0
+        while start < len(text):
+            end = _end_of_piece(text, start)
+            self._emit(OutputSnapshot(stream=stream, text=text[start:end]))
+            start = end
 
     def _send_tail(self, long: LongOutput) -> None:
         tail = long.take_tail()
@@ -176,6 +180,17 @@ class _Sink(io.BufferedIOBase):
             return os.write(2 if self._stream == "stderr" else 1, data)
         self._output.write(self._stream, self._decoder.decode(bytes(data)))
         return len(data)
+
+
+def _end_of_piece(text: str, start: int) -> int:
+    """The end of the piece that begins at `start`: after a line, unless that is too long."""
+    most = min(len(text), start + MAX_CHARACTERS)
+    end = start
+    for _ in range(MAX_LINES):
+        end = text.find("\n", end, most) + 1
+        if not end:
+            return most
+    return end
 
 
 def _joined(pieces: list[tuple[Stream, str]]) -> Iterator[tuple[Stream, str]]:

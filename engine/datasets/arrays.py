@@ -1,20 +1,37 @@
-"""NumPy's files: `.npz` with an array of samples and one of targets, or `.npy`."""
+"""NumPy's files: `.npz` with an array of samples and one of targets, or `.npy`. Samples that would
+take too much memory stay in the file, if it is not packed."""
 
 from __future__ import annotations
 
 import zipfile
 import zlib
+from dataclasses import replace
 from math import prod
 from pathlib import Path
+from struct import unpack
 from typing import BinaryIO
 
 import numpy as np
 
 from .samples import DataProblem, Samples
-from .source import Faults, as_images, exactly, labelled, matched, opened, require, require_size
+from .source import (
+    Faults,
+    exactly,
+    is_large,
+    labelled,
+    matched,
+    opened,
+    require,
+    require_length,
+    require_unpacked,
+)
+from .stored.arrays import ArrayStore, MappedArray, as_images, is_image
+from .stored.rows import CHUNK_BYTES, StoredRows
 
 _PICKLES = "Pickles can run any code, so none is read. Save numbers: np.save of a plain array."
 _MAX_HEADER = 10_000
+_CHUNK = 1 << 20
+_Array = np.ndarray | MappedArray
 
 
 def read(path: Path, x: str, y: str, target: str, faults: str) -> Samples:
@@ -31,26 +48,38 @@ def read(path: Path, x: str, y: str, target: str, faults: str) -> Samples:
         samples, targets = _of_archive(path, x), _of_archive(path, y)
         names = (f"{path.name}, {x}", f"{path.name}, {y}")
     else:
-        with opened(path) as file:
-            samples = read_npy(file, path.name)
+        samples = _of_file(path)
         beside = path.with_name(y if y.endswith(".npy") else f"{y}.npy")
         if beside.is_file() and beside != path:
-            with opened(beside) as file:
-                targets = read_npy(file, beside.name)
+            targets = _of_file(beside)
             names = (path.name, beside.name)
         elif samples.ndim == 2 and samples.shape[1] > 1:
-            samples, targets = samples[:, :-1], samples[:, -1]
+            samples, targets = _last_column_apart(samples)
             names = (path.name, f"{path.name}, last column")
         else:
             raise DataProblem(
                 f"{path.name} has shape {samples.shape}, and its targets are not beside it.",
                 hint=f"Save them as {beside.name}, or both in an .npz.",
             )
+    if isinstance(targets, MappedArray):
+        raise DataProblem(f"{names[1]} has too many targets to be in memory.")
     return _samples(samples, targets, names, target, Faults(faults == "skip"))
 
 
-def read_npy(file: BinaryIO, name: str) -> np.ndarray:
-    """The array of an .npy file. Raises DataProblem."""
+def _last_column_apart(table: _Array) -> tuple[_Array, np.ndarray]:
+    if isinstance(table, MappedArray):
+        return replace(table, columns=table.shape[1] - 1), table[:, -1]
+    return table[:, :-1], table[:, -1]
+
+
+def _of_file(path: Path) -> _Array:
+    with opened(path) as file:
+        return read_npy(file, path.name, path)
+
+
+def read_npy(file: BinaryIO, name: str, path: Path, start: int | None = 0) -> _Array:
+    """The array of an .npy file, which is in the file at `path` from byte `start` on; None: it is
+    packed there. One that would take too much memory is mapped. Raises DataProblem."""
     lib = np.lib.format
     try:
         version = lib.read_magic(file)
@@ -67,11 +96,17 @@ def read_npy(file: BinaryIO, name: str) -> np.ndarray:
         raise DataProblem(f"{name} holds pickled objects.", hint=_PICKLES)
     if min(shape, default=1) < 0:
         raise DataProblem(f"{name} is damaged: its header has the shape {shape}.")
-    data = exactly(file, prod(shape) * dtype.itemsize, name)
+    size = prod(shape) * dtype.itemsize
+    if is_large(max(size, 4 * prod(shape))):
+        require_unpacked(file, name, is_packed=start is None)
+        offset = file.tell() + (start or 0)
+        require_length(path, offset, size, name)
+        return MappedArray(path, offset, dtype, shape, fortran)
+    data = exactly(file, size, name)
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def _of_archive(path: Path, array: str) -> np.ndarray:
+def _of_archive(path: Path, array: str) -> _Array:
     name = f"{path.name}, {array}"
     try:
         with zipfile.ZipFile(path) as archive:
@@ -81,17 +116,30 @@ def _of_archive(path: Path, array: str) -> np.ndarray:
                 raise DataProblem(
                     f"{path.name} has no array {array}.", hint=f"Its arrays are: {arrays}."
                 )
-            require_size(archive.getinfo(f"{array}.npy").file_size, name)
-            with archive.open(f"{array}.npy") as file:
-                return read_npy(file, name)  # pyright: ignore[reportArgumentType]
+            member = archive.getinfo(f"{array}.npy")
+            with archive.open(member) as file:
+                found = read_npy(file, name, path, _start_of(path, member))  # pyright: ignore[reportArgumentType]
+                while isinstance(found, MappedArray) and file.read(_CHUNK):
+                    pass  # at its end the sum of its bytes is checked
+                return found
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
         raise DataProblem(f"{path.name} is damaged: {error}.") from error
     except (RuntimeError, NotImplementedError) as error:  # it has a password, or is packed by xz
         raise DataProblem(f"{path.name} cannot be unpacked: {error}.") from error
 
 
+def _start_of(path: Path, member: zipfile.ZipInfo) -> int | None:
+    """The byte of the archive at which a member begins; None if it is packed."""
+    if member.compress_type != zipfile.ZIP_STORED:
+        return None
+    with path.open("rb") as file:
+        file.seek(member.header_offset + 26)
+        lengths = unpack("<2H", file.read(4))  # of its name, and of what follows the name
+    return member.header_offset + 30 + sum(lengths)
+
+
 def _samples(
-    x: np.ndarray, y: np.ndarray, names: tuple[str, str], target: str, faults: Faults
+    x: _Array, y: np.ndarray, names: tuple[str, str], target: str, faults: Faults
 ) -> Samples:
     x_name, y_name = names
     if x.dtype.kind not in "biuf":
@@ -106,21 +154,21 @@ def _samples(
     matched(len(x), len(y), x_name, y_name)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    require_size(4 * x.size, x_name)
     good = np.ones(len(x), bool)
     for values, name in ((x, x_name), (y, y_name)):
         if values.dtype.kind == "f":
-            flat = np.isfinite(values.reshape(len(values), -1))
-            for row in np.flatnonzero(~flat.all(1) & good).tolist():
-                at = int(np.argmin(flat[row]))
-                value = values[row].flatten()[at]
-                faults.add(f"{name}, sample {row}: element {at} is {value}.")
-                good[row] = False
+            _find_faults(values, name, faults, good)
     if not good.any():
         raise DataProblem(f"{x_name} has no sample without a fault.")
-    x, y = x[good], y[good]
-    is_image = x.dtype == np.uint8 and x.ndim > 2
-    x = as_images(x) if is_image else x.astype(np.float32).reshape(len(x), *(x.shape[1:] or (1,)))
+    y = y[good]
+    samples: np.ndarray | StoredRows
+    if isinstance(x, MappedArray):
+        samples = StoredRows(ArrayStore((x,)), np.flatnonzero(good))
+    elif is_image(x):
+        samples = as_images(x[good])
+    else:
+        samples = x[good].astype(np.float32)
+        samples = samples.reshape(len(samples), *(samples.shape[1:] or (1,)))
     classes: tuple[str, ...] = ()
     if target == "numbers" or (target == "auto" and y.dtype.kind == "f"):
         if y.dtype.kind == "U":
@@ -131,4 +179,20 @@ def _samples(
     else:
         y, classes = labelled(y)
     targets = () if classes else tuple(f"{i}" for i in range(y.shape[1]))
-    return Samples(x, y, classes, targets, skipped=faults.skipped)
+    return Samples(samples, y, classes, targets, skipped=faults.skipped)
+
+
+def _find_faults(values: _Array, name: str, faults: Faults, good: np.ndarray) -> None:
+    """Add samples with a number that is not finite to the faults, and mark them in `good`. Raises
+    DataProblem as Faults does."""
+    if isinstance(values, MappedArray):
+        values = replace(values)  # a map of its own: its pages go with it
+    step = max(1, CHUNK_BYTES * len(values) // max(1, values.dtype.itemsize * prod(values.shape)))
+    for start in range(0, len(values), step):
+        block = values[start : start + step]
+        block = block.reshape(len(block), -1)
+        is_finite = np.isfinite(block)
+        for row in np.flatnonzero(~is_finite.all(1) & good[start : start + step]).tolist():
+            at = int(np.argmin(is_finite[row]))
+            faults.add(f"{name}, sample {start + row}: element {at} is {block[row, at]}.")
+            good[start + row] = False

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from .samples import DataProblem, Samples
-from .source import MAX_BYTES, Faults, as_images, require, whole
+from .source import MAX_BYTES, Faults, require, require_size, whole
+from .stored.arrays import as_images
 
 _PIXELS = 3 * 32 * 32
 _VERSIONS = {
@@ -37,6 +38,7 @@ def read(path: Path, version: str, own_test: bool, faults: str) -> Samples:
     records = np.concatenate(parts)
     if not len(records):
         raise DataProblem(f"{path.name} has no records.")
+    require_size(4 * _PIXELS * len(records), "The images")
     return Samples(
         as_images(records[:, labels:].reshape(-1, 3, 32, 32)),
         records[:, at].astype(np.int64),

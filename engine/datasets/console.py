@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from .source import MAX_BYTES, labelled, padded, require_size
 _SHAPE = "Data is a pair of tensors (x, y), a Dataset of such pairs, a DataLoader, or a function."
 
 
-def read(expression: str, target: str, padding: str, padding_value: float) -> Samples:
+def read(
+    expression: str, target: str, padding: str, padding_value: float, padded_to: str
+) -> Samples:
     """All samples of the data, read once, in their order if it has one. Random numbers that the
     data draws begin at seed 0, and the generators go on as if nothing had been read. Raises
     DataProblem, also for what the user's code raises."""
@@ -26,8 +29,8 @@ def read(expression: str, target: str, padding: str, padding_value: float) -> Sa
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            x, y = _pair(find(expression), expression, padding, padding_value)
-        return _samples(x, y, target, expression)
+            x, y, lengths = _pair(find(expression), expression, padding, padding_value)
+        samples = _samples(x, y, target, expression)
     except DataProblem:
         raise
     except LabError as error:
@@ -40,10 +43,16 @@ def read(expression: str, target: str, padding: str, padding_value: float) -> Sa
     except Exception as error:  # the user's code may raise anything
         told = f"{type(error).__name__}: {error}"
         raise DataProblem(f"{expression} cannot be read: {told}", hint=_SHAPE) from error
+    if lengths is None or padded_to == "all":
+        return samples
+    return replace(samples, lengths=lengths, on_the_left=padding == "left", padding=padding_value)
 
 
-def _pair(data: Any, name: str, padding: str, value: float) -> tuple[Tensor, Tensor]:
-    """Samples and targets, each as one tensor."""
+_Read = tuple[Tensor, Tensor, np.ndarray | None]
+"""Samples and targets, each as one tensor, and the lengths of samples that are padded."""
+
+
+def _pair(data: Any, name: str, padding: str, value: float) -> _Read:
     if type(data) is TensorDataset:
         data = data.tensors
     if isinstance(data, Tensor):
@@ -51,7 +60,7 @@ def _pair(data: Any, name: str, padding: str, value: float) -> tuple[Tensor, Ten
     if isinstance(data, tuple | list) and data and all(isinstance(p, Tensor) for p in data):
         if len(data) != 2:
             raise DataProblem(f"{name} has {len(data)} tensors.", hint="Give two: (x, y).")
-        return data[0], data[1]
+        return data[0], data[1], None
     if isinstance(data, DataLoader) and not isinstance(data.dataset, IterableDataset):
         # In the order of its data set: the split and the batches here have an order of their own.
         size = data.batch_size
@@ -100,9 +109,7 @@ def _no_pair(found: Any) -> DataProblem:
     )
 
 
-def _collected(
-    batches: Iterable[Any], name: str, padding: str, value: float
-) -> tuple[Tensor, Tensor]:
+def _collected(batches: Iterable[Any], name: str, padding: str, value: float) -> _Read:
     """All batches in one, each of their samples padded to the longest."""
     inputs, targets, size = [], [], 0
     for batch in batches:
@@ -124,14 +131,15 @@ def _collected(
         raise DataProblem(f"The targets of {name} have different shapes: {_first_shapes(shapes)}.")
     rows = [row for x in inputs for row in x] if len({x.shape[1:] for x in inputs}) > 1 else []
     if not rows:
-        return torch.cat(inputs), torch.cat(targets)
+        return torch.cat(inputs), torch.cat(targets), None
     if padding == "refuse":
         shapes = {tuple(row.shape) for row in rows}
         raise DataProblem(
             f"The samples of {name} have different shapes: {_first_shapes(shapes)}.",
             hint="Set padding to right or left.",
         )
-    return padded(rows, padding == "left", value), torch.cat(targets)
+    together = padded(rows, padding == "left", value)
+    return together, torch.cat(targets), np.array([len(row) for row in rows])
 
 
 def _first_shapes(shapes: set[tuple[int, ...]]) -> str:

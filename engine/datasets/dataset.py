@@ -13,9 +13,26 @@ import torch
 from torch import Tensor
 
 from ..project.document import Column, Loading
+from .stored.rows import StoredRows
 from .transforms import generator_of
 
 _INDEXED = Loading()
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """The lengths of samples that are padded with `value`, in the two parts: int64, on the CPU. A
+    batch of them has the length of its longest."""
+
+    train: Tensor
+    val: Tensor
+    on_the_left: bool
+    value: float
+
+    def cut(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Samples (B, L, ...) of these lengths without the padding that all of them have."""
+        longest = int(lengths.max())
+        return x[:, x.shape[1] - longest :] if self.on_the_left else x[:, :longest]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +44,10 @@ class Dataset:
     to standardise them, else 1. `columns` names the elements of a table's sample, `roles` the
     columns of its file. `skipped` says what of the source was left out. `x_val` may be empty.
     `drawn` are the transforms that each training batch gets, `transform(x, generator)`.
+
+    Samples of different lengths are padded to the longest of all; those that are `ragged`, each
+    batch to its own longest. Where the data set `is_stored`, its samples are StoredRows: they stay
+    in their files, and all of the data set on the CPU.
     """
 
     name: str
@@ -42,9 +63,14 @@ class Dataset:
     skipped: tuple[str, ...] = ()
     loading: Loading = _INDEXED
     drawn: tuple[partial[Tensor], ...] = ()
+    ragged: Ragged | None = None
 
     def __len__(self) -> int:
         return len(self.y_train)
+
+    @property
+    def is_stored(self) -> bool:
+        return isinstance(self.x_train, StoredRows)
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -88,12 +114,16 @@ class Dataset:
                 f"{batch_size} are {there}."
             )
         order = self.order(seed, epoch)
-        rows = order[index * batch_size : (index + 1) * batch_size].to(self.x_train.device)
-        return self.transformed(self.x_train[rows], seed, epoch, index), self.y_train[rows]
+        rows = order[index * batch_size : (index + 1) * batch_size]
+        here = rows.to(self.x_train.device)
+        x = self.x_train[here]
+        if self.ragged is not None:
+            x = self.ragged.cut(x, self.ragged.train[rows])
+        return self.transformed(x, seed, epoch, index), self.y_train[here]
 
     def to(self, device: torch.device) -> Dataset:
         """Return this data set on `device`; for CUDA it is copied from pinned memory."""
-        if device == self.x_train.device:
+        if self.is_stored or device == self.x_train.device:
             return self
 
         def move(tensor: Tensor) -> Tensor:

@@ -9,10 +9,22 @@ from struct import unpack
 import numpy as np
 
 from .samples import DataProblem, Samples
-from .source import as_images, exactly, labelled, matched, opened, require
+from .source import (
+    exactly,
+    is_large,
+    labelled,
+    matched,
+    opened,
+    require,
+    require_length,
+    require_unpacked,
+)
+from .stored.arrays import ArrayStore, MappedArray, as_images, is_image
+from .stored.rows import StoredRows
 
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _TESTS = ("t10k", "test")
+_Array = np.ndarray | MappedArray
 
 
 def read(path: Path, labels: str, own_test: bool) -> Samples:
@@ -23,7 +35,7 @@ def read(path: Path, labels: str, own_test: bool) -> Samples:
     """
     if not path.is_dir():
         x, y = _pair(require(path), path.with_name(labels) if labels else _labels_of(path))
-        return _samples(x, y, 0)
+        return _samples([x], [y])
     x, y = _pair(*_found(path, test=False))
     if own_test and (test := _found(path, test=True)):
         x_test, y_test = _pair(*test)
@@ -32,12 +44,13 @@ def read(path: Path, labels: str, own_test: bool) -> Samples:
                 f"{test[0].name} has samples of shape {x_test.shape[1:]}; those for training have"
                 f" {x.shape[1:]}."
             )
-        return _samples(np.concatenate([x, x_test]), np.concatenate([y, y_test]), len(y_test))
-    return _samples(x, y, 0)
+        return _samples([x, x_test], [y, y_test])
+    return _samples([x], [y])
 
 
-def read_array(path: Path) -> np.ndarray:
-    """The array of an IDX file, gzipped or not. Raises DataProblem."""
+def read_array(path: Path) -> _Array:
+    """The array of an IDX file, gzipped or not; one that would take too much memory is mapped.
+    Raises DataProblem."""
     name = path.name
     with opened(path) as file:
         head = exactly(file, 4, name)
@@ -48,17 +61,22 @@ def read_array(path: Path) -> np.ndarray:
             )
         shape = unpack(f">{head[3]}I", exactly(file, 4 * head[3], name))
         dtype = np.dtype(_TYPES[head[2]])
-        data = exactly(file, prod(shape) * dtype.itemsize, name)
+        size = prod(shape) * dtype.itemsize
+        if is_large(max(size, 4 * prod(shape))):
+            require_unpacked(file, name)
+            require_length(path, file.tell(), size, name)
+            return MappedArray(path, file.tell(), dtype, shape)
+        data = exactly(file, size, name)
         if file.read(1):
             raise DataProblem(f"{name} goes on after the {len(data):,} bytes of its array.")
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-def _pair(images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:
+def _pair(images: Path, labels: Path) -> tuple[_Array, np.ndarray]:
     x, y = read_array(images), read_array(labels)
     if x.ndim < 2:
         raise DataProblem(f"{images.name} has no samples: its array has shape {x.shape}.")
-    if y.ndim != 1 or y.dtype.kind not in "iu":
+    if isinstance(y, MappedArray) or y.ndim != 1 or y.dtype.kind not in "iu":
         raise DataProblem(
             f"{labels.name} has no labels: an array of {y.dtype.name} and shape {y.shape}."
         )
@@ -66,11 +84,17 @@ def _pair(images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-def _samples(x: np.ndarray, y: np.ndarray, held_out: int) -> Samples:
-    if x.dtype == np.uint8 and x.ndim > 2:
-        x = as_images(x)
-    labels, classes = labelled(y)
-    return Samples(x.astype(np.float32, copy=False), labels, classes, held_out=held_out)
+def _samples(parts: list[_Array], labels: list[np.ndarray]) -> Samples:
+    """A second part is held out."""
+    y, classes = labelled(np.concatenate(labels))
+    held_out = len(labels[1]) if len(labels) > 1 else 0
+    store = ArrayStore(tuple(parts))
+    if any(isinstance(part, MappedArray) for part in parts):
+        x: np.ndarray | StoredRows = StoredRows(store, np.arange(len(store)))
+    else:
+        x = np.concatenate([part[:] for part in parts])
+        x = as_images(x) if is_image(x) else x.astype(np.float32, copy=False)
+    return Samples(x, y, classes, held_out=held_out)
 
 
 def _labels_of(images: Path) -> Path:

@@ -1,14 +1,18 @@
-"""Folders of images, one folder for each class."""
+"""Folders of images, one folder for each class. Those that would take too much memory together
+are read when a batch has them."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from .samples import DataProblem, Samples
-from .source import Faults, as_images, require, require_size
+from .source import Faults, is_large, require
+from .stored.arrays import as_images
+from .stored.rows import StoredRows
 
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")
 _MAX_PIXELS = 64_000_000
@@ -41,14 +45,21 @@ def read(path: Path, size: tuple[int, ...], colour: str, own_test: bool, faults:
         tests = _files(test, classes)
     mode, channels = ("RGB", 3) if colour == "RGB" else ("L", 1)
     height, width = size
-    require_size(4 * len(files + tests) * channels * height * width, f"{path.name} in this size")
-    pixels, labels = _pixels(files, mode, height, width, found)
-    test_pixels, test_labels = _pixels(tests, mode, height, width, found)
-    if not len(labels):
+    folder = _Folder(mode, (channels, height, width))
+    if is_large(4 * len(files + tests) * channels * height * width):
+        files, tests = folder.readable(files, found), folder.readable(tests, found)
+        store = ImageStore(folder, tuple(file for file, _ in files + tests))
+        x: np.ndarray | StoredRows = StoredRows(store, np.arange(len(store)))
+        labels, test_labels = ([label for _, label in part] for part in (files, tests))
+    else:
+        pixels, labels = folder.pixels(files, found)
+        test_pixels, test_labels = folder.pixels(tests, found)
+        x = as_images(np.concatenate([pixels, test_pixels]))
+    if not labels:
         raise DataProblem(f"{path.name} has no image that can be read.")
     return Samples(
-        as_images(np.concatenate([pixels, test_pixels])),
-        np.concatenate([labels, test_labels]),
+        x,
+        np.array(labels + test_labels, np.int64),
         classes,
         held_out=len(test_labels),
         skipped=found.skipped,
@@ -77,23 +88,62 @@ def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, int]]:
     return found
 
 
-def _pixels(
-    files: list[tuple[Path, int]], mode: str, height: int, width: int, found: Faults
-) -> tuple[np.ndarray, np.ndarray]:
-    """uint8 (N, C, H, W) and labels (N,) of the files that are images."""
-    channels = len(mode) if mode == "RGB" else 1
-    pixels = np.empty((len(files), channels, height, width), np.uint8)
-    labels = []
-    for file, label in files:
-        name = f"{file.parent.name}/{file.name}"
+@dataclass(frozen=True)
+class _Folder:
+    """How the images of a folder are read: in a mode of Pillow's, with this (C, height, width)."""
+
+    mode: str
+    shape: tuple[int, int, int]
+
+    def image(self, file: Path) -> np.ndarray:
+        """uint8 (C, height, width). Raises DataProblem that names the file."""
         try:
-            image = _image(file, mode, height, width)
+            return _image(file, self.mode, *self.shape[1:])
         except DataProblem as problem:
-            found.add(f"{name} {problem}")
-            continue
-        pixels[len(labels)] = image
-        labels.append(label)
-    return pixels[: len(labels)], np.array(labels, np.int64)
+            raise DataProblem(f"{file.parent.name}/{file.name} {problem}") from problem
+
+    def readable(self, files: list[tuple[Path, int]], found: Faults) -> list[tuple[Path, int]]:
+        """The files that are images, with their labels: each is read."""
+        return [each for each in files if self._read(each[0], found) is not None]
+
+    def pixels(self, files: list[tuple[Path, int]], found: Faults) -> tuple[np.ndarray, list[int]]:
+        """uint8 (N, C, H, W) and labels of the files that are images."""
+        pixels = np.empty((len(files), *self.shape), np.uint8)
+        labels = list[int]()
+        for file, label in files:
+            image = self._read(file, found)
+            if image is not None:
+                pixels[len(labels)] = image
+                labels.append(label)
+        return pixels[: len(labels)], labels
+
+    def _read(self, file: Path, found: Faults) -> np.ndarray | None:
+        try:
+            return self.image(file)
+        except DataProblem as problem:
+            found.add(str(problem))
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class ImageStore:
+    """Images that are read when they are asked for."""
+
+    folder: _Folder
+    files: tuple[Path, ...]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        return self.folder.shape
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        found = np.empty((len(rows), *self.folder.shape), np.uint8)
+        for place, row in enumerate(rows.tolist()):
+            found[place] = self.folder.image(self.files[row])
+        return as_images(found)
 
 
 def _image(file: Path, mode: str, height: int, width: int) -> np.ndarray:

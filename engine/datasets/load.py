@@ -11,15 +11,17 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import torch
+from torch import Tensor
 
 from ..project import catalogue
 from ..project.document import DataSetup, Loading, ParamValue, Transform, replace
 from . import arrays, bundled, cifar, console, console_values, idx, images, points, table, text
-from .dataset import Dataset
+from .dataset import Dataset, Ragged
 from .preparing import filled, scale_of, standardised
 from .samples import DataProblem, Samples
 from .split import split
-from .transforms import DRAWN, NORMALIZE, normalized
+from .stored.rows import StoredRows, figures_of
+from .transforms import DRAWN, NORMALIZE, normalized, scaled
 
 _MAKERS: dict[str, Callable[..., Samples]] = {
     "digits": bundled.digits,
@@ -74,12 +76,21 @@ def _prepared(data: Dataset, loading: Loading, encoded: bytes) -> Dataset:
     for transform in msgspec.json.decode(encoded, type=tuple[Transform, ...]):
         arguments = _transform_arguments(transform, data)
         if transform.kind == NORMALIZE:
-            x_train, x_val = (normalized(x, data.x_train) for x in (data.x_train, data.x_val))
+            x_train, x_val = _normalized(data)
         else:
             drawn.append(partial(DRAWN[transform.kind], **arguments))
     return dataclasses.replace(
         data, x_train=x_train, x_val=x_val, loading=loading, drawn=tuple(drawn)
     )
+
+
+def _normalized(data: Dataset) -> tuple[Tensor, Tensor]:
+    """The training and the validation samples."""
+    if not isinstance(data.x_train, StoredRows):
+        return normalized(data.x_train, data.x_train), normalized(data.x_val, data.x_train)
+    mean, deviation = figures_of(data.x_train)
+    change = partial(scaled, mean=mean, deviation=deviation)
+    return data.x_train.changed(change), data.x_val.changed(change)  # pyright: ignore
 
 
 def _transform_arguments(transform: Transform, data: Dataset) -> dict[str, ParamValue]:
@@ -174,9 +185,9 @@ def _ready(setup: DataSetup, make: Callable[..., Samples], arguments: dict) -> D
         y = ((y - mean) / scale).astype(np.float32)
     return Dataset(
         name=setup.kind,
-        x_train=torch.from_numpy(x[train]),
+        x_train=_part(x, train),
         y_train=torch.from_numpy(y[train]),
-        x_val=torch.from_numpy(x[val]),
+        x_val=_part(x, val),
         y_val=torch.from_numpy(y[val]),
         target_scale=torch.from_numpy(scale).float(),
         classes=samples.classes,
@@ -184,7 +195,20 @@ def _ready(setup: DataSetup, make: Callable[..., Samples], arguments: dict) -> D
         columns=_columns(samples),
         roles=samples.roles,
         skipped=samples.skipped,
+        ragged=_ragged(samples, train, val),
     )
+
+
+def _ragged(samples: Samples, train: np.ndarray, val: np.ndarray) -> Ragged | None:
+    if samples.lengths is None:
+        return None
+    lengths = torch.from_numpy(samples.lengths)
+    return Ragged(lengths[train], lengths[val], samples.on_the_left, samples.padding)
+
+
+def _part(x: np.ndarray | StoredRows, rows: np.ndarray) -> Tensor:
+    """StoredRows are used as a tensor is."""
+    return torch.from_numpy(x[rows]) if isinstance(x, np.ndarray) else x.taken(rows)  # pyright: ignore[reportReturnType]
 
 
 def arguments_of(kind: str, params: dict[str, ParamValue]) -> dict:

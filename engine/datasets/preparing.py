@@ -11,17 +11,18 @@ from typing import Literal
 import numpy as np
 
 from .samples import DataProblem, Samples
+from .stored.rows import StoredRows
 
 Standardise = Literal["nothing", "features", "features and target"]
 Fill = Literal["mean", "most frequent"]
 
 
-def filled(samples: Samples, train: np.ndarray, how: Fill) -> np.ndarray:
+def filled(samples: Samples, train: np.ndarray, how: Fill) -> np.ndarray | StoredRows:
     """`samples.x` (N, F) without NaN. A missing number becomes the mean, or the most frequent
     value, of the training samples; a missing category always their most frequent one. Raises
     DataProblem for a column that has no value in them."""
     x = samples.x
-    if x.dtype != np.float32 or not np.isnan(x).any():
+    if isinstance(x, StoredRows) or x.dtype != np.float32 or not np.isnan(x).any():
         return x
     x = x.copy()
     for source in samples.sources:
@@ -50,11 +51,13 @@ def scale_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.where(deviation > 0, deviation, 1.0)
 
 
-def standardised(samples: Samples, x: np.ndarray, train: np.ndarray) -> np.ndarray:
+def standardised(
+    samples: Samples, x: np.ndarray | StoredRows, train: np.ndarray
+) -> np.ndarray | StoredRows:
     """`x` (N, F) with mean 0 and variance 1 over the training samples in each column of numbers.
     Anything that is not a table stays as it is."""
     numbers = [source.start for source in samples.sources if not source.texts]
-    if not numbers:
+    if not numbers or isinstance(x, StoredRows):
         return x
     mean, deviation = scale_of(x[train][:, numbers])
     x = x.copy()

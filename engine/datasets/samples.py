@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import LabError
 from ..project.document import Column
+from .stored.rows import StoredRows
 
 
 class DataProblem(LabError):
@@ -31,14 +32,16 @@ class Samples:
     """Samples with their targets, in the order of their source.
 
     `x` is float32 (N, *sample_shape), or int64 for ids of characters; in a table NaN stands for a
-    missing value. `y` is int64 (N,) for labels from 0 to C - 1, float32 (N, T) for numbers, int64
-    (N, L) for the next characters. `classes` names the classes or characters, and is empty for
-    numbers; `targets` names numbers. `sources` are the features of a table, `roles` all columns of
-    its file with what each is used for. The last `held_out`
-    samples are a part for testing that the source itself has. `skipped` says what was left out.
+    missing value. Large samples may be left in their files (`stored`). `y` is int64 (N,) for labels
+    from 0 to C - 1, float32 (N, T) for numbers, int64 (N, L) for the next characters. `classes`
+    names the classes or characters, and is empty for numbers; `targets` names numbers. `sources`
+    are the features of a table, `roles` all columns of its file with what each is used for. The
+    last `held_out` samples are a part for testing that the source itself has. `skipped` says what
+    was left out. Samples of different `lengths` (N,) are padded, `on_the_left` or behind, with the
+    `padding`.
     """
 
-    x: np.ndarray
+    x: np.ndarray | StoredRows
     y: np.ndarray
     classes: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -46,6 +49,9 @@ class Samples:
     roles: tuple[tuple[str, Column], ...] = ()
     held_out: int = 0
     skipped: tuple[str, ...] = ()
+    lengths: np.ndarray | None = None
+    on_the_left: bool = False
+    padding: float = 0.0
 
 
 def number_sources(names: Iterable[str]) -> tuple[Source, ...]:

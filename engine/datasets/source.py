@@ -7,7 +7,6 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import prod
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +17,8 @@ from torch.nn.utils.rnn import pad_sequence
 from .samples import DataProblem
 
 MAX_BYTES = 2 * 2**30
-"""The memory that the samples of a data set may take."""
+"""The memory that the samples of a data set may take. Arrays and images that take more stay in
+their files (`stored`)."""
 MAX_TOLD = 1000
 """The most skipped rows that are named; the rest are counted."""
 _CHUNK = 1 << 20
@@ -94,9 +94,33 @@ def exactly(file: BinaryIO, count: int, name: str) -> bytes:
     return bytes(found)
 
 
+def is_large(count: int) -> bool:
+    """Whether `count` bytes are more than a data set may have in memory."""
+    return count > MAX_BYTES
+
+
+def require_unpacked(file: BinaryIO, name: str, is_packed: bool = False) -> None:
+    """Raises DataProblem for gzipped data, whose rows cannot be read one by one."""
+    if is_packed or isinstance(file, gzip.GzipFile):
+        raise DataProblem(
+            f"{name} is packed, and too large to be read whole: a data set may have {MAX_BYTES:,}"
+            " bytes in memory.",
+            hint="Unpack it: then its samples are read from the file, batch by batch.",
+        )
+
+
+def require_length(path: Path, offset: int, count: int, name: str) -> None:
+    """Raises DataProblem if a file has less than `count` bytes from byte `offset` on."""
+    there = path.stat().st_size - offset
+    if there < count:
+        raise DataProblem(
+            f"{name} ends early: {count:,} bytes are promised, and {max(0, there):,} follow."
+        )
+
+
 def require_size(count: int, name: str) -> None:
     """Raises DataProblem if `count` bytes are more than a data set may have."""
-    if count > MAX_BYTES:
+    if is_large(count):
         raise DataProblem(
             f"{name} promises {count:,} bytes; a data set may have {MAX_BYTES:,}.",
             hint="Use a part of it, or train your own code with a DataLoader.",
@@ -135,14 +159,6 @@ def labelled(values: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     in their order."""
     classes, labels = np.unique(values, return_inverse=True)
     return labels.astype(np.int64).reshape(values.shape), tuple(map(str, classes.tolist()))
-
-
-def as_images(pixels: np.ndarray) -> np.ndarray:
-    """uint8 (N, H, W) or (N, C, H, W) as float32 (N, C, H, W) from 0 to 1."""
-    require_size(4 * prod(pixels.shape), "The images")
-    images = pixels.astype(np.float32)
-    images /= 255
-    return images[:, None] if images.ndim == 3 else images
 
 
 def matched(x: int, y: int, x_name: str, y_name: str) -> None:

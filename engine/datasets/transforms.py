@@ -63,6 +63,9 @@ def normalized(x: Tensor, training: Tensor) -> Tensor:
     standard deviation; a channel that is constant there is not divided."""
     dims = [dim for dim in range(training.ndim) if dim != 1]
     mean = training.mean(dims, keepdim=True, dtype=torch.float64)
-    deviation = training.double().std(dims, correction=0, keepdim=True)
-    deviation[deviation == 0] = 1.0
-    return ((x - mean) / deviation).float()
+    return scaled(x, mean, training.double().std(dims, correction=0, keepdim=True))
+
+
+def scaled(x: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+    """`x` (N, C, ...) less the mean of each channel, divided by its deviation unless that is 0."""
+    return ((x - mean) / torch.where(deviation == 0, 1.0, deviation)).float()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..datasets.dataset import Dataset, balanced_order, epoch_order
 from ..datasets.transforms import generator_of
+from ..errors import LabError
 from ..project.document import TrainingSetup
 from .loader_lines import LoaderLines
 from .script_lines import call
@@ -18,10 +19,19 @@ def slices(x, y):
     for start in range(0, len(y), {batch_size}):
         yield x[start : start + {batch_size}], y[start : start + {batch_size}]
 """
+_CUT = """\
+def slices(x, y, lengths):
+    for start in range(0, len(y), {batch_size}):
+        longest = int(lengths[start : start + {batch_size}].max())
+        yield x[start : start + {batch_size}, {cut}], y[start : start + {batch_size}]
+"""
 _PLACED = """\
     x_train, y_train, x_val, y_val = (
         data[name].to(device) for name in ("x_train", "y_train", "x_val", "y_val")
     )
+"""
+_LENGTHS = """\
+    lengths_train, lengths_val = data["lengths_train"], data["lengths_val"]
 """
 
 
@@ -51,7 +61,7 @@ def dataset_lines(
     dataset: Dataset, setup: TrainingSetup, loader: LoaderLines | None = None
 ) -> DataLines:
     """The batches of `Dataset.train_batch`, or those that a `loader` gives, from a dict `data` of
-    the data set's tensors."""
+    the data set's tensors. Raises LabError for samples padded batch by batch with a `loader`."""
     order = "torch.arange(len(y_train))"
     if dataset.loading.balanced:
         order = f"balanced_order(y_train.cpu(), {setup.seed}, epoch)"
@@ -61,6 +71,17 @@ def dataset_lines(
         order += f"[:{dataset.batches(setup.batch_size) * setup.batch_size}]"
     begin, samples = f"order = {order}", "len(order)"
     batches = again = "slices(x_train[order], y_train[order])"
+    slices, placed, validation = _SLICES, _PLACED, "slices(x_val, y_val)"
+    if dataset.ragged is not None:
+        if loader is not None:
+            raise LabError(
+                "A script cannot pad each batch to its own longest with these objects of the"
+                " DataLoader.",
+                hint="Set padded_to to all.",
+            )
+        slices, placed = _CUT, _PLACED + _LENGTHS
+        batches = again = "slices(x_train[order], y_train[order], lengths_train[order])"
+        validation = "slices(x_val, y_val, lengths_val)"
     if loader is not None:
         begin, batches, samples = "sizes = []", "loaded(loader, device, sizes)", "sum(sizes)"
         again = "loaded(loader, device, [])"
@@ -69,18 +90,25 @@ def dataset_lines(
     return DataLines(
         functions=(
             *_functions(dataset, setup, loader),
-            _SLICES.format(batch_size=setup.batch_size),
+            slices.format(
+                batch_size=setup.batch_size,
+                cut="x.shape[1] - longest :" if _pads_left(dataset) else ":longest",
+            ),
         ),
         taken="data",
-        placed=_PLACED,
+        placed=placed,
         made="" if loader is None else loader.made,
         begin=(begin,),
         batches=batches,
         again=again,
         samples=samples,
-        validation="slices(x_val, y_val)",
+        validation=validation,
         per_epoch=dataset.batches(setup.batch_size) if loader is None else loader.batches,
     )
+
+
+def _pads_left(dataset: Dataset) -> bool:
+    return dataset.ragged is not None and dataset.ragged.on_the_left
 
 
 def _functions(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..compiled import own_modules, uncompiled, unwrapped
+from ..compiled import add_forward_hook, add_forward_pre_hook, own_modules, uncompiled, unwrapped
 from ..errors import LabError
 from ..verifier.values import Case, ModuleCall, is_plain, leaves
 
@@ -86,7 +86,7 @@ def captured(module: nn.Module, run: Callable[[], object]) -> Example:
         if not calls:
             calls.append((_detached(args), _detached(kwargs)))
 
-    handle = module.register_forward_pre_hook(see, with_kwargs=True)
+    handle = add_forward_pre_hook(module, see, with_kwargs=True)
     try:
         run()
     finally:
@@ -181,7 +181,7 @@ def calls_of(module: nn.Module, case: Case) -> list[ModuleCall]:
         return see
 
     handles = [
-        part.register_forward_hook(hook(path), with_kwargs=True)
+        add_forward_hook(part, hook(path), with_kwargs=True)
         for path, part, _ in own_modules(module)
         if not isinstance(part, torch.jit.ScriptModule) or not path
     ]

@@ -9,6 +9,7 @@ from torch import nn
 
 from ..project.document import ParamValue, TrainingSetup
 from ..project.steps.order import Phase, split_order
+from ..training.components.expressions import VARIABLES
 from ..training.components.losses import loss_source, target_source
 from ..training.components.schedulers import SchedulerCall, scheduler_call
 from ..training.execution.compiling import OPTIONS
@@ -91,9 +92,13 @@ def _source_of(scheduler: SchedulerCall) -> str:
         others = "".join(f", {name}={value!r}" for name, value in arguments.items())
         listed = f"        schedulers=[\n{parts}        ],\n        optimizer=optimizer{others},\n"
         return f"{made}(\n{listed}    )"
-    if expression := arguments.get("lr_lambda"):
-        return f"{made}(optimizer, lambda step: {expression})"
-    return call(made, "optimizer", arguments)
+    functions = "".join(
+        f", {name}=lambda {variable}: {arguments[name]}"
+        for name, variable in VARIABLES.items()
+        if arguments.get(name)
+    )
+    others = {name: value for name, value in arguments.items() if name not in VARIABLES}
+    return call(made, f"optimizer{functions}", others)
 
 
 def groups_of(setup: TrainingSetup, module: nn.Module) -> str:

@@ -112,7 +112,7 @@ def loop_of(setup: TrainingSetup, module: nn.Module, parts: LoopParts) -> str:
         made.append("    scaler = torch.amp.GradScaler(device.type)\n")
     if setup.schedule.kind:
         scheduler = scheduler_source(setup, _steps(setup, data))
-        if "lambda step" in scheduler:
+        if "lambda " in scheduler:
             made.append("    from math import cos, exp, floor, log, pi, sin, sqrt  # noqa: F401\n")
         made.append(f"    scheduler = {scheduler}\n")
     if swalr := swalr_call(setup):

@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from ..datasets.dataset import Dataset
+from ..errors import LabError
 from ..project.document import Loading, ParamValue, TrainingSetup
 from ..training.components.class_weights import weighted
 from ..training.execution.recomputing import recomputed
@@ -164,8 +165,16 @@ def _head(setup: TrainingSetup, path: Path) -> str:
 
 
 def data_of(dataset: Dataset) -> dict[str, Tensor]:
-    """The tensors that the script trains on."""
-    return {name: getattr(dataset, name) for name in ("x_train", "y_train", "x_val", "y_val")}
+    """The tensors that the script trains on. Raises LabError for samples that are not in memory."""
+    if dataset.is_stored:
+        raise LabError(
+            "The samples are too large to be beside a script: they stay in their files.",
+            hint="Use a part of them for a script.",
+        )
+    found = {name: getattr(dataset, name) for name in ("x_train", "y_train", "x_val", "y_val")}
+    if dataset.ragged is not None:
+        found |= {"lengths_train": dataset.ragged.train, "lengths_val": dataset.ragged.val}
+    return found
 
 
 def write_script(

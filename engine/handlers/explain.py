@@ -60,9 +60,7 @@ def _explained_steps(steps: Sequence[Step], facts: Sequence[Fact]) -> tuple[Expl
     explained = []
     for i, step in enumerate(steps):
         for term in step.operands:
-            memory = term.layout.memory
-            if memory is not None and term.text not in names.setdefault(memory, []):
-                names[memory].append(term.text)
+            names.setdefault(term.layout.memory, []).append(term.text)
         explained.append(_explained(step, facts[i] if i < len(facts) else None, names))
     return tuple(explained)
 
@@ -70,13 +68,14 @@ def _explained_steps(steps: Sequence[Step], facts: Sequence[Fact]) -> tuple[Expl
 def _explained(step: Step, fact: Fact | None, names: dict[int, list[str]]) -> ExplainedStep:
     outcome, refusal = step.outcome, step.refusal
     results = outcome.results if outcome is not None else ()
-    reasons = outcome.reasoning if outcome is not None else refusal.reasoning if refusal else ()
+    told = outcome or refusal
+    assert told is not None
     return ExplainedStep(
         code=_clip(step.source),
         operation=step.operation,
         kind="refused" if outcome is None else outcome.kind,
         why="" if outcome is None else outcome.why,
-        reasoning=tuple(map(_clip, reasons[:MAX_LAYOUTS])),
+        reasoning=tuple(map(_clip, told.reasoning[:MAX_LAYOUTS])),
         operands=tuple(_clip(term.text) for term in step.operands[:MAX_LAYOUTS]),
         layouts=tuple(_spec(term.layout) for term in step.operands[:MAX_LAYOUTS]),
         results=tuple(map(_spec, results[:MAX_LAYOUTS])),
@@ -136,8 +135,7 @@ def _sharers(results: Sequence[Layout], names: dict[int, list[str]]) -> list[str
     """The texts of the line whose tensors share the memory of the results."""
     found: dict[str, None] = {}
     for layout in results[:MAX_LAYOUTS]:
-        if layout.memory is not None:
-            found.update(dict.fromkeys(names.get(layout.memory, ())))
+        found.update(dict.fromkeys(names.get(layout.memory, ())))
     return list(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,10 +25,10 @@ from ..console.output import Output
 from ..console.variables import list_variables
 from ..errors import LabError, error_report
 from ..lab import Lab
-from ..loops.backward_calls import backward_calls
-from ..loops.hooks import Steps, is_out_of_reach, steps_shown
+from ..loops.hooks import is_out_of_reach, steps_shown
 from ..loops.loop_looks import LoopLooks, Tables
 from ..loops.own_loop import OwnLoop
+from ..loops.rest import Rest
 from ..loops.watching import Watching
 from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
 from ..recording.light.light_recorder import LightRecorder
@@ -52,6 +52,7 @@ class Holder:
         self._is_holding = self._is_answering = False
         self.has_held = False
         self.lines = LineSteps(lambda frame: self.hold(frame, "line", is_traced=True))
+        self.rest = Rest(self.may_hold)
         self.loop = OwnLoop(
             f"Loop in {title}",
             lab.control,
@@ -122,6 +123,7 @@ class Holder:
                 lab.backward.apart(),
             ):
                 self._output.flush()
+                self.rest.reach()
                 if at not in ("step", "update"):
                     self.loop.catch_up()
                 lab.emit(held.snapshot(at, self._title, after))
@@ -234,6 +236,7 @@ class Holder:
         if self._is_holding or self._is_answering or is_out_of_reach():
             return
         self._is_answering = True
+        self.rest.gate.open()  # what is asked may be about the next steps
         with self._lab.control.own_code():
             try:
                 with self._namespace.suspended():
@@ -251,30 +254,44 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
     after optimizer steps and inside backward()."""
     lab.subjects.forget_values()
     holder = Holder(lab, namespace, title, output)
-    watching: list[Steps] = [lab.subjects.updates]
+    loop, rest, take_backward = holder.loop, holder.rest, None
+    gate = rest.gate
+    rest.watching.append(lab.subjects.updates)
     if not lab.is_training:  # Train shows one loop at a time
-        watching += [loop_looks(lab, namespace.variables, holder.loop), holder.loop]
+        rest.watching += [loop_looks(lab, namespace.variables, loop), loop]
     with ExitStack() as stack:
-        loop = holder.loop  # while Train runs, this one is not shown
+        # While Train runs, this loop is not shown.
         step_of = loop.step_of if lab.is_training else loop.step_by_logs
-        stack.enter_context(namespace.lab.counted(step_of))
+
+        def reached_step_of(names: Iterable[str]) -> int:
+            rest.reach()
+            return step_of(names)
+
+        stack.enter_context(namespace.lab.counted(reached_step_of))
+        stack.callback(setattr, lab.control, "asked", lab.control.asked)
+        lab.control.asked = gate.open
         if lab.attend is not None:
-            stack.enter_context(backward_calls(holder.step_backward))
+            take_backward = holder.step_backward
             stack.enter_context(breakpoints_held(lambda frame: holder.hold(frame, "line")))
             stack.callback(holder.lines.end)
         if namespace.records:
             adviser = Adviser(
-                lambda found: lab.emit(FindingSnapshot(finding=found)), namespace.variables
+                lambda found: lab.emit(FindingSnapshot(finding=found)), namespace.variables, rest
             )
-            watching.append(adviser)
+            rest.watching.append(adviser)
             stack.callback(adviser.end)
-            recorder = partial(
-                LightRecorder,
-                told=adviser.told,
-                looks=lambda: adviser.looks() or holder.may_hold(),
-            )
+            recorder = partial(LightRecorder, told=adviser.told, looks=adviser.looks)
             stack.enter_context(namespace.recorded_by(recorder))
-        stack.enter_context(steps_shown(*watching, unless=lambda: lab.control.in_own_code))
+        stack.callback(rest.reach)
+        stack.enter_context(
+            steps_shown(
+                rest,
+                *rest.watching,
+                gate=gate,
+                unless=lambda: lab.control.in_own_code,
+                take_backward=take_backward,
+            )
+        )
         if lab.attend is not None:
             lab.inside = holder.inside
             stack.callback(setattr, lab, "inside", None)

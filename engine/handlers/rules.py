@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import torch
@@ -225,9 +224,12 @@ def _first_element(dense: torch.Tensor) -> tuple[int, ...]:
 
 
 def _numbers(found: Numbers, engine: complex) -> RuleNumbers:
-    """The numbers as they are sent; of complex numbers, the absolute values."""
-    ours, theirs = (abs(v) if isinstance(v, complex) else float(v) for v in (found.value, engine))
-    return RuleNumbers(found.lines, ours, theirs, found.terms)
+    return RuleNumbers(found.lines, _real(found.value), _real(engine), found.terms)
+
+
+def _real(number: complex) -> float:
+    """A number as it is sent; of a complex one, the absolute value."""
+    return abs(number) if isinstance(number, complex) else float(number)
 
 
 def _difference(rule: Rule, number: int, expected: torch.Tensor) -> float | None:
@@ -281,12 +283,11 @@ def _leaf_rule(
     )
     after = node.variable.grad if node.variable is not None else None
     shown = None if after is None else value(f"{name}.grad", after)
-    engine = None if after is None else float(abs(item(after.detach().to_dense()[element])))
-    engine = None if engine is None else math.copysign(engine, float(total.real))
+    engine = None if after is None else _real(item(after.detach().to_dense()[element]))
     return structs.replace(
         snapshot,
         element=element,
-        numbers=RuleNumbers(lines, float(total.real), engine, 2),
+        numbers=RuleNumbers(lines, _real(total), engine, 2),
         outgoing=shown,
     )
 

@@ -6,11 +6,11 @@ import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +22,15 @@ from torch.optim.optimizer import (
 from torch.utils._python_dispatch import _disable_current_modes
 
 
+class Passed(NamedTuple):
+    """`steps` have ended that were not shown. `made`: the number of the next node when the last of
+    them ended; `has_begun`: `backward` was called since."""
+
+    steps: int
+    made: int
+    has_begun: bool
+
+
 class Steps:
     """The methods that the hooks call, if a class has them of its own. `has_closure`: the step
     computes its loss and its gradients itself, with a closure. `root` is what backward is called
@@ -30,6 +39,17 @@ class Steps:
     shown_from_s = -inf
     """Only steps that begin after this time, of `perf_counter`, are shown. Hooks read it before
     they call anything, for the same reason as they read a `Gate`."""
+
+    def needed_from(self) -> tuple[float, float]:
+        """The time, of `perf_counter`, and the number of steps from now, at which it needs to be
+        shown each step again: at the first of both. See `Rest`."""
+        return self.shown_from_s, inf
+
+    def count(self, passed: Passed) -> None:
+        """Steps have passed that were not shown."""
+
+    def begin_step(self) -> None:
+        """The step that begins now is shown, the one before it was not."""
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         return
@@ -71,20 +91,31 @@ class Patch:
 
 
 class Gate:
-    """While it is shut, steps are only counted, until the first one that ends after `due_s`: then,
-    as while it is open, `ended(optimizer)` is called, which counts its step itself.
+    """While it is shut, steps are only counted, until one ends after `due_s`, or is number
+    `due_step`: then, as while it is open, `ended(optimizer)` is called, which counts its step
+    itself. `known`, if given, has optimizers by their ids: the first step of another one opens it.
     Hooks read it before they call anything: the code of a function is cold after a step of torch,
     and costs many times what it costs in a loop of its own. So torch's functions are replaced while
     it is open, and on until `rest`.
     """
 
     def __init__(
-        self, is_shut: bool = False, ended: Callable[[Optimizer], None] | None = None
+        self,
+        is_shut: bool = False,
+        ended: Callable[[Optimizer], None] | None = None,
+        known: Mapping[int, weakref.ref[Optimizer]] | None = None,
     ) -> None:
         self.is_shut = is_shut
-        self.due_s = 0.0
+        self.due_s, self.due_step = 0.0, inf
         self.steps = 0
         self.ended = ended
+        self.known = known
+        self.backwards = 0
+        """Calls of `backward`, while torch's functions are replaced."""
+        self.backwards_before = 0
+        """Those before the last step had ended."""
+        self.made = 0
+        """The number of the next node when it ended."""
         self.patches: list[Patch] = []
 
     def open(self) -> None:
@@ -115,6 +146,8 @@ class _Now:
 
 
 _now = _Now()
+next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
+"""The number that the next node of this thread's graphs gets."""
 
 
 def is_stepping(optimizer: Optimizer) -> bool:
@@ -164,29 +197,36 @@ def steps_shown(
     # `args` of both begins with the optimizer.
     def before(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         nonlocal is_shown
-        if not gate.is_shut and is_seen():
-            is_shown = not (
-                may_capture
-                and torch.cuda.is_initialized()
-                and torch.cuda.is_current_stream_capturing()
-            )
-            if is_shown:
-                has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
-                _now.stepping = weakref.ref(optimizer)
-                stepping.clear()
-                now_s = perf_counter()
-                for each in watching:
-                    if now_s >= each.shown_from_s:
-                        stepping.append(each)
-                        each.before_step(optimizer, has_closure)
+        known = gate.known
+        if (gate.is_shut and known is None) or get_ident() != thread:
+            return
+        if gate.is_shut and known is not None:
+            met = known.get(id(optimizer))
+            if met is not None and met() is optimizer:
+                return
+            gate.open()
+        is_shown = is_seen() and not (
+            may_capture and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+        )
+        if is_shown:
+            has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
+            _now.stepping = weakref.ref(optimizer)
+            stepping.clear()
+            now_s = perf_counter()
+            for each in watching:
+                if now_s >= each.shown_from_s:
+                    stepping.append(each)
+                    each.before_step(optimizer, has_closure)
 
     def after(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         if gate.is_shut:
-            if perf_counter() < gate.due_s:
+            if gate.known is not None and get_ident() == thread:
+                gate.made, gate.backwards_before = next_sequence(), gate.backwards
+            if perf_counter() < gate.due_s and gate.steps + 1 < gate.due_step:
                 if get_ident() == thread:
                     gate.steps += 1
                 return
-        elif is_shown and is_seen():
+        elif is_shown and get_ident() == thread and _forks.count == forks:
             has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
             _now.stepping = None
             for each in stepping:
@@ -199,8 +239,11 @@ def steps_shown(
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
         if gate.is_shut:
+            if get_ident() == thread:
+                gate.backwards += 1
             return run_backward.original(tensors, *args, **kwargs)
         if is_seen():
+            gate.backwards += 1
             given = tensors if isinstance(tensors, list | tuple) else (tensors,)
             for tensor in given:
                 if isinstance(tensor, Tensor) and tensor.numel() == 1:

@@ -8,12 +8,14 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
+from time import perf_counter
 
 from torch import nn
 from torch.optim import Optimizer
 
 from ..control import Control
 from ..runs.parameter_figures import LookTables
+from ..training.figures.pace import FREE_STEPS
 from ..training.looks.looks import EARLY, Looks, StepLook
 from .hooks import Steps, quiet
 
@@ -22,7 +24,8 @@ Tables = sqlite3.Connection
 
 
 FREE_S = 0.01
-"""The time that the first looks at a loop take together: many loops are over in a second."""
+"""The time that looks at a loop's first FREE_STEPS steps take together: many loops are over in a
+second."""
 
 
 class LoopLooks(Steps):
@@ -60,6 +63,8 @@ class LoopLooks(Steps):
                 named = named_parameters(optimizer, self._variables)
                 looks = self._of[optimizer] = Looks(named, FREE_S)
         step = self._steps_done()
+        if looks is not None and step >= FREE_STEPS:
+            looks.end_free()
         look = None if looks is None else looks.begin(step, by_hand=False)
         if look is None:
             self._wait(step)
@@ -75,6 +80,7 @@ class LoopLooks(Steps):
         look, self._look = self._look, None
         if look is None:
             return
+        began_s, before_s = perf_counter(), look.spent_s
         with self._sheltered():
             if has_closure:
                 look.see_gradients(1.0)
@@ -87,7 +93,9 @@ class LoopLooks(Steps):
                 self._begun(connection)
             self._tables.append(looks.drain())
             self._tables.thin_out()
-        self._spent(look.spent_s)
+            kept_s = perf_counter() - began_s - (look.spent_s - before_s)
+            looks.spend(kept_s)
+            self._spent(look.spent_s + kept_s)
         self._wait(self._steps_done())
 
     def _wait(self, step: int) -> None:

@@ -20,6 +20,7 @@ from ..training.figures.gpu import GpuUse
 from ..training.figures.memory import cuda_bytes, rss_bytes
 from ..training.figures.metrics import Measured, Metrics
 from ..training.figures.pace import (
+    FREE_STEPS,
     LONGEST_SILENCE_S,
     SENT_SHARE,
     SNAPSHOT_INTERVAL_S,
@@ -28,15 +29,12 @@ from ..training.figures.pace import (
 )
 from ..training.figures.watch import Watch
 from ..training.objectives.objective import Outcome
-from .hooks import Steps, gradient_norms, quiet
+from .hooks import Passed, Steps, gradient_norms, next_sequence, quiet
 from .limits import LoopLimits
 from .logged_numbers import LoggedNumbers
 
 MAX_NAMED = 4
 """Optimizers, and groups of one optimizer, that get figures of their own."""
-
-next_node: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
-"""The number that the next node of this thread's graphs gets."""
 
 Holds = Callable[[HeldAt], None]
 """Holds the user's code until it is to go on."""
@@ -79,6 +77,8 @@ class OwnLoop(Steps):
         """The names that were logged before the first step of any optimizer had ended."""
         self._counts_logs = False  # whether steps end where something is logged
         self._made = 0  # the next node's number when the last step ended
+        self._has_begun = False  # `backward` was called since
+        self._is_half_seen = False  # and this was not shown
         self._name_of = name_of
         self._hold = hold
         self.watch = watch
@@ -154,9 +154,17 @@ class OwnLoop(Steps):
             self._limits = LoopLimits(self._control.hold_when, self._name_of)
         return self._limits.are_set and self._hold is not None and not self._is_broken
 
+    def needed_from(self) -> tuple[float, float]:
+        is_early = self.step < FREE_STEPS and not self._is_broken
+        return -inf if is_early or self.looks or self.watch is not None else self.due_s, inf
+
+    def count(self, passed: Passed) -> None:
+        self.step += passed.steps
+        self._made, self._has_begun = passed.made, passed.has_begun
+        self._is_half_seen = passed.has_begun
+        self._loss, self._ended_s = None, nan
+
     def begin_step(self) -> None:
-        """A step begins: its time counts from now, because the step before it was not shown to this
-        loop."""
         self._ended_s = perf_counter()
 
     def step_of(self, names: Iterable[str]) -> int:
@@ -167,8 +175,8 @@ class OwnLoop(Steps):
         if not self.step:
             self.early.update(names)
             return 1
-        has_begun = self._loss is not None or (
-            next_node() != self._made and not self.early.isdisjoint(names)
+        has_begun = self._has_begun or (
+            next_sequence() != self._made and not self.early.isdisjoint(names)
         )
         return self.step + has_begun
 
@@ -188,11 +196,11 @@ class OwnLoop(Steps):
     # -- what the hooks call ---------------------------------------------------------------------
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
-        self._loss = loss
+        self._loss, self._has_begun = loss, True
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         self._has_stepped = True
-        self._is_measured = self.is_due
+        self._is_measured = self.is_due and not self._is_half_seen
         looks = self.looks
         if (self._is_measured or looks) and not has_closure:
             with self._sheltered(is_measuring=self._is_measured):
@@ -223,9 +231,10 @@ class OwnLoop(Steps):
 
     def _end_step(self, optimizer: Optimizer | None) -> None:
         self.step += 1
-        self._made = next_node()
+        self._made = next_sequence()
         started, self._ended_s = self._ended_s, perf_counter()
-        loss, self._loss = self._loss, None
+        loss, self._loss, self._has_begun = self._loss, None, False
+        self._is_half_seen = False
         if self._is_measured:
             with self._sheltered():
                 self._add(optimizer, loss, (started, self._ended_s))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..compiled import own_modules
+from ..compiled import add_forward_hook, own_modules
 from ..errors import LabError
 from ..project.subject import Subject
 from ..protocol import MAX_WATCHED, WATCHED_FIGURES, WHOLE_SUBJECT
@@ -39,10 +39,16 @@ class Watching:
 
     def watch(self, subject: Subject, module: nn.Module, paths: Sequence[str]) -> None:
         """Watch exactly these parts of the subject's module. Raises LabError, and changes nothing,
-        for a part that it does not have, and for more than MAX_WATCHED."""
+        for a part that it does not have or that TorchScript runs, and for more than MAX_WATCHED."""
         parts = {path: part for path, part, _ in own_modules(module, remove_duplicate=False)}
         if unknown := [path for path in paths if path not in parts]:
             raise LabError(f"{type(module).__name__} has no module `{unknown[0]}`.")
+        for path in filter(None, paths):
+            if isinstance(parts.get(path.rpartition(".")[0]), torch.jit.ScriptModule):
+                raise LabError(
+                    f"TorchScript runs `{path}` without Python, so it cannot be watched.",
+                    hint="Watch the whole subject.",
+                )
         if len(paths) > MAX_WATCHED:
             raise LabError(
                 f"At most {MAX_WATCHED} modules are watched at a time.",
@@ -97,7 +103,7 @@ class _Watched:
 
     def __init__(self, module: nn.Module) -> None:
         self._module = weakref.ref(module)
-        self._handle = module.register_forward_hook(self._on_output)
+        self._handle = add_forward_hook(module, self._on_output)
         self.begin(is_measured=True)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Watched:

@@ -76,7 +76,7 @@ class ForwardPass:
         self._blocks = {block.id: block for block in self.document.blocks}
         ends = {catalogue.kind(block.kind).call: block.id for block in self.document.blocks}
         self._output = ends.get("output")
-        self.loss_id = ends.get("loss", LOSS)
+        self.loss_id = ends.get(LOSS, LOSS)
         outputs = (self._output,) if self._output else ()
         self.order: tuple[str, ...] = (*self.blocks.order, *outputs, self.loss_id)
         self._lines = lines or {}

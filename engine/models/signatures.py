@@ -26,9 +26,8 @@ _LEFT_OUT = frozenset(
         *("self", "params", "device", "dtype", "inplace", "return_indices", "size_average"),
         *("reduce", "foreach", "fused", "capturable", "differentiable"),
         *("decoupled_weight_decay", "_weight", "_freeze", "weight", "pos_weight"),
-        # Of schedulers: the run sets them, they are functions, or schedulers themselves.
-        *("optimizer", "schedulers", "last_epoch", "epochs", "steps_per_epoch", "scale_fn"),
-        "scale_mode",
+        # Of schedulers: the run sets them, or they are schedulers themselves.
+        *("optimizer", "schedulers", "last_epoch", "epochs", "steps_per_epoch"),
     )
 )
 
@@ -85,8 +84,7 @@ def _signature(cls: type) -> inspect.Signature:
             kept = [p for p in kept if p.name != "proj_size"]
         if cls is nn.RNN:
             keyword = inspect.Parameter.KEYWORD_ONLY
-            extra = inspect.Parameter("nonlinearity", keyword, default="tanh", annotation=str)
-            kept.append(extra)
+            kept.append(inspect.Parameter("nonlinearity", keyword, default="tanh"))
         return base.replace(parameters=kept)
     # torch imports some names of its annotations for type checkers only.
     return inspect.signature(cls.__init__, eval_str=True, locals=vars(collections.abc))

@@ -11,9 +11,10 @@ from contextlib import suppress
 import psutil
 
 from ..connecting.dialing import Call
+from ..connecting.ending import end_reads_and_writes
 from ..connecting.greeting import Welcome
 from ..protocol import Command, FarewellSnapshot, Snapshot
-from .engine_process import EngineProcess, end_reads_and_writes
+from .engine_process import EngineProcess
 from .exit_codes import ExitCode
 from .exits import Departure, Unreached
 

@@ -71,10 +71,10 @@ class CalledEngine(AttachedEngine):
             self._why_not = Unreached(self._name, str(error), is_taken)
         else:
             self._take(call)
-            self._connection = call.connection
             if self._has_left:
                 call.connection.close()
             else:
+                self._connection = call.connection
                 self._answered(call.welcome)
         self._has_answered.set()
 

@@ -3,14 +3,13 @@ end."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..connecting.ending import end_reads_and_writes
 from ..protocol import (
     MAX_SNAPSHOT_BYTES,
     AnySignal,
@@ -157,13 +156,3 @@ class EngineProcess:
             raise EngineLost from error
         for command in superseded:
             self._superseded(command)
-
-
-def end_reads_and_writes(connection: Connection) -> None:
-    """End those of other threads, though a process that escaped the engine's group holds the other
-    end open. On Windows children hold no end of it."""
-    if os.name != "nt":
-        import socket
-
-        with socket.socket(fileno=os.dup(connection.fileno())) as end, suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)

@@ -26,7 +26,7 @@ def train_arguments(project: Project, path: str) -> tuple[str, ...]:
         )
     data = project.training.data
     of_console = takes_setup_data(subject, project.objective) and data.kind == "console"
-    if of_console or (isinstance(subject, CanvasSubject) and data.loading.given):
+    if of_console or (not subject.is_code and data.loading.given):
         raise NoCommand(
             "Other machines do not have the objects of the console: take data of a file, and no"
             " objects of your code for its DataLoader."
@@ -35,20 +35,17 @@ def train_arguments(project: Project, path: str) -> tuple[str, ...]:
         if not path:
             raise NoCommand("Save the project first: the command names its file.")
         return (path,)
-    if project.objective.step:
-        raise NoCommand(
-            "Write the step into the Python file, as step(batch): the command takes it."
-        )
     of_file = (
         subject.path if subject.expression == MODEL else f"{subject.path}:{subject.expression}"
     )
     setup = replace(project.training, processes=1)  # torchrun counts them
-    is_usual = setup == TrainingSetup() and not project.objective.loss_of_setup
+    objective = project.objective
+    is_usual = setup == TrainingSetup() and not (objective.loss_of_setup or objective.step)
     if not (is_usual or path):
-        raise NoCommand("Save the project first: the command takes its settings of training.")
+        raise NoCommand("Save the project first: the command takes its settings and its step.")
     options = {
-        "--data": project.objective.data,
-        "--validation": project.objective.validation,
+        "--data": objective.data,
+        "--validation": objective.validation,
         "--settings": "" if is_usual else path,
     }
     return (of_file, *(part for option in options.items() if option[1] for part in option))

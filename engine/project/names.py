@@ -26,6 +26,8 @@ break the module. A test compares them with the installed torch."""
 
 CODE_NAMES = frozenset({"self", "torch", "nn", "F", "Model"})
 """Names that the generated Python uses itself."""
+CONSOLE_NAMES = ("torch", "nn", "F", "np")
+"""Names of libraries that every cell has without an import."""
 
 
 def identifier_problem(name: str) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path, PurePath
+from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,11 +17,14 @@ MODEL = "model"
 class CanvasSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="canvas"):
     """The model of blocks on the canvas."""
 
+    is_code: ClassVar[bool] = False
+
 
 class ConsoleSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="console"):
     """`expression` names a module of the console (`model`, `model.encoder`) or a function of
     tensors, or makes a module (`Net(10)`)."""
 
+    is_code: ClassVar[bool] = True
     expression: str
 
 
@@ -27,11 +32,14 @@ class FileSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="file"):
     """As ConsoleSubject, in the Python file at `path`. A file that holds a model itself
     (`MODEL_SUFFIXES`) has it under the name MODEL, and runs nothing."""
 
+    is_code: ClassVar[bool] = True
     path: str
     expression: str
 
 
-Subject = CanvasSubject | ConsoleSubject | FileSubject
+CodeSubject = ConsoleSubject | FileSubject
+Subject = CanvasSubject | CodeSubject
+"""`is_code`: it has no blocks, and its data and its step are what the user's code says."""
 
 
 class Objective(Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,12 +73,12 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
 
 def takes_setup_data(subject: Subject, objective: Objective) -> bool:
     """Whether batches are of the data set of the set-up, not of the user's code."""
-    return isinstance(subject, CanvasSubject) or objective.of_setup
+    return objective.of_setup or not subject.is_code
 
 
 def expressions_used(subject: Subject, objective: Objective) -> tuple[str, ...]:
     """Those of the user's data that the subject is trained on; the canvas has none."""
-    return () if isinstance(subject, CanvasSubject) else objective.expressions
+    return objective.expressions if subject.is_code else ()
 
 
 def title(subject: Subject) -> str:
@@ -84,6 +92,17 @@ def title(subject: Subject) -> str:
             name = PurePath(subject.path).name
             is_whole = holds_model(subject.path) and subject.expression == MODEL
             return name if is_whole else f"{name}: {subject.expression}"
+
+
+def file_name(subject: Subject) -> str:
+    """A name for files that are written of it; "" for the canvas, whose name is the project's."""
+    match subject:
+        case CanvasSubject():
+            return ""
+        case ConsoleSubject():
+            return re.sub(r"\W+", "_", subject.expression).strip("_") or MODEL
+        case FileSubject():
+            return PurePath(subject.path).stem
 
 
 def needs_cells(subject: Subject) -> bool:
@@ -110,12 +129,19 @@ def holds_model(path: str) -> bool:
     return path.endswith(MODEL_SUFFIXES)
 
 
+def python_file(subject: Subject) -> str:
+    """The Python file that has to run to make the subject; "" if none has."""
+    if isinstance(subject, FileSubject) and not holds_model(subject.path):
+        return subject.path
+    return ""
+
+
 def files_of(subject: Subject, objective: Objective) -> tuple[str, ...]:
     """The Python files that have to run before the subject can be worked on."""
-    own = [subject.path] if isinstance(subject, FileSubject) else []
-    own = [path for path in own if not holds_model(path)]
+    own = python_file(subject)
     data = [split_reference(text) for text in expressions_used(subject, objective)]
-    return tuple(dict.fromkeys(own + [reference[0] for reference in data if reference]))
+    files = [own, *(reference[0] for reference in data if reference)]
+    return tuple(dict.fromkeys(filter(None, files)))
 
 
 def with_paths(

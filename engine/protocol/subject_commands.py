@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct, field, structs
 
 from ..project.document import Model, TrainingSetup
-from ..project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
+from ..project.subject import CanvasSubject, CodeSubject, Objective, Subject
 from .commands import Command
 from .snapshots import Snapshot
 from .value_snapshots import Histogram
@@ -89,7 +89,7 @@ class PreviewInitCommand(Command, frozen=True, kw_only=True):
     InitPreviewSnapshot. `arguments` are constants as Python writes them: `0.0, std=0.02`."""
 
     handler = "structures.reading:preview_init"
-    subject: ConsoleSubject | FileSubject
+    subject: CodeSubject
     names: tuple[str, ...]
     function: str
     arguments: str = ""

@@ -31,10 +31,13 @@ class GradientCuts:
 
     def why(self, t: Tensor) -> GradientCut:
         """Why `t` requires no grad."""
-        known = self._known(t)
-        if known is not None:
+        found = self._cuts.values.get(id(t))  # as `get`, without a call
+        if found is not None and found[0]() is t:
+            return found[1]
+        if type(t) is not Tensor and (known := self._known(t)) is not None:
             return known
-        return GradientCut("input" if _can_require_grad(t) else "integer", weakref.ref(t))
+        is_input = t.is_floating_point() or t.is_complex()
+        return GradientCut("input" if is_input else "integer", weakref.ref(t))
 
     def note_result(
         self, name: str, given: Given, result: Tensor, place: Callable[[], Place | None]

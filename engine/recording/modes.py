@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .kernel_asserts import Check
+from .open_calls import next_sequence
 from .tensor_arguments import given_tensors
 from .writes import Given
 
@@ -104,7 +105,7 @@ class LightMode(TorchFunctionMode):
             self._checks[func](args, kwargs)
         recorder = self._recorder
         if type(func) is MethodWrapperType and func.__name__ == "__get__":
-            first = _next_sequence()
+            first = next_sequence()
             result = func(*args)
             if isinstance(result, Tensor):
                 with torch._C.DisableTorchFunction():
@@ -114,7 +115,7 @@ class LightMode(TorchFunctionMode):
         if types in _PLAIN and not _other_modes():
             if not kwargs and func not in self._told:
                 given = given_tensors(args, kwargs)
-                first = _next_sequence()
+                first = next_sequence()
                 result = func(*args)
                 recorder.ran(func, args, given, first, result)
                 return result
@@ -145,7 +146,6 @@ _NOTHING_TO_TELL = frozenset(
 )
 """Functions that give no tensor and write to none. They are not recorded."""
 _other_modes: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
-_next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
 
 WATCHING = frozenset(mode.__torch_function__.__code__ for mode in (FunctionMode, LightMode))
 """The codes of the frames under which every function of torch runs in a cell: their locals are

@@ -11,9 +11,10 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
+from msgspec import Struct
 
 from ..errors import sendable
 from ..protocol import CutReason, SourceLine
@@ -30,7 +31,7 @@ Place = tuple[str, int]
 Kind = Literal["line", "module", "function", "op"]
 
 
-class GradientCut(NamedTuple):
+class GradientCut(Struct, frozen=True, gc=False):  # many are kept, and none is in a cycle
     """Why a tensor requires no grad: the gradient ends here.
 
     `tensor` is the one to name: the frozen parameter, the data, the result of `detach()`.

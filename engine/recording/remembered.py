@@ -16,24 +16,25 @@ class Remembered(Generic[V]):
     little more than those that live."""
 
     def __init__(self) -> None:
-        self._values: dict[int, tuple[weakref.ref, V]] = {}
+        self.values: dict[int, tuple[weakref.ref, V]] = {}
+        """By the id of a key; the key may be dead, and another may have its id."""
         self._limit = MIN_LIMIT
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self.values)
 
     def get(self, key: object) -> V | None:
-        found = self._values.get(id(key))
+        found = self.values.get(id(key))
         return found[1] if found is not None and found[0]() is key else None
 
     def set(self, key: object, value: V) -> None:
-        if len(self._values) >= self._limit:
+        if len(self.values) >= self._limit:
             self.forget_the_dead()
-        self._values[id(key)] = weakref.ref(key), value
+        self.values[id(key)] = weakref.ref(key), value
 
     def forget(self, key: object) -> None:
-        self._values.pop(id(key), None)
+        self.values.pop(id(key), None)
 
     def forget_the_dead(self) -> None:
-        self._values = {key: each for key, each in self._values.items() if each[0]() is not None}
-        self._limit = max(MIN_LIMIT, 2 * len(self._values))
+        self.values = {key: each for key, each in self.values.items() if each[0]() is not None}
+        self._limit = max(MIN_LIMIT, 2 * len(self.values))

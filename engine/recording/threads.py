@@ -7,13 +7,14 @@ below another thread's count may belong to either thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-_next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
+from .open_calls import next_sequence
+
 _lock = threading.Lock()
 _taken = 0
 
@@ -65,7 +66,7 @@ class _Counting(TorchFunctionMode):
 
 def _count() -> None:
     global _taken
-    reached = _next_sequence()
+    reached = next_sequence()
     if reached > _taken:
         with _lock:
             _taken = max(_taken, reached)

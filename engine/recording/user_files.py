@@ -88,22 +88,21 @@ class UsersFrames:
     def place(self, skipped: int = 1) -> tuple[str, int] | None:
         """The file and the line that the innermost frame is at. Equal ones are one object."""
         frame = sys._getframe(skipped)
-        known = self._known
+        at, known = self._at, self._known
         while frame is not None:
             code = frame.f_code
+            instruction = id(code), frame.f_lasti
+            found = at.get(instruction)
+            if found is not None:
+                return found[0]
             is_users = known.get(code.co_filename)
             if is_users is None:
                 is_users = known[code.co_filename] = self._is_user_file(code.co_filename)
             if is_users:
-                break
+                if len(at) >= MAX_INSTRUCTIONS:
+                    at.clear()
+                place = code.co_filename, frame.f_lineno
+                at[instruction] = self._places.setdefault(place, place), code
+                return at[instruction][0]
             frame = frame.f_back
-        else:
-            return None
-        instruction = id(code), frame.f_lasti
-        found = self._at.get(instruction)
-        if found is None:
-            if len(self._at) >= MAX_INSTRUCTIONS:
-                self._at.clear()
-            place = code.co_filename, frame.f_lineno
-            found = self._at[instruction] = self._places.setdefault(place, place), code
-        return found[0]
+        return None

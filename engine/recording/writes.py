@@ -136,28 +136,38 @@ class Writes:
         depth = 0 if earlier is None else earlier.depth + 1
         self._made.set(t, Making(at, weakref.ref(parent), earlier, depth))
 
-    def making_of(self, t: Tensor, known: Sequence[Tensor]) -> tuple[MakingStep, ...]:
-        """How `t`, a result of a call, came to share memory: the last step first. `known` are the
-        arguments and the results of the call."""
+    def making_of(
+        self, t: Tensor, known: Sequence[Tensor]
+    ) -> Making | tuple[MakingStep, ...] | None:
+        """How `t`, a result of a call, came to share memory. `known` are the arguments and the
+        results of the call: if `t` shares memory with one of these, its steps, the last first."""
         steps, making = [], self.making(t)
         while making is not None:
             parent = making.parent()
             place = next((n for n, each in enumerate(known) if each is parent), making.parent)
             steps.append(MakingStep(making.at, place))
             making = None if isinstance(place, int) else making.earlier
-        return tuple(steps)
+        return (
+            tuple(steps) if any(isinstance(parent, int) for _, parent in steps) else self.making(t)
+        )
 
-    def made_again(self, t: Tensor, steps: Sequence[MakingStep], known: Sequence[Tensor]) -> None:
+    def made_again(
+        self, t: Tensor, made: Making | tuple[MakingStep, ...], known: Sequence[Tensor]
+    ) -> None:
         """`t` is the result of another call with these arguments and results, and came about as in
         the first."""
-        for at, parent in reversed(steps):
+        if isinstance(made, Making):
+            self._made.set(t, made)
+            return
+        earlier: Making | None = None
+        for at, parent in reversed(made):
             if isinstance(parent, int):
-                self.made(t, known[parent], at)
-                continue
-            earlier = self._made.get(t)
-            self._made.set(
-                t, Making(at, parent, earlier, 0 if earlier is None else earlier.depth + 1)
-            )
+                earlier, parent = self._made.get(known[parent]), weakref.ref(known[parent])
+            if earlier is not None and earlier.depth >= MAX_EARLIER:
+                earlier = None
+            earlier = Making(at, parent, earlier, 0 if earlier is None else earlier.depth + 1)
+        if earlier is not None:
+            self._made.set(t, earlier)
 
     def wrote_again(self, call: object, written: Sequence[Written]) -> None:
         """A call has written as the one before of its kind did. It is looked at when the cell

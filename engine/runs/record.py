@@ -149,7 +149,12 @@ def load(folder: Path) -> RunRecord:
         project = files.from_document(document.get("project"))
         fields = {**document, "project": {}}
         record = msgspec.convert(fields, RunRecord)
-    except (ValueError, RecursionError) as error:  # also half a character where a name is expected
+        msgspec.msgpack.encode(record)  # as a list of runs is sent
+    except UnicodeEncodeError as error:
+        raise RunProblem(
+            f"{path} is damaged: a text in it holds half of a character (a lone surrogate)."
+        ) from error
+    except (ValueError, RecursionError) as error:
         raise RunProblem(f"{path} is damaged: {error}") from error
     for name, seconds in (
         ("began_s", record.began_s),

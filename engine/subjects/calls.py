@@ -68,6 +68,7 @@ def calls_in(module: nn.Module, run: Callable[[], object]) -> dict[str, Calls]:
 def _counted(module: nn.Module, run: Callable[[], object], keeps: bool) -> dict[str, Calls]:
     """The calls of each module, without their times."""
     counter = FlopCounterMode(display=False)
+    counter.mod_tracker = _NoModules()  # pyright: ignore[reportAttributeAccessIssue]
     kept = _Kept(module)
     found: dict[str, Calls] = {}
     storages: dict[str, set[int]] = {}
@@ -90,6 +91,13 @@ def _counted(module: nn.Module, run: Callable[[], object], keeps: bool) -> dict[
     for path, of_module in found.items():
         of_module.kept_bytes = kept.bytes_of(storages[path]) if keeps else None
     return found
+
+
+class _NoModules(nullcontext):
+    """In place of the counter's own look at modules, whose hooks on their inputs let no
+    torch.autograd.grad run that asks for the gradient of such an input."""
+
+    parents = frozenset({"Global"})
 
 
 def _times(module: nn.Module, run: Callable[[], object]) -> dict[str, list[float]]:

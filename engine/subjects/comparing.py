@@ -11,7 +11,14 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
-from ..compiled import own_modules, own_path, uncompiled
+from ..compiled import (
+    add_forward_hook,
+    add_forward_pre_hook,
+    class_name,
+    own_modules,
+    own_path,
+    uncompiled,
+)
 from ..module_kept import module_kept
 from ..protocol import ModuleDifference, OutputDifference, WeightDifference
 from ..tensors.readable import dtype_name
@@ -72,7 +79,7 @@ def arguments_in(module: nn.Module, run: Callable[[], object]) -> Arguments | No
         if not found:
             found.append((_copied(args), _copied(kwargs)))
 
-    handle = module.register_forward_pre_hook(keep, with_kwargs=True)
+    handle = add_forward_pre_hook(module, keep, with_kwargs=True)
     try:
         with module_kept(module), torch.random.fork_rng(devices=[]), uncompiled():
             run()
@@ -131,13 +138,13 @@ def _outputs_told(module: nn.Module, told: Callable[[str, int, object], None]) -
                 counts[0] += 1
                 told(path, counts[0], result)
 
-            hooks.callback(part.register_forward_hook(after).remove)
+            hooks.callback(add_forward_hook(part, after).remove)
         yield
 
 
 def _classes(module: nn.Module) -> dict[str, str]:
     named = own_modules(module, remove_duplicate=False)
-    return {path: type(part).__name__ for path, part, _ in named}
+    return {path: class_name(part) for path, part, _ in named}
 
 
 def _weights(module: nn.Module) -> dict[str, tuple[str, Tensor]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from ..errors import LabError
 from ..loops.loop_looks import Tables
 from ..loops.updates import Updates
 from ..loops.watching import Watching
-from ..project.subject import MODEL, ConsoleSubject, FileSubject, holds_model, title
+from ..project.subject import MODEL, CodeSubject, ConsoleSubject, FileSubject, holds_model, title
 from ..randomness import RandomStream
 from ..signatures import takes_tensors
 from .code_modules import CodeModule, made_module
@@ -51,11 +52,12 @@ class SubjectState:
     """Gives the module of the subject that the workspaces work on; None before one is chosen."""
     before: tuple[str, nn.Module] | None = None
     """A copy of a subject's module with its title, kept to be compared with what becomes of it."""
+    _begins_in: Path | None = None
     _makes: bool = True
     _values: dict[str, tuple[Mapping[str, Any], object]] = field(default_factory=dict)
-    _made: dict[tuple[ConsoleSubject | FileSubject, int], _Made] = field(default_factory=dict)
+    _made: dict[tuple[CodeSubject, int], _Made] = field(default_factory=dict)
     _models: dict[Path, tuple[tuple[int, int], nn.Module]] = field(default_factory=dict)
-    _functions: dict[ConsoleSubject | FileSubject, FunctionModule] = field(default_factory=dict)
+    _functions: dict[CodeSubject, FunctionModule] = field(default_factory=dict)
 
     def follow_variable(self, variables: Mapping[str, Any]) -> None:
         """A variable of the console that is watched may hold another module by now."""
@@ -74,8 +76,12 @@ class SubjectState:
         copy: Path | None = None,
         digest: str = "",
     ) -> PythonFile:
-        """Run the file, or a copy in its place, also if it has run before. Raises as
-        `python_file.run_file` does."""
+        """Run the file, or a copy in its place, also if it has run before. It begins in the folder
+        where the program was started, as for `python FILE`; one that it goes to with `os.chdir`
+        stays the current one for its functions. Raises as `python_file.run_file` does."""
+        with suppress(FileNotFoundError):  # the folder is gone
+            os.chdir(self._begins_in or Path.cwd())
+            self._begins_in = Path.cwd()
         file = run_file(copy or path, output, control, around, digest)
         self.files[path.absolute()] = file
         return file
@@ -185,7 +191,7 @@ class SubjectState:
         finally:
             self._makes = before
 
-    def forget(self, subject: ConsoleSubject | FileSubject) -> None:
+    def forget(self, subject: CodeSubject) -> None:
         """Let the module of the subject be made again, with fresh weights. Raises LabError for an
         object that the user's code has made itself."""
         made = [key for key in self._made if key[0] == subject]
@@ -198,7 +204,7 @@ class SubjectState:
             del self._made[key]
 
     @contextmanager
-    def made_anew(self, subject: ConsoleSubject | FileSubject) -> Iterator[None]:
+    def made_anew(self, subject: CodeSubject) -> Iterator[None]:
         """In this context the subject has fresh weights, if it is made; afterwards it is the module
         from before."""
         before = {key: made for key, made in self._made.items() if key[0] == subject}
@@ -211,7 +217,7 @@ class SubjectState:
 
     def _model(
         self,
-        subject: ConsoleSubject | FileSubject,
+        subject: CodeSubject,
         seed: int,
         variables: Mapping[str, Any],
         call: Callable[[], object],
@@ -239,9 +245,7 @@ class SubjectState:
             made = self._made[subject, seed] = _Made(made_module(expression, value, seed), named)
         return CodeModule(made.module, variables, made=True)
 
-    def _around(
-        self, subject: ConsoleSubject | FileSubject, function: Callable[..., Any]
-    ) -> FunctionModule:
+    def _around(self, subject: CodeSubject, function: Callable[..., Any]) -> FunctionModule:
         """The module around a function: the same one for as long as it has the same parts."""
         module, known = FunctionModule(function), self._functions.get(subject)
         if known is None or not known.is_of(module):

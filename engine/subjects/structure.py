@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
-from ..compiled import own_modules, own_path
+from ..compiled import class_name, own_modules, own_path
 from ..protocol import Histogram, ModuleRow, StructureTotals, WeightRow
 from ..tensors.readable import dtype_name
 from .calls import Calls
@@ -51,7 +51,7 @@ def module_rows(module: nn.Module, calls: Mapping[str, Calls] | None = None) -> 
         rows.append(
             ModuleRow(
                 path=path,
-                type=type(part).__name__,
+                type=class_name(part),
                 parameters=sum(p.numel() for p in own),
                 parameter_bytes=sum(p.nbytes for p in own),
                 trainable=sum(p.numel() for p in own if p.requires_grad),

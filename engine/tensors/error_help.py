@@ -20,6 +20,8 @@ NO_DEBUGGER = (
     "Only cells, files and the steps of Train are held. To go through code line by line, forward"
     " and back, trace it: Autograd, “Forward, op by op”."
 )
+_LABEL = re.compile(r"Target (-?\d+) is out of bounds")
+_OF_LABELS = (F.cross_entropy.__code__, F.nll_loss.__code__)
 PATH = Path(__file__).with_name("errors.toml")
 
 
@@ -47,7 +49,8 @@ def explain_error(error: BaseException) -> str:
     if told := _outside_of_table(error):
         return told
     message = error.args[0] if error.args and type(error.args[0]) is str else ""
-    return " ".join(filter(None, meaning_of(message) or ()))
+    what, fix = meaning_of(message) or ("", "")
+    return " ".join(filter(None, (_outside_of_classes(error, message) or what, fix)))
 
 
 def _outside_of_table(error: BaseException) -> str:
@@ -74,6 +77,23 @@ def _outside_of_table(error: BaseException) -> str:
             f"The table (an embedding's weight) has {rows:,} rows, numbered 0 to {rows - 1}, and"
             f" the index holds {held}: {way_on}"
         )
+    return ""
+
+
+def _outside_of_classes(error: BaseException, message: str) -> str:
+    """Words for a label of no class, with the number of classes, which torch's message lacks. "" if
+    it is not that, or the number cannot be read."""
+    label = _LABEL.match(message)
+    for frame, _ in walk_tb(error.__traceback__ if label else None):
+        if frame.f_code not in _OF_LABELS:
+            continue
+        scores = frame.f_locals.get("input")
+        if label and isinstance(scores, Tensor) and scores.ndim:
+            count = scores.shape[min(1, scores.ndim - 1)]
+            return (
+                f"The prediction has scores of {count:,} classes, numbered 0 to {count - 1}, and"
+                f" a label is {label[1]}."
+            )
     return ""
 
 

@@ -72,9 +72,8 @@ def reach(variables: Mapping[str, object]) -> Reached:
             inside = list(itertools.islice(_inside(expression, value, kind), MAX_ITEMS + 1))
             if len(inside) > MAX_ITEMS:
                 cut = f"Of `{expression}` only the first {MAX_ITEMS:,} items were looked through."
-            if inside:
-                opened.add(id(value))
-                waiting.extend(inside[:MAX_ITEMS])
+            opened.add(id(value))
+            waiting.extend(inside[:MAX_ITEMS])
     return Reached(held, cut)
 
 

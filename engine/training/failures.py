@@ -7,7 +7,7 @@ import torch
 
 from ..errors import LabError, error_report
 from ..project.document import TrainingSetup
-from ..protocol import CODE_CHANGED, ErrorReport
+from ..protocol import CODE_CHANGED, OTHER_BATCHES, UNORDERED, ErrorReport
 from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
 from .execution.compiling import compile_problem
@@ -37,10 +37,21 @@ def code_changed(names: tuple[str, ...]) -> ErrorReport:
 def unordered() -> ErrorReport:
     """A run goes on in the middle of an epoch whose batches have no order."""
     return ErrorReport(
-        type="Unordered",
+        type=UNORDERED,
         message="With in_order off, the batches that are left of this epoch are not the same.",
         hint="Some samples come twice in it, others not at all. Turn in_order on for a run that"
         " goes on bit for bit.",
+    )
+
+
+def other_batches(epoch: int, batch: int) -> ErrorReport:
+    """The data gave another batch than before at this place (both from 1)."""
+    return ErrorReport(
+        type=OTHER_BATCHES,
+        message=f"Batch {batch:,} of epoch {epoch:,} is not the one that the data gave before.",
+        hint="Such data draws random numbers of its own, or has changed: from here on the steps are"
+        " others. Draw from the global generator of torch, NumPy or Python, or from a"
+        " torch.Generator that the data set has as an attribute: a run takes these back.",
     )
 
 

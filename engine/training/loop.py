@@ -35,6 +35,7 @@ from .figures.pace import Budget, now_on
 from .figures.watch import Watch
 from .looks.looks import Looks
 from .objectives.objective import CatalogueObjective, Objective
+from .objectives.seen_batches import SeenBatches
 from .optimization.averaging import AveragedWeights
 from .optimization.optimization import Optimization
 from .steps.training_step import Inside, TrainingStep, check_setup
@@ -79,14 +80,15 @@ class TrainingLoop:
         self._optimization = Optimization(setup, model, self.device, self.total_steps)
         self.objective.to(self.device)
         self.watch, self.subject = watch, subject or CanvasSubject()
-        self.random = RandomStream(setup.seed, self.device, self.objective.generators)
+        runs_code, generators = self.objective.runs_code, self.objective.generators
+        self.random = RandomStream(setup.seed, self.device, generators, of_code=runs_code)
         self._may_hold = ranks is None or ranks.is_whole_first
         limits = setup.hold if self._may_hold else HoldWhen()
         self.determinism = Determinism(setup.deterministic, self.device)
         self.holding = Holding(limits, model, self.random)
         self.metrics = Metrics()
         self.gpu = GpuUse(self.device)
-        self.marks = Marks()
+        self.marks, self.seen = Marks(), SeenBatches()
         self.best: BestEpoch | None = None
         self._budget = Budget.of_run()
         self.looks = Looks(self._optimization.groups.named if self._may_hold else {})
@@ -118,7 +120,7 @@ class TrainingLoop:
     @property
     def stops_in_step(self) -> bool:
         """Whether it goes on by less than a step."""
-        return self.by in ("op", "module", "phase") and not self.holding.is_on_way
+        return self.by in ("op", "module", "phase", "batch") and not self.holding.is_on_way
 
     @property
     def is_compiled(self) -> bool:
@@ -223,17 +225,9 @@ class TrainingLoop:
             look=look,
         )
         self.is_in_step = True
-        self._hold_inside(step)
-        for _ in self.holding.phases(step) if self.holding.looks else step.phases():
-            if not self.step:
-                step.check_gradients(self.model)
-            if self.stops_in_step or self.holding.hold is not None:
-                start = nan  # the time between two phases is the user's
-                yield
-                self.holding.leave()
-                self._hold_inside(step)
-        if not self.step:
-            step.check_gradients(self.model)
+        for _ in self._stops(step):
+            start = nan  # the time between two phases is the user's
+            yield
         self.is_in_step = False
         self.by = ""  # the next step has a word of its own
         if look is not None:
@@ -250,6 +244,23 @@ class TrainingLoop:
         compiled = self._optimization.forward.compiled
         if compiled is not None and self.step == 1:
             self.marks.add(self.step, compiled.words())
+
+    def _stops(self, step: TrainingStep) -> Iterator[None]:
+        """Run the step. Yields where it stops between two phases."""
+        if self.step and not self.by and not self.holding.looks:
+            step.run()
+            return
+        self._hold_inside(step)
+        for _ in self.holding.phases(step) if self.holding.looks else step.phases():
+            if not self.step:
+                step.check_gradients(self.model)
+            stops = self.stops_in_step and step.can_stop(self.by)
+            if stops or self.holding.hold is not None:
+                yield
+                self.holding.leave()
+                self._hold_inside(step)
+        if not self.step:
+            step.check_gradients(self.model)
 
     def _hold_inside(self, step: TrainingStep) -> None:
         """From its next phase on the step is held within phases, if it goes on so by hand."""
@@ -297,12 +308,12 @@ class TrainingLoop:
         """The remaining batches of the current epoch. In the middle of an epoch they are made as
         at its beginning: the generators go back for it to the states of then."""
         if self.batch == 0:
-            self.epoch_rng = self.random.state()
+            self.epoch_rng = self.random.state(of_code=self.objective.draws_by_code)
             self.objective.metrics.begin()
-            return self.objective.batches(self.epoch, 0)
+            return self.objective.batches(self.epoch, 0, self.seen)
         now = self.random.state()
         self.random.restore(self.epoch_rng)
-        batches = self.objective.batches(self.epoch, self.batch)
+        batches = self.objective.batches(self.epoch, self.batch, self.seen)
         self.random.restore(now)
         return batches
 
@@ -324,7 +335,7 @@ class TrainingLoop:
             watched = {} if self.watch is None else self.watch.take()
             on_device = {k: v.to(outcome.loss.device) for k, v in watched.items()}
             measured = Measured(rates[0], timing, step.norms, rates[1], on_device)
-        self.metrics.add(self.step, outcome, measured)
+        self.metrics.add(self.step, outcome, measured, step.loss_read)
 
     def flush(self) -> None:
         """Read the figures of the steps since the last flush. Raises Diverged."""
@@ -358,6 +369,7 @@ class TrainingLoop:
             gradients=self._gradients(),
             marks=self.marks.all,
             best=self.best,
+            digest=self.seen.digest(self.batch),
             averaged={} if self.averaged is None else self.averaged.state(),
             **self._optimization.state(),
         )
@@ -387,6 +399,7 @@ class TrainingLoop:
         self.random.restore(saved.rng)
         self.epoch, self.batch, self.step = saved.epoch, saved.batch, saved.step
         self.epoch_rng = saved.epoch_rng
+        self.seen.expect(saved.batch, saved.digest)
         self.marks.restore(saved.marks)
         self.best = saved.best
         if self.averaged is not None:

@@ -27,17 +27,18 @@ from .between_steps import kept_between_steps, weight_versions
 from .checkpoints.checkpoint_files import Checkpoint
 from .checkpoints.run_states import RunStates
 from .end_weights import EndWeights
-from .failures import code_changed, explain
+from .failures import code_changed, explain, other_batches
 from .figures.memory import training_memory
 from .figures.metrics import Diverged
 from .figures.pace import SNAPSHOT_INTERVAL_S, Speed
 from .loop import TrainingLoop
+from .objectives.seen_batches import Place
 from .run_files import RunFiles, writer_in_data_folder
 from .telling import told_of
 from .way_to_step import Way
 
 KEEP_INTERVAL_S = 1.0
-KEEP_SHARE = 0.005
+KEEP_SHARE = 0.003
 """Keeping states takes at most this share of the time."""
 
 
@@ -79,12 +80,13 @@ class TrainingRun:
         self._speed = Speed()
         self._memory = TrainingMemory()
         self._is_resumed = bool(resume_path)
-        self.kept = RunStates(self._folder, loop.objective, in_files=loop.ranks is not None)
+        self.kept = RunStates(self.folder, loop.objective, in_files=loop.ranks is not None)
         if resume is not None and resume_path:
             self.kept.resume(resume, loop.setup)
         self._way: Way | None = None
         self._postponed: TrainingSetup | None = None
         self._keep_due_s = 0.0
+        self._told_other = False
 
     @property
     def id(self) -> str:
@@ -138,41 +140,8 @@ class TrainingRun:
         finally:
             self.loop.by = ""
 
-    @classmethod
-    def again(
-        cls, before: TrainingRun, loop: TrainingLoop, way: Way, is_new: bool = False
-    ) -> TrainingRun:
-        """A run that goes to a step of the run before it. A step back gives it a new id, so that
-        the checkpoints of the other one stay; so does `is_new`."""
-        is_back = is_new or way.step < before.step
-        writer = before.files.writer
-        if is_back:
-            writer = writer.forked(way.step)
-        run = cls(loop, way.start, writer=writer)
-        if is_back:
-            run.files.checkpoint_step = 0
-        else:
-            run.files.checkpoint_path = before.files.checkpoint_path
-            run.files.checkpoint_step = before.files.checkpoint_step
-        run.kept = before.kept.until(way.step, run._folder)
-        run._set_out(way)
-        return run
-
-    @classmethod
-    def of_ranks(cls, loop: TrainingLoop, way: Way, writer: RunWriter, newest: str) -> TrainingRun:
-        """In rank 0: a run that goes to a step of one that other processes have trained. `newest`
-        is that one's last checkpoint, if it stays this run's."""
-        run = cls(loop, way.start, writer=writer)
-        if newest:
-            run.files.checkpoint_path = newest
-            run.files.checkpoint_step = int(Path(newest).stem.removeprefix("step-"))
-        else:
-            run.files.checkpoint_step = 0
-        run.kept.past = way.start.past.until(way.step)
-        run._set_out(way)
-        return run
-
-    def _set_out(self, way: Way) -> None:
+    def set_out(self, way: Way) -> None:
+        """Go to a step, from the state that the run has now."""
         changes = self.kept.past.changes
         self._way = replace(way, changes=tuple(c for c in changes if c.step >= way.start.step))
         self.loop.holding.is_on_way = True
@@ -193,6 +162,8 @@ class TrainingRun:
                     if self.loop.is_in_step:
                         yield self.hold is not None
                         continue
+                    if self.loop.seen.other is not None:
+                        self._tell_other_batch(self.loop.seen.other)
                     if self._way is not None:
                         self._follow_way()
                     if self._postponed is not None:
@@ -208,7 +179,7 @@ class TrainingRun:
                     if self.files.save_is_due(now, at_end_of_epoch=self.loop.batch == 0):
                         self.save()
                     if self.failure is None:
-                        yield due or self.hold is not None
+                        yield due or self.loop.holding.hold is not None
                     if not self._keep_due_s:
                         self._keep()
                     if self.failure is not None:  # set by `_flush`, here or during the yield
@@ -297,7 +268,7 @@ class TrainingRun:
         now = perf_counter()
         self._keep_due_s = now + max(KEEP_INTERVAL_S, (now - started) / KEEP_SHARE)
 
-    def _folder(self) -> Path:
+    def folder(self) -> Path:
         return self.files.writer.folder
 
     def _ready(self) -> bool:
@@ -382,6 +353,13 @@ class TrainingRun:
             self.loop.marks.add(self.step, f"{', '.join(names)} changed")
             self.only_from_here()
             self.warning = code_changed(names)
+
+    def _tell_other_batch(self, place: Place) -> None:
+        """Once: the steps from here on are not those of before."""
+        if not self._told_other:
+            self._told_other = True
+            self.loop.marks.add(self.step, "other batches than before")
+            self.warning = other_batches(place.epoch + 1, place.batch + 1)
 
     def _warn(self, error: LabError) -> None:
         self.warning = explain(error, self.loop.setup, self.loop.learning_rate)

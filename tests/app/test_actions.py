@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QWidget
 
-from app.actions import SPECS, TRACE_ACTIONS, Actions
+from app.actions import ON_CANVAS, SPECS, TRACE_ACTIONS, Actions
 
 
 @pytest.fixture
@@ -44,3 +46,30 @@ def test_the_step_keys_belong_to_the_trace_or_to_the_passes(actions):
         assert {actions[name].isEnabled() for name in TRACE_ACTIONS} == {to_trace}
         assert {actions[name].isEnabled() for name in others} == {not to_trace}
         assert actions["file.open"].isEnabled()
+
+
+def test_an_action_is_as_its_row_says(actions):
+    for spec, action in actions:
+        assert action is actions[spec.id]
+        assert (action.objectName(), action.text(), action.statusTip()) == (
+            spec.id, spec.text, spec.tip,
+        )  # fmt: skip
+        assert action.shortcut() == QKeySequence(spec.shortcut)
+        keys = f" ({spec.shortcut})" if spec.shortcut else ""
+        assert action.toolTip() == spec.tip + keys
+        assert action.isCheckable() == spec.checkable and not action.icon().isNull()
+    assert [spec for spec, _ in actions] == list(SPECS)
+
+
+def test_the_keys_of_the_canvas_work_on_the_canvas_alone(actions, qtbot):
+    window, canvas = actions.parent(), QWidget()
+    qtbot.addWidget(canvas)
+    named = {action.objectName() for action in window.actions()}
+    assert named == {spec.id for spec in SPECS} - set(ON_CANVAS)
+    edits = {spec.id for spec in SPECS if spec.id.startswith("edit.")}
+    assert set(ON_CANVAS) == edits - {"edit.undo", "edit.redo"} | {"view.fit", "model.insert"}
+    actions.give_canvas(canvas)
+    assert [action.objectName() for action in canvas.actions()] == list(ON_CANVAS)
+    there = Qt.ShortcutContext.WidgetWithChildrenShortcut
+    for spec, action in actions:
+        assert (action.shortcutContext() == there) == (spec.id in ON_CANVAS)

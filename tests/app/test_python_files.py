@@ -440,8 +440,9 @@ def test_a_subject_of_the_console_needs_the_cells_of_its_project(bench, link, fi
     assert wanted == [1]
     bench.store.take(VariablesSnapshot(variables=(Variable("model", "module", "Net"),)))
     assert need(chooser) == ""
-    bench.store.set_project(replace(bench.project, subject=CanvasSubject()))
-    assert need(chooser) == ""
+    for subject in (CanvasSubject(), ConsoleSubject("nn.Linear(3, 2)")):
+        bench.store.set_project(replace(bench.project, subject=subject))
+        assert need(chooser) == ""
 
 
 def test_a_file_that_was_replaced_is_still_watched(bench, link, files, net, qtbot):

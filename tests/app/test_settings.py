@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from PySide6.QtCore import QByteArray, QSettings
 
-from app.settings import AGREED_FILES, Settings
+from app.settings import AGREED_FILES, AGREED_HOSTS, RECENT_FILES, Settings
 from engine.connecting.engine_place import EnginePlace
 
 
@@ -72,3 +74,62 @@ def test_where_the_engine_runs_is_remembered_without_its_key(reopen):
     assert reopen().engine_place == EnginePlace("ssh box", "/opt/python")
     reopen().engine_place = None
     assert reopen().engine_place is None
+
+
+@pytest.mark.parametrize(
+    "name", ["autograd_more", "train_parameters", "train_predictions", "train_runs"]
+)
+def test_what_is_shown_is_remembered_by_itself(reopen, name):
+    names = {"autograd_more", "train_parameters", "train_predictions", "train_runs"}
+    for on in (True, False):
+        setattr(reopen(), name, on)
+        assert getattr(reopen(), name) is on
+        assert not any(getattr(reopen(), other) for other in names - {name})
+
+
+def test_the_newest_files_are_kept_each_once(reopen):
+    for number in range(RECENT_FILES + 2):
+        reopen().add_recent_file(f"/{number}.tlab")
+    newest = tuple(f"/{number}.tlab" for number in range(RECENT_FILES + 1, 1, -1))
+    assert reopen().recent_files == newest
+    reopen().add_recent_file(newest[4])
+    assert reopen().recent_files == (newest[4], *newest[:4], *newest[5:])
+
+
+def test_paths_of_any_bytes_come_back(reopen):
+    paths = [os.fsdecode(b"/\xff.tlab"), "/größe %41.tlab"]
+    for path in paths:
+        reopen().add_recent_file(path)
+        reopen().agree(path, "a1")
+        assert reopen().has_agreed(path, "a1")
+        reopen().going_run = ("run", path)
+        assert reopen().going_run == ("run", path)
+    assert reopen().recent_files == tuple(reversed(paths))
+
+
+def test_the_run_that_goes_on_is_remembered_until_it_has_ended(reopen):
+    assert reopen().going_run == ("", "")
+    reopen().going_run = ("r1", "")
+    assert reopen().going_run == ("r1", "")
+    reopen().going_run = ("", "/a.tlab")
+    assert reopen().going_run == ("", "")
+
+
+def test_a_file_agreed_to_again_is_kept_once(reopen):
+    for number in range(AGREED_FILES):
+        reopen().agree("/x.py", str(number))
+    for _ in range(3):
+        reopen().agree("/x.py", "5")
+    assert all(reopen().has_agreed("/x.py", str(number)) for number in range(AGREED_FILES))
+
+
+def test_hosts_and_muted_kinds_are_lists_of_their_own(reopen):
+    assert reopen().rank_hosts == reopen().muted_advice == () and reopen().attach_address == ""
+    reopen().rank_hosts = ("a", "b", "a")
+    reopen().muted_advice = ("loop",)
+    reopen().attach_address = "ssh box"
+    assert (reopen().rank_hosts, reopen().muted_advice) == (("a", "b"), ("loop",))
+    assert reopen().attach_address == "ssh box"
+    hosts = tuple(map(str, range(AGREED_HOSTS + 2)))
+    reopen().rank_hosts = hosts
+    assert reopen().rank_hosts == hosts[2:]

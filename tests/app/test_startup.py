@@ -87,7 +87,7 @@ def test_the_first_page_is_painted_before_the_engine_starts(painter, file, page,
     """Nor does it load what the first picture does not need."""
     module, _, name = painter.rpartition(".")
     script = f"""
-        import sys
+        import gc, sys
         from PySide6 import QtWidgets
         from PySide6.QtCore import QTimer
         from app import application, cli
@@ -95,13 +95,14 @@ def test_the_first_page_is_painted_before_the_engine_starts(painter, file, page,
 
         painted = []
         paint = {name}.paintEvent
-        {name}.paintEvent = lambda *event: (paint(*event), painted.append(event))
+        {name}.paintEvent = lambda *event: (paint(*event), painted.append(gc.isenabled()))
 
         def start(self, path, attached):
             not_needed = {{"numpy", "multiprocessing", "subprocess", *{not_needed}}}
             classes = {{"QStyle", "QWizard"}} & {{*vars(QtWidgets)}}  # PySide loads them when named
             loaded = not_needed & {{*sys.modules}} | classes
-            print(bool(painted), loaded, self.window.workspace, path)
+            collected = [*painted[:1], gc.isenabled()]  # garbage: only after the first picture
+            print(collected, loaded, self.window.workspace, path)
             QTimer.singleShot(0, self.window.close)
 
         application.Application.start = start
@@ -110,7 +111,7 @@ def test_the_first_page_is_painted_before_the_engine_starts(painter, file, page,
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == [f"True set() {page} "]
+    assert done.stdout.splitlines() == [f"[False, True] set() {page} "]
 
 
 def test_the_canvas_of_a_project_is_painted_before_the_rest_is_loaded_and_then_works():

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from app.settings import Settings
 from app.store import Store
 from app.weights import Weights, shown_name
+from engine.project import edits
 from engine.project.document import Project
 from engine.project.files import weights_file
 from engine.protocol import (
@@ -26,6 +28,7 @@ from tests.app.conftest import AnsweringLink
 
 class Desk:
     def __init__(self, folder: Path, training_snapshot) -> None:
+        self.settings: Settings
         self.store, self.link = Store(), AnsweringLink()
         self.link.snapshot.connect(self.store.take)
         self.link.get_ready()
@@ -89,12 +92,14 @@ def test_steps_told_while_the_engine_writes_are_in_the_file_if_it_says_so(desk):
 
 
 def test_opening_a_project_loads_the_weights_beside_it(desk):
+    desk.store.set_project(edits.add_block(Project(), "nn.ReLU", 0, 0)[0])
     desk.weights.open(desk.path)
     assert desk.link.sent == []  # there are none, and the engine has none of another project
     desk.file.write_bytes(b"weights")
     desk.weights.open(desk.path)
     (command,) = desk.link.sent
     assert isinstance(command, OpenWeightsCommand) and command.path == os.fsencode(desk.file)
+    assert command.revision == desk.store.revision > 1
     desk.link.answer(WeightsSnapshot(origin="The weights are loaded.", parameters=3))
     assert desk.weights.learnt and not desk.weights.modified and desk.failures == []
     assert desk.weights.foreign_file(desk.path) == ""

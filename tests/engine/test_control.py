@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import threading
 
 import pytest
 
 from engine.control import Control
+from engine.project.document import HoldWhen
 
 
 @pytest.mark.parametrize(("command", "is_kept"), [(6, True), (7, True), (8, False)])
@@ -77,3 +79,58 @@ def test_a_step_to_pause_after_holds_there_or_after_the_next_one() -> None:
     assert not control.pauses_by(10)
     control.pause_after(0)
     assert control.pause.is_set()
+
+
+def test_nobody_holds_code_that_is_let_go() -> None:
+    control = Control(steps_backward=True, pause_at=3, hold_when=HoldWhen(not_finite=True))
+    control.pause.set()
+    control.let_go()
+    assert (control.steps_backward, control.pause_at, control.goes_on) == (False, 0, "on")
+    assert control.hold_when == HoldWhen() and not control.pause.is_set()
+
+
+def test_a_pause_is_told_and_a_step_before_it_is_not_reached() -> None:
+    told: list[int] = []
+    control = Control(asked=lambda: told.append(1))
+    control.pause_after(2)
+    control.reach(1)
+    assert told == [] and control.pause_at == 2
+    control.reach(2)
+    assert told == [1] and control.pause_at == 0
+
+
+@pytest.mark.parametrize(
+    ("stopped", "command", "ends"), [(4, 4, True), (4, 5, False), (0, 0, False)]
+)
+def test_only_the_command_that_is_named_ends_alone(stopped: int, command: int, ends: bool) -> None:
+    assert Control(stopped=stopped).stops(command) is ends
+
+
+def test_an_interrupt_for_other_code_is_forgotten_where_the_users_begins() -> None:
+    control = Control(interrupted=True)
+    with control.user_code():
+        assert not control.interrupted
+    with control.user_code(), pytest.raises(KeyboardInterrupt), control.own_code():
+        control.interrupted = True
+        with control.user_code():  # code of the user's that ours calls
+            assert control.interrupted
+
+
+def test_our_code_in_ours_is_marked_to_its_end() -> None:
+    control, seen = Control(), []
+    with control.own_code():
+        seen.append(control.in_own_code)  # no code of the user's is around it
+    with control.user_code(), control.own_code():
+        with control.own_code():
+            seen.append(control.in_own_code)
+        seen.append(control.in_own_code)
+        assert not control.in_user_code
+    assert seen == [False, True, True] and not control.in_own_code
+
+
+def test_of_a_time_that_was_enough_nothing_is_left() -> None:
+    control = Control(interrupt=lambda: pytest.fail("it was in time"))
+    with control.time_limit(1000):
+        assert control.in_user_code
+    assert not control.in_user_code
+    assert not [t for t in threading.enumerate() if isinstance(t, threading.Timer)]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from engine.random_states import random_states, restoring_line
-from engine.randomness import RandomStream
+from engine.random_states import drawn_from, random_states, restoring_line, states_kept
+from engine.randomness import NUMPY, PYTHON, WORDS, RandomStream, is_state
 
 CPU = torch.device("cpu")
 
@@ -60,6 +60,47 @@ def test_a_stream_goes_on_from_a_saved_state() -> None:
         assert torch.equal(torch.rand(2), after_seed(5, 4)[2:])
 
 
+def drawn() -> list[float]:
+    """Of each kind that leaves a normal number in store."""
+    return [np.random.rand(), np.random.standard_normal(), random.random(), random.gauss(0, 1)]
+
+
+def test_a_stream_of_code_has_the_generators_of_numpy_and_python_too() -> None:
+    np.random.seed(2)
+    random.seed(2)
+    expected = [drawn() for _ in range(4)]
+    np.random.seed(2)
+    random.seed(2)
+    stream = RandomStream(5, CPU, of_code=True)
+    usual = RandomStream(5, CPU)
+    with stream:
+        assert drawn() == expected[0]
+        state = stream.state()
+        with stream.suspended():
+            assert drawn() == expected[0]  # as if the stream had drawn nothing
+        assert drawn() == expected[1]
+        stream.restore(state)
+        assert drawn() == expected[1]
+    assert drawn() == expected[1]
+    later = RandomStream(7, CPU, of_code=True)
+    later.restore(state)
+    with later:
+        assert [drawn(), drawn()] == expected[1:3]
+    assert state.keys() == {"cpu", NUMPY, PYTHON}
+    assert stream.state(of_code=False).keys() == usual.state().keys() == {"cpu"}
+
+
+@pytest.mark.parametrize("name", [NUMPY, PYTHON])
+def test_what_is_no_state_of_a_generator_is_known(name: str) -> None:
+    state = RandomStream(5, CPU, of_code=True).state()[name]
+    assert is_state(name, state) and not is_state("cpu", state)
+    assert not is_state(name, state[:-1]) and not is_state(name, torch.zeros_like(state))
+    for number, value in enumerate((WORDS + 1, 2, float("nan"))):
+        wrong = state.clone()
+        wrong[4 * WORDS :].view(torch.float64)[number] = value
+        assert not is_state(name, wrong)
+
+
 DRAWS = {
     "torch": lambda: torch.rand(3).tolist(),
     "numpy": lambda: np.random.rand(3).tolist(),
@@ -103,3 +144,25 @@ def test_states_are_equal_only_while_nothing_is_drawn() -> None:
         held = random_states()
         draw()
         assert random_states() != held
+
+
+def test_what_code_has_drawn_from_is_told_by_its_state_before() -> None:
+    torch.manual_seed(3)
+    before = random_states()
+    assert drawn_from(before, random_states()) == {}
+    DRAWS["numpy"]()
+    assert drawn_from(before, random_states()) == {"numpy": before["numpy"]}
+    torch.rand(1)
+    assert drawn_from(before, random_states()).keys() == {"torch", "numpy"}
+    torch.manual_seed(4)  # then the code repeats itself
+    assert drawn_from(before, random_states()).keys() == {"numpy"}
+    assert before["torch"][1] == 3
+
+
+def test_the_generators_stand_afterwards_where_they_stood() -> None:
+    before = random_states()
+    with pytest.raises(ValueError), states_kept():
+        for draw in DRAWS.values():
+            draw()
+        raise ValueError
+    assert random_states() == before

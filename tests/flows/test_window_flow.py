@@ -9,10 +9,11 @@ from PySide6.QtWidgets import QApplication, QPushButton
 
 from app.actions import SPECS, TRACE_ACTIONS
 from app.application import Application, build
-from app.autosave import Autosave
+from app.autosave import Autosave, recovery_folder
 from app.processes.inline_link import InlineLink
 from app.settings import Settings
 from app.store import Store
+from app.window.dialogs import Dialogs
 from app.window.new_window import fit_screen
 from engine.project import edits, files
 from engine.project.document import WORKSPACES, Project
@@ -173,6 +174,19 @@ def test_work_that_was_left_behind_is_offered_and_restored(make, tmp_path):
     assert program.window.isWindowModified()
     assert not crashed.file.exists()
     assert program.autosave.file.exists()
+
+
+def test_a_program_without_parts_of_a_test_has_its_own(qtbot):
+    program = build(InlineLink)
+    try:
+        assert type(program.bench.dialogs) is Dialogs
+        assert program._recovery == recovery_folder()
+        assert program.bench.settings.recent_files == ()
+        assert not program.window.isVisible() and program.bench.link.state == "lost"
+    finally:
+        program.close()
+        program.window.deleteLater()
+        program.deleteLater()
 
 
 def test_a_data_folder_that_cannot_be_made_does_not_stop_the_start(qtbot, tmp_path, answers):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
-from tests.mutation.choosing import near_tests, sample
+from tests.mutation.choosing import near_tests, sample, wide_tests
 from tests.mutation.mutants import mutants
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +56,38 @@ def program(tmp_path: Path) -> Path:
         (tmp_path / folder).mkdir()
     (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
     return tmp_path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
+def test_an_orphan_that_has_ended_is_gone():
+    """A test that waits for a process whose parent has ended does not wait for ever."""
+    script = """
+        import os, psutil
+        from contextlib import suppress
+        from tests.mutation.forks import adopt_orphans, end_of, start
+
+        def work():
+            read, write = os.pipe()
+            parent = os.fork()
+            if not parent:
+                orphan = os.fork()
+                if orphan:
+                    os.write(write, str(orphan).encode())
+                os._exit(0)
+            orphan = int(os.read(read, 20))
+            os.waitpid(parent, 0)
+            with suppress(psutil.NoSuchProcess):
+                psutil.Process(orphan).wait(60)
+            return 0
+
+        adopt_orphans()
+        print("end:", end_of(start(work), 120))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "end: \n"
 
 
 def test_mutants_of_a_file():
@@ -118,3 +151,13 @@ def test_killed_is_what_a_test_notices(program: Path, tmp_path: Path):
     assert "engine: 5 of 6 killed (83%), seed 1" in ran.stdout
     assert ran.stdout.count("engine/tour/small.py:16: ") == 2  # when it is judged, and at the end
     assert (program / "engine/tour/small.py").read_text() == CODE
+
+
+def test_those_of_the_room_that_a_handler_answers_for_are_wide():
+    wide = wide_tests(ROOT, "engine/handlers/subjects/code.py")
+    assert "tests/engine/subjects/test_comparing.py" in wide
+    assert "tests/engine/exporting/test_package.py" not in wide
+    wide = wide_tests(ROOT, "engine/handlers/holding.py")
+    assert {"tests/engine/loops/test_held_loops.py", "tests/engine/console/test_held_code.py"} <= {
+        *wide
+    }

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-KINDS = {"CanvasSubject", "ConsoleSubject", "FileSubject"}
+KINDS = {"CanvasSubject", "ConsoleSubject", "FileSubject", "CodeSubject"}
 KINDS |= {"CanvasModel", "CodeModel", "ConsoleModel", "FileModel"}
-FLAGS = {"is_canvas", "of_canvas"}
-"""Attributes that would say the same by another name."""
+FLAGS = {"is_code", "is_canvas", "of_canvas"}
+"""Attributes that say the same. `is_code` is the subject's own."""
 
 DOORS = {
     "engine/project/subject": "what the document keeps, and all that follows from it alone",
@@ -26,17 +26,19 @@ ENGINE = {
     "engine/subjects/state": (1, "a variable that is watched may hold another module"),
 }
 WINDOW = {
-    "app/commands/target": (1, "which files and weights go with a target"),
+    "app/commands/export": (1, "the weights beside a project are its canvas's"),
+    "app/commands/projects": (2, "what code is trained on is told"),
+    "app/commands/run_beginnings": (1, "the weights beside a project are its canvas's"),
+    "app/commands/target": (2, "the runs of a file of code lie in the data folder"),
     "app/presenters/autograd/workspace": (1, "the canvas has a forward pass by blocks"),
-    "app/presenters/export": (3, "what the lines that load write before the file"),
-    "app/presenters/model/calls": (1, "the canvas has its own forward pass"),
-    "app/presenters/model/comparing": (2, "a picture of two modules of code"),
+    "app/presenters/model/comparing": (1, "the page for code"),
     "app/presenters/model/first_page": (1, "the page for blocks"),
-    "app/presenters/model/structure": (5, "the page for code, and its lines of Python"),
+    "app/presenters/model/structure": (1, "the page for code"),
     "app/presenters/model/workspace": (1, "the page for blocks"),
-    "app/presenters/subject": (3, "what is run for a subject: its cells, or its file"),
-    "app/presenters/train/objective": (6, "code has a step, and names of its own"),
-    "app/presenters/train/sweeps": (1, "values of blocks can be varied"),
+    "app/presenters/subject": (2, "what an expression of the console needs first"),
+    "app/presenters/train/objective": (4, "code has a step, and names of its own"),
+    "app/presenters/train/resuming": (2, "code that has run may fit a checkpoint"),
+    "app/presenters/train/runs/sweeps": (1, "values of blocks can be varied"),
     "app/presenters/train/train": (1, "words on what is trained"),
     "app/presenters/window": (1, "what the workspaces' title says"),
     "app/selection/finding": (1, "only blocks are on the canvas"),

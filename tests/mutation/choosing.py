@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -66,17 +67,29 @@ def near_tests(root: Path, path: str) -> list[str]:
 
 
 def wide_tests(root: Path, path: str) -> list[str]:
-    """Those of the rooms that use the file, and the flows whose names have a word of its path."""
+    """Those of the rooms that use the file, or that a handler answers for, and the flows whose
+    names have a word of its path."""
     graph, name = _imports(), path.removesuffix(".py")
     users = set(graph.predecessors(name)) if name in graph else set()
     for door in [user for user in users if user.endswith("__init__")]:
         users |= set(graph.predecessors(door))
-    rooms = sorted({PurePosixPath(user).parent for user in users})
+    rooms = [*_answered_for(graph, name), *sorted({PurePosixPath(user).parent for user in users})]
     found = [test for room in rooms for test in _mirrored(root, room)]
     if not path.startswith("engine"):
         words = set(re.split(r"[/_.]", path)) - {"app", "widgets", "presenters", "py", "init", ""}
         found = [*_flows(root, words), *found]
     return list(dict.fromkeys(found))[:_MOST_FILES]
+
+
+def _answered_for(graph: nx.DiGraph, name: str) -> list[PurePosixPath]:
+    """The room that has a handler's name; for handlers of no room the two that they import most."""
+    if not name.startswith("engine/handlers/"):
+        return []
+    if name.count("/") > 2:
+        return [PurePosixPath(name.replace("/handlers/", "/", 1)).parent]
+    called = Counter(PurePosixPath(used).parent for used in sorted(graph.successors(name)))
+    rooms = [room for room, _ in called.most_common() if len(room.parts) > 1]
+    return [room for room in rooms if room.name not in ("handlers", "protocol", "project")][:2]
 
 
 @cache

@@ -41,7 +41,7 @@ def end_of(pid: int, wall_s: float) -> str:
     signal.setitimer(signal.ITIMER_REAL, wall_s)
     begun_s = time.monotonic()
     try:
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        code = os.waitstatus_to_exitcode(_status_of(pid))
     except TimeoutError:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -50,6 +50,15 @@ def end_of(pid: int, wall_s: float) -> str:
         signal.setitimer(signal.ITIMER_REAL, 0)
         _end_children()
     return "" if not code else f"exit {code}" if code > 0 else f"signal {-code}"
+
+
+def _status_of(pid: int) -> int:
+    """Wait for the process, and take note of each orphan that ends before: a test would wait for
+    one that nobody has noted."""
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == pid:
+            return status
 
 
 def _end_children() -> None:

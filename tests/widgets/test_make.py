@@ -8,7 +8,7 @@ from PySide6.QtGui import QFontInfo, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from widgets import make, theme
-from widgets.table import ReadTable
+from widgets.table import ROW_HEIGHT, ReadTable
 
 
 class _Listener(QObject):
@@ -275,6 +275,17 @@ def test_a_cell_has_its_own_tooltip_or_its_text(table):
     assert table.horizontalHeaderItem(0).toolTip() == "What it is."
     with pytest.raises(IndexError):
         table.cell(9, 0)
+
+
+def test_rows_of_a_tight_table_have_one_line(table, qtbot):
+    assert not table.wordWrap() and table.rowHeight(0) == ROW_HEIGHT
+    assert table.horizontalHeader().stretchLastSection()
+    loose = ReadTable("facts", "Facts", (("what", "What it is."),), tight=False, mono=True)
+    qtbot.addWidget(loose)
+    assert loose.wordWrap() and not loose.horizontalHeader().stretchLastSection()
+    assert (
+        loose.font().family() != table.font().family() == loose.horizontalHeader().font().family()
+    )
 
 
 def test_new_rows_take_the_place_of_the_old(table):

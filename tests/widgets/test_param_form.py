@@ -114,6 +114,7 @@ def test_a_fault_is_said_while_typing_and_nothing_is_lost(form, edits, name, tex
     retype(form, name, text, enter=False)
     label = form.findChild(QLabel, f"param_{name}_error")
     assert label.isVisible() and name in label.text() and label.text() == form.error(name)
+    assert form.field(name)._faulty
     QTest.keyClick(form.field(name), Qt.Key.Key_Return)
     assert edits == []
     assert line_edit(form, name).text() == text
@@ -157,7 +158,7 @@ def test_escape_takes_back_what_was_typed(form, edits):
     retype(form, "in_features", "two", enter=False)
     QTest.keyClick(form.field("in_features"), Qt.Key.Key_Escape)
     assert line_edit(form, "in_features").text() == "64"
-    assert form.error("in_features") == ""
+    assert form.error("in_features") == "" and not form.field("in_features")._faulty
     assert edits == []
 
 

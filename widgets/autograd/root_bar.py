@@ -24,7 +24,7 @@ _WIDTH = 32 * GRID
 
 class RootBar(QWidget):
     """`root_chosen(expression)` asks for the graph of a tensor of the console (`loss`, `y.grad`;
-    several separated by commas), or with "" for that of the loss of the model on the canvas."""
+    several separated by commas), or with "" for that of the loss of the subject."""
 
     root_chosen = Signal(str)
     example_chosen = Signal(object)
@@ -41,8 +41,8 @@ class RootBar(QWidget):
         self._box.setCompleter(None)  # type: ignore[arg-type]
         self._box.setMinimumWidth(_WIDTH)
         self._box.setToolTip(
-            "Whose graph is read: the loss of the model on the canvas, or any tensor of the console"
-            " that has a grad_fn. Type an expression such as loss, x.grad or a, b and press Enter."
+            "Whose graph is read: the loss of the subject, or any tensor of the console that has a"
+            " grad_fn. Type an expression such as loss, x.grad or a, b and press Enter."
         )
         self._box.addItem(MODEL, "")
         self._box.activated.connect(self._choose)

@@ -172,7 +172,7 @@ class NextNode(QFrame):
         number = expression.find(".0")
         if key == "element" and shape:
             self.field.setSelection(2, expression.find("]") - 2)
-        elif key == "expression" or number < 1:
+        elif number < 1:
             self.field.selectAll()
         else:
             self.field.setSelection(number - 1, 3)

@@ -76,7 +76,7 @@ class LineChart(PaintedWidget):
     # -- painting --------------------------------------------------------------------------------
 
     def axes(self) -> Axes:
-        xs = [x for line in self.lines for x in (line.x[0], line.x[-1]) if len(line.x)]
+        xs = [x for line in self.lines if len(line.x) for x in (line.x[0], line.x[-1])]
         x = Scale(min(xs), max(xs)) if xs and min(xs) < max(xs) else scale_of(xs)
         y = scale_of((y for line in self.lines for y in line.y), self._is_log)
         return Axes(area_of(self.width(), self.height()), x, y)

@@ -68,7 +68,6 @@ class CodeInput(QPlainTextEdit):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.history = history
         self._asked: tuple[str, int] | None = None
-        self._asked_by_key = False
         self._answer: CompletionsSnapshot | None = None
         self._popup: CompletionPopup | None = None
         self._highlighter = PythonHighlighter(self.document())
@@ -114,9 +113,10 @@ class CodeInput(QPlainTextEdit):
             return
         self._answer = snapshot
         fitting = self._fitting()
-        # A single completion is inserted at once after Tab, unless the user has typed on since.
-        by_key = self._asked_by_key and here == asked_at
-        if len(fitting) == 1 and self._word() and by_key and not self.popup.isVisible():
+        # A single completion is inserted at once after Tab, unless the user has typed on since;
+        # after a dot there is no word yet.
+        is_single = len(fitting) == 1 and here == asked_at
+        if is_single and self._word() and not self.popup.isVisible():
             self._insert_completion(fitting[0].text)
             return
         self.popup.show_at(self._caret_rect(), fitting)
@@ -166,7 +166,7 @@ class CodeInput(QPlainTextEdit):
         else:
             super().keyPressEvent(event)
             if event.text() == ".":
-                self._ask(by_key=False)
+                self._ask()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
@@ -240,9 +240,8 @@ class CodeInput(QPlainTextEdit):
 
     # -- completion ------------------------------------------------------------------------------
 
-    def _ask(self, by_key: bool = True) -> None:
+    def _ask(self) -> None:
         self._asked = self.source(), self.textCursor().position()
-        self._asked_by_key = by_key
         self._answer = None
         self.completion_wanted.emit(*self._asked)
 

@@ -93,6 +93,7 @@ class ConsoleView(QWidget):
             " written.",
             "console_empty",
         )
+        self.empty.setMargin(theme.GRID)
         self._state = make.label("", "muted", "console_state")
         self.run_button = make.tool_button(
             "console_run",

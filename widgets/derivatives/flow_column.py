@@ -12,7 +12,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.protocol import FlowHistogram, FlowSnapshot, Histogram, Picture
+from engine.protocol import WHOLE_SUBJECT, FlowHistogram, FlowSnapshot, Histogram, Picture
 from widgets import make, theme
 from widgets.table import ROW_HEIGHT, ReadTable
 from widgets.text import format_number, format_percent
@@ -174,7 +174,7 @@ class FlowColumn(QWidget):
                 fraction = format_percent(dead[name])
             if dead.get(name, 0.0) >= MOSTLY_DEAD:
                 verdict = "dying" if dead[name] < 1.0 else "dead"
-            for column, text in enumerate((name, norm, fraction, verdict)):
+            for column, text in enumerate((name or WHOLE_SUBJECT, norm, fraction, verdict)):
                 item = QTableWidgetItem(text)
                 if verdict:
                     item.setForeground(colors.color("error"))
@@ -183,7 +183,8 @@ class FlowColumn(QWidget):
     def _cell_name(self, cell: tuple[int, ...]) -> str:
         if self._snapshot is None:
             return ""
-        return f"{self._snapshot.layers[cell[-2]]}, step {cell[-1] + 1}: log₁₀"
+        name = self._snapshot.layers[cell[-2]] or WHOLE_SUBJECT
+        return f"{name}, step {cell[-1] + 1}: log₁₀"
 
     def _choose_layer(self) -> None:
         rows = self.table.selectionModel().selectedRows()

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.protocol import ErrorReport, FlowHistogramsSnapshot, FlowSnapshot
+from engine.protocol import WHOLE_SUBJECT, ErrorReport, FlowHistogramsSnapshot, FlowSnapshot
 from widgets import make
 from widgets.derivatives.flow_column import FlowColumn
 from widgets.theme import GRID
@@ -30,8 +30,8 @@ class FlowView(QWidget):
         self.setObjectName("flow_view")
         self._running = False
         words = make.label(
-            "Run trains copies of the model on the canvas from three initialisations, on the same"
-            " batches. Your own weights do not change.",
+            "Run trains copies of the subject from three initialisations, on the same batches. Its"
+            " own weights do not change.",
             "muted",
             wrap=True,
         )
@@ -83,7 +83,8 @@ class FlowView(QWidget):
             column.show_histogram(run, snapshot.low, snapshot.high)
             column.mark(snapshot.layer, snapshot.step)
         self._chosen.setText(
-            f"Histograms: log₁₀ |gradient| of {snapshot.layer} in step {snapshot.step + 1}."
+            f"Histograms: log₁₀ |gradient| of {snapshot.layer or WHOLE_SUBJECT} in step"
+            f" {snapshot.step + 1}."
         )
 
     def show_problem(self, text: str) -> None:

@@ -109,7 +109,7 @@ def _named(kind: Any) -> Any:
         named = defstruct(kind.__name__, fields, kw_only=True, forbid_unknown_fields=True)
         _struct_of[named] = kind
         return named
-    inner = tuple(each if each is ... else _named(each) for each in get_args(kind))
+    inner = tuple(map(_named, get_args(kind)))
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return reduce(or_, inner)

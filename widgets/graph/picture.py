@@ -91,7 +91,6 @@ class GraphPicture(GraphCanvas):
     def clear(self, text: str = EMPTY_TEXT) -> None:
         """Show `text` instead of a graph."""
         self._later.drop()
-        self._under_way = False
         self._graph = self._hierarchy = self._requested = None
         self._open = frozenset()
         self._empty_text = text

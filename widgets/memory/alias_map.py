@@ -217,7 +217,7 @@ class AliasMapView(DiagramView):
         bar = self._zoom_bar
         bar.adjustSize()
         bar.move(GRID, self.height() - bar.height() - GRID)
-        if event.oldSize().isEmpty() or not event.oldSize().isValid():
+        if event.oldSize().isEmpty():  # so is one that is not valid
             self._open()
 
 

@@ -76,9 +76,9 @@ class StorageStrip(QAbstractScrollArea):
         """Show a window of a storage. If it is of the same tensor as the last one, the scroll
         position stays, and cells whose value has changed are highlighted. Another tensor is shown
         from its first element. Without a snapshot, show `empty_text`."""
-        before = self._snapshot
-        same = before is not None and snapshot is not None and _same_ground(before, snapshot)
-        self._changed = _changed(before, snapshot) if same else frozenset()
+        before, self._changed, same = self._snapshot, frozenset(), False
+        if before is not None and snapshot is not None and _same_ground(before, snapshot):
+            self._changed, same = _changed(before, snapshot), True
         self._snapshot, self._empty_text, self._asked = snapshot, empty_text, None
         # While the user scrolls, cells only become wider: rows must not break at other cells.
         self._cell_width = max(cell_width_of(snapshot), self._cell_width if same else 0)
@@ -321,9 +321,7 @@ def _same_ground(before: StorageSnapshot, after: StorageSnapshot) -> bool:
         after.expression, after.shape, after.strides, after.offset, after.cells)  # fmt: skip
 
 
-def _changed(before: StorageSnapshot | None, after: StorageSnapshot | None) -> frozenset[int]:
-    if before is None or after is None:
-        return frozenset()
+def _changed(before: StorageSnapshot, after: StorageSnapshot) -> frozenset[int]:
     old = dict(enumerate(before.values, before.first))
     new = enumerate(after.values, after.first)
     return frozenset(cell for cell, text in new if old.get(cell, text) != text)

@@ -8,7 +8,7 @@ from functools import partial
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from engine.project.subject import ConsoleSubject, FileSubject, title
+from engine.project.subject import Subject, title
 from widgets import make
 
 
@@ -22,7 +22,7 @@ class CompareButton(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._kept = ""
-        self._others: tuple[ConsoleSubject | FileSubject, ...] = ()
+        self._others: tuple[Subject, ...] = ()
         self.button = make.tool_button(
             "structure_compare",
             "mdi6.compare-horizontal",
@@ -38,7 +38,7 @@ class CompareButton(QWidget):
         """The title of the subject whose copy is kept; "" without one."""
         self._kept = kept
 
-    def show_others(self, others: Sequence[ConsoleSubject | FileSubject]) -> None:
+    def show_others(self, others: Sequence[Subject]) -> None:
         """The subjects to compare with."""
         self._others = tuple(others)
 

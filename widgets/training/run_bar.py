@@ -330,7 +330,7 @@ class RunBar(QFrame):
         self.own_backward.setEnabled(self._attached != "watch")
         if not is_own:
             self.weights.box.hide()
-            self.resume.hide()
+            pass
         if self._attached == "watch":
             for steering in (self.train, self.pause, self.step, self.line):
                 steering.setEnabled(False)

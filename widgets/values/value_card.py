@@ -53,7 +53,8 @@ def has_picture(value: Value) -> bool:
     return value.picture is not None and not number_text(value)
 
 
-_NUMBER_POINTS = 16
+_NUMBER_POINTS, _NARROW_POINTS = 16, 12
+"""Of one number; in a narrow card the longest, -1.23457e-05, fits."""
 _KIND_TIP = "Shape · element type · device · bytes (elements × bytes of each)"
 
 
@@ -72,7 +73,8 @@ class ValueCard(QFrame):
         self._narrow = narrow
         self._bad = make.text("value_bad", "error", tip=BAD_TIP, width="own")
         self._text = make.text("value_text", mono=9, width="own")
-        self._number = make.text("value_number", mono=_NUMBER_POINTS, width=width)
+        points = _NARROW_POINTS if narrow else _NUMBER_POINTS
+        self._number = make.text("value_number", mono=points, width=width)
         self._numbers: dict[str, QLabel] = {}
         self.picture = PictureView()
 

@@ -79,7 +79,7 @@ class FilesPresenter(QObject):
         view.close_requested.connect(self.close)
         view.difference.compare_requested.connect(self._choose_other)
         view.difference.stop_requested.connect(self._stop_comparing)
-        bench.store.project_changed.connect(self._show_subject)
+        bench.store.project_changed.connect(lambda _, project: self._show_subject(project))
         self._must_ask = False
         bench.link.ended.connect(self._on_ended)
         bench.link.became_ready.connect(self._open_again)

@@ -12,7 +12,6 @@ from app.presenters.questions import Questions, in_words
 from app.window.autograd_page import AutogradPage
 from app.workbench import Workbench
 from engine.project.document import replace
-from engine.project.subject import CanvasSubject
 from engine.protocol import (
     BackwardMove,
     BackwardSnapshot,
@@ -119,7 +118,7 @@ class AutogradPresenter(QObject):
 
     @property
     def _is_code(self) -> bool:
-        return not isinstance(self._bench.project.subject, CanvasSubject)
+        return self._bench.project.subject.is_code
 
     def has_forward(self) -> bool:
         """Whether the next pass begins with a forward pass that can be stepped: that of the

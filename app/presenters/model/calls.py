@@ -10,7 +10,7 @@ from app.presenters.autograd.graph_picture import GraphPicturePresenter
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.project.document import replace
-from engine.project.subject import CanvasSubject
+from engine.project.subject import CodeSubject
 from engine.protocol import (
     ErrorReport,
     ForwardGraphSnapshot,
@@ -53,18 +53,16 @@ class CallsPresenter(QObject):
         self._questions.drop()
         self._clear("")
 
-    def show_structure(self, whole: StructureSnapshot) -> None:
+    def show_structure(self, subject: CodeSubject, whole: StructureSnapshot) -> None:
         """Draw the forward of a subject whose structure was read."""
-        project = self._bench.project
-        if isinstance(project.subject, CanvasSubject):
-            return
         self._title = whole.modules[0].type
         if not whole.batch or whole.unrun:
             self._questions.drop()
             self._clear(UNRUN if whole.unrun is None else raised_words(whole.unrun))
             return
+        project = self._bench.project
         command = ReadForwardGraphCommand(
-            subject=project.subject, objective=project.objective, training=project.training
+            subject=subject, objective=project.objective, training=project.training
         )
         self._parts = []
         self._questions.ask(command, self._take, self._fail)

@@ -8,7 +8,7 @@ from app.presenters.offers import offers_of_file
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.project.document import Project
-from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject
+from engine.project.subject import CanvasSubject, CodeSubject, ConsoleSubject, Subject
 from engine.protocol import (
     CompareSubjectsCommand,
     DifferenceSnapshot,
@@ -22,7 +22,7 @@ from engine.protocol import (
 )
 from widgets.structure.view import StructureView
 
-OtherSubject = ConsoleSubject | FileSubject | None
+OtherSubject = Subject | None
 """The other side of the comparison; None is the copy that is kept."""
 
 
@@ -34,7 +34,7 @@ class ComparingPresenter(QObject):
         self._bench, self._view = bench, view
         self._questions = Questions(bench, self)
         self._console: list[ConsoleSubject] = []
-        self._files: dict[str, list[FileSubject]] = {}
+        self._files: dict[str, list[Subject]] = {}
         self._other: OtherSubject = None
         view.compare.keep_requested.connect(self._keep)
         view.compare.compare_requested.connect(self._compare)
@@ -52,7 +52,7 @@ class ComparingPresenter(QObject):
             self._compare(self._other)
 
     @property
-    def _subject(self) -> ConsoleSubject | FileSubject | None:
+    def _subject(self) -> CodeSubject | None:
         subject = self._bench.project.subject
         return None if isinstance(subject, CanvasSubject) else subject
 
@@ -71,6 +71,7 @@ class ComparingPresenter(QObject):
             CompareSubjectsCommand(
                 subject=self._subject,
                 other=other,
+                model=project.model,
                 objective=project.objective,
                 training=project.training,
             )
@@ -100,7 +101,7 @@ class ComparingPresenter(QObject):
         if old.subject != new.subject:
             self._questions.drop()
             self._view.show_picture()
-            self._show_others()
+        self._show_others()
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         match snapshot:
@@ -114,7 +115,6 @@ class ComparingPresenter(QObject):
                     offer.subject
                     for offer in offers_of_file(snapshot.path, snapshot.objects)
                     if not (offer.required or offer.is_other)
-                    and isinstance(offer.subject, FileSubject)
                 ]
             case _:
                 return
@@ -122,7 +122,8 @@ class ComparingPresenter(QObject):
 
     def _show_others(self) -> None:
         of_files = (subject for subjects in self._files.values() for subject in subjects)
-        others = [*self._console, *of_files]
+        canvas = [CanvasSubject()] if self._bench.project.model.blocks else []
+        others = [*canvas, *self._console, *of_files]
         self._view.compare.show_others([other for other in others if other != self._subject])
 
     def _forget(self) -> None:

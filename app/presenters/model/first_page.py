@@ -7,7 +7,6 @@ from PySide6.QtCore import QByteArray
 from app.window.model_page import ModelPage
 from engine.project import files
 from engine.project.document import ViewState
-from engine.project.subject import CanvasSubject
 from widgets.canvas.model_canvas import ModelCanvas
 
 
@@ -19,7 +18,7 @@ def first_page(path: str, docks: QByteArray) -> tuple[ModelPage, ViewState] | No
         project = files.load(path)
     except files.FileProblem:
         return None
-    if project.view.workspace != "model" or not isinstance(project.subject, CanvasSubject):
+    if project.view.workspace != "model" or project.subject.is_code:
         return None
     page = ModelPage()
     page.restore_docks(docks)

@@ -11,10 +11,11 @@ from app.presenters.model.calls import CallsPresenter
 from app.presenters.model.comparing import ComparingPresenter
 from app.presenters.questions import Questions, in_words
 from app.selection.finding import module_of, parameter_of
+from app.selection.known import LAB_SUBJECT
 from app.selection.references import Module, Parameter, Reference
 from app.workbench import Workbench
 from engine.project.document import Project
-from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, holds_model
+from engine.project.subject import CanvasSubject, CodeSubject, needs_cells, python_file
 from engine.protocol import (
     BackwardSnapshot,
     ErrorReport,
@@ -40,8 +41,9 @@ DELAY_MS = 150
 """Several changes in this time cost one reading, several typed letters one preview."""
 _ENDED = ("finished", "stopped", "failed")
 _CELL = "Run the line in the console: it stands in its history, and in the project's cells."
-_SUBJECT = "lab.subject"
-_LAB_SUBJECT = f"{_CELL} {_SUBJECT} is the module that is shown here, while it is the subject."
+_ON_LAB_SUBJECT = (
+    f"{_CELL} {LAB_SUBJECT} is the module that is shown here, while it is the subject."
+)
 
 
 class StructurePresenter(QObject):
@@ -95,7 +97,7 @@ class StructurePresenter(QObject):
         return timer
 
     @property
-    def _subject(self) -> ConsoleSubject | FileSubject | None:
+    def _subject(self) -> CodeSubject | None:
         subject = self._bench.project.subject
         return None if isinstance(subject, CanvasSubject) else subject
 
@@ -175,17 +177,15 @@ class StructurePresenter(QObject):
         self._parts = part if self._parts is None else join_structure((self._parts, part))
         part = self._parts
         if part.left == 0:
-            is_named = isinstance(self._subject, ConsoleSubject) and not part.made
-            expression = self._subject.expression.strip()
-            # A name of a file is none in the console, and a class or call would make another module
-            written, where = (expression, _CELL) if is_named else (_SUBJECT, _LAB_SUBJECT)
+            written = self._bench.known.expression
+            where = _ON_LAB_SUBJECT if written == LAB_SUBJECT else _CELL
             self.view.bar.show_subject(written, where)
             self._show(part)
             self.comparing.compare_again()
-            self.calls.show_structure(part)
+            self.calls.show_structure(self._subject, part)
             self._follow()
 
-    def _read_gradients(self, subject: ConsoleSubject | FileSubject) -> None:
+    def _read_gradients(self, subject: CodeSubject) -> None:
         """Read what a pass of Autograd has changed; the user's step does not run for it."""
         parts: list[StructureSnapshot] = []
 
@@ -219,18 +219,20 @@ class StructurePresenter(QObject):
 
     def _remedy(self) -> tuple[str, str]:
         """The button, and its tooltip, that may help where there is no structure."""
-        match self._subject:
-            case FileSubject(path=path) if not holds_model(path):
-                return f"Run {Path(path).name}", f"Run {path} in the engine, as import would."
-            case ConsoleSubject() if self._bench.project.cells:
-                return "Run its cells", "Run the cells that the project keeps, in order."
+        project = self._bench.project
+        file = python_file(project.subject)
+        if file:
+            return f"Run {Path(file).name}", f"Run {file} in the engine, as import would."
+        if needs_cells(project.subject) and project.cells:
+            return "Run its cells", "Run the cells that the project keeps, in order."
         return "", ""
 
     # -- what the reader does --------------------------------------------------------------------
 
     def _help(self) -> None:
-        if isinstance(self._subject, FileSubject):
-            self.file_requested.emit(str(Path(self._subject.path).absolute()))
+        file = python_file(self._bench.project.subject)
+        if file:
+            self.file_requested.emit(str(Path(file).absolute()))
         else:
             self.cells_requested.emit()
 

@@ -14,7 +14,6 @@ from app.window.model_page import ModelPage
 from app.workbench import Workbench
 from engine.project import catalogue, edits
 from engine.project.document import Project, replace
-from engine.project.subject import CanvasSubject
 from engine.protocol import (
     ForwardSnapshot,
     InitialiseCommand,
@@ -197,7 +196,7 @@ class ModelPresenter(QObject):
     def _show_totals(self) -> None:
         """Show the size of the model; nothing while another subject is worked on."""
         report = self._bench.newest(ModelSnapshot)
-        if report is None or not isinstance(self._bench.project.subject, CanvasSubject):
+        if report is None or self._bench.project.subject.is_code:
             self._bench.window.show_totals("")
             return
         blocks = len(report.blocks)

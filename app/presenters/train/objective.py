@@ -9,11 +9,10 @@ from app.workbench import Workbench
 from engine.project import edits
 from engine.project.document import Project
 from engine.project.subject import (
-    CanvasSubject,
-    ConsoleSubject,
     FileSubject,
     Objective,
-    Subject,
+    needs_cells,
+    python_file,
     takes_setup_data,
 )
 from engine.protocol import (
@@ -54,7 +53,7 @@ class ObjectivePresenter(QObject):
     def _show(self) -> None:
         project = self._bench.project
         self._setup.show_subject(
-            is_code=not isinstance(project.subject, CanvasSubject),
+            is_code=project.subject.is_code,
             of_setup=takes_setup_data(project.subject, project.objective),
             writes=project.objective.loss_of_setup and not project.objective.step,
         )
@@ -66,20 +65,21 @@ class ObjectivePresenter(QObject):
         """Offer the data of the console, or of the subject's file once it has run."""
         subject, names, objects = self._bench.project.subject, list[str](), list[str]()
         variables, file = self._bench.newest(VariablesSnapshot), self._bench.newest(FileSnapshot)
-        if not isinstance(subject, FileSubject) and variables is not None:
+        if isinstance(subject, FileSubject):
+            if file is not None and python_file(subject) == file.path:
+                names = [found.name for found in file.objects if found.kind == "data"]
+                objects = [found.name for found in file.objects]
+        elif variables is not None:
             objects = [v.name for v in variables.variables if v.kind != "number"]
-        if isinstance(subject, ConsoleSubject) and variables is not None:
-            names = [v.name for v in variables.variables if v.kind not in NO_DATA]
-        elif file is not None and _is_of(subject, file):
-            names = [found.name for found in file.objects if found.kind == "data"]
-            objects = [found.name for found in file.objects]
+            if subject.is_code:
+                names = [v.name for v in variables.variables if v.kind not in NO_DATA]
         self._form.offer_names(names)
         self._setup.offer_objects(objects)
 
     def _ask(self) -> None:
         """Ask for the step that fits the data; nothing for the canvas, or without data."""
         project = self._bench.project
-        if isinstance(project.subject, CanvasSubject) or not project.objective.has_data:
+        if not (project.subject.is_code and project.objective.has_data):
             self._questions.drop()
             return
         command = WriteStepCommand(
@@ -95,9 +95,9 @@ class ObjectivePresenter(QObject):
         if isinstance(snapshot, VariablesSnapshot):
             self._offer_names()
         elif isinstance(snapshot, CellSnapshot):
-            if isinstance(subject, ConsoleSubject):
+            if needs_cells(subject):
                 self._ask()
-        elif isinstance(snapshot, FileSnapshot) and _is_of(subject, snapshot):
+        elif isinstance(snapshot, FileSnapshot) and python_file(subject) == snapshot.path:
             self._offer_names()
             self._ask()
 
@@ -109,7 +109,3 @@ def _has_other_step(old: Project, new: Project) -> bool:
     return (new.objective.of_setup and then.data != now.data) or (
         new.objective.loss_of_setup and is_other
     )
-
-
-def _is_of(subject: Subject, file: FileSnapshot) -> bool:
-    return isinstance(subject, FileSubject) and subject.path == file.path

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-from pathlib import PurePath
-
 from PySide6.QtCore import QObject, Signal
 
-from app.presenters.questions import Questions, in_words
+from app.presenters.questions import in_words
+from app.presenters.train.resuming import Resuming
 from app.presenters.train.script_end import ScriptEnd
 from app.processes.link import LinkState
 from app.selection.references import Module
@@ -17,20 +14,17 @@ from engine.connecting.greeting import About
 from engine.project import edits
 from engine.project.document import ADJUSTABLE, Model, Project, TrainingSetup, replace
 from engine.project.problems import located
-from engine.project.subject import CanvasSubject, Subject, title
+from engine.project.subject import Subject, title
 from engine.project.sweeps.sweep import Sweep
 from engine.protocol import (
     CODE_CHANGED,
+    OTHER_BATCHES,
+    UNORDERED,
     AdjustTrainingCommand,
-    CellSnapshot,
-    CheckpointSnapshot,
     ChooseWeightsCommand,
     Command,
     ContinueTrainingCommand,
-    ErrorReport,
     ErrorSnapshot,
-    FileSnapshot,
-    FindCheckpointCommand,
     HeldSnapshot,
     LoopSnapshot,
     ModelSnapshot,
@@ -54,6 +48,8 @@ _AT_ONCE = (*ADJUSTABLE, "hold")
 """Settings that a run takes over at once."""
 _SHOWN = (TrainCommand.__name__, SweepCommand.__name__, ChooseWeightsCommand.__name__)
 """Commands whose errors are shown beside the buttons."""
+_STAYING = (CODE_CHANGED, OTHER_BATCHES, UNORDERED)
+"""Warnings of a run that stay in sight until they are read: the next snapshot has none."""
 _NO_DATA = (
     "There is no data to train on. Name a Dataset, a DataLoader or tensors of your code under Data,"
     " or choose a data set there."
@@ -70,12 +66,13 @@ class TrainPresenter(QObject):
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self.view = bench, view
-        self._questions = Questions(bench, self)
         self._end = ScriptEnd(bench, view, self)
         self._shown: RunSnapshot | None = None  # the run of the plots: Train's, or a cell's loop
         self._script: About | None = None  # the process whose loop was shown last
-        self._sought: Subject | None = None  # the engine has looked for a checkpoint of it
         self._trained: Subject | None = None  # by the last run of Train
+        self._resuming = Resuming(bench, view, self._run, self.train, self)
+        self._resuming.copies_wanted.connect(self.copies_wanted)
+        self.resume, self.restore = self._resuming.resume, self._resuming.restore
         view.form.setup_edited.connect(self._edit_setup)
         view.form.loss.loss_edited.connect(self._edit_loss)
         view.bar.train_requested.connect(self.train)
@@ -85,7 +82,6 @@ class TrainPresenter(QObject):
         view.bar.step_asked.connect(self.go_to)
         view.bar.line_requested.connect(lambda: self._send(StepLineCommand()))
         view.bar.stop_requested.connect(self.stop)
-        view.bar.resume_requested.connect(self.resume)
         view.bar.weights_requested.connect(
             lambda which: self._send(ChooseWeightsCommand(which=which))
         )
@@ -94,7 +90,6 @@ class TrainPresenter(QObject):
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.state_changed.connect(self._on_engine_state)
-        bench.files.opened.connect(self._offer_resume)
         bench.files.opened.connect(self._clear)
         self._show_setup()
         self._on_engine_state(bench.link.state)
@@ -158,7 +153,7 @@ class TrainPresenter(QObject):
     def _problem(self) -> str:
         """Why the subject cannot be trained, as far as the window knows; empty if it can."""
         project = self._bench.project
-        if _is_code(project):
+        if project.subject.is_code:
             return "" if project.objective.has_data else _NO_DATA
         report = self._bench.newest(ModelSnapshot)
         current = report is not None and report.revision == self._bench.store.revision
@@ -199,70 +194,6 @@ class TrainPresenter(QObject):
     def stop(self) -> None:
         """Stop the run; an engine that does not answer is killed."""
         self._bench.link.stop_job()
-
-    def resume(self) -> None:
-        run = self._run()
-        if run is not None and run.checkpoint:
-            self.train(checkpoint=run.checkpoint)
-        else:
-            self._find_checkpoint(self._resume_from, self._cannot_resume)
-
-    def restore(self) -> None:
-        """Load the weights of the last checkpoint without training."""
-        run = self._run()
-        if run is not None and run.checkpoint:
-            self.train(paused=run.state == "stopped", checkpoint=run.checkpoint)
-
-    def _find_checkpoint(
-        self, found: Callable[[CheckpointSnapshot], object], failed: Callable[[ErrorReport], object]
-    ) -> None:
-        """Ask the engine for a checkpoint of this model, of an earlier start of the program too."""
-        project = self._bench.project
-        command = FindCheckpointCommand(
-            model=project.model,
-            training=project.training,
-            subject=project.subject,
-            runs=self._bench.files.runs_folder,
-        )
-        if not self._questions.ask(command, found, failed):
-            self.view.show_problem(self._bench.link.unsent)
-
-    def _resume_from(self, found: CheckpointSnapshot) -> None:
-        if found.copies:
-            self.copies_wanted.emit(
-                found.copies, lambda: self._find_checkpoint(self._go_on_from, self._cannot_resume)
-            )
-        else:
-            self._go_on_from(found)
-
-    def _go_on_from(self, found: CheckpointSnapshot) -> None:
-        if found.path:
-            self._bench.say(f"Resuming from {_when(found)}.")
-            self.train(checkpoint=found.path)
-        else:
-            self._bench.say("There is no checkpoint of this model and set-up to resume from.")
-
-    def _cannot_resume(self, error: ErrorReport) -> None:
-        self.view.show_problem(in_words(error))
-
-    def _offer_resume(self) -> None:
-        """Show Resume if an earlier start of the program left a checkpoint that fits."""
-        self._sought = None
-        self.view.bar.offer_resume("")
-        project, link = self._bench.project, self._bench.link
-        ready = link.state == "ready" and link.script is None
-        if ready and self._run() is None and (project.model.blocks or _is_code(project)):
-            self._find_checkpoint(self._show_offer, lambda error: None)  # the code may not have run
-
-    def _show_offer(self, found: CheckpointSnapshot) -> None:
-        self._sought = self._bench.project.subject
-        if found.path:
-            self.view.bar.offer_resume(f"There is {_when(found)}: Resume goes on from there.")
-        elif found.copies:
-            names = ", ".join(PurePath(copy.path).name for copy in found.copies)
-            self.view.bar.offer_resume(
-                f"{names} is gone. A run has a copy of it: Resume asks to run that, and goes on."
-            )
 
     def _pause(self) -> None:
         script = self._bench.link.script
@@ -306,7 +237,7 @@ class TrainPresenter(QObject):
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if old.subject != new.subject:
             self._tell_other()
-            self._offer_resume()
+            self._resuming.offer()
         if old.training is not new.training or edits.loss_of(old) != edits.loss_of(new):
             self._show_setup()
         if (old.subject, old.objective) != (new.subject, new.objective):
@@ -325,9 +256,6 @@ class TrainPresenter(QObject):
             self._show_run(snapshot)
         elif isinstance(snapshot, HeldSnapshot):
             self.view.bar.show_held(self._bench.store.held)
-        elif isinstance(snapshot, FileSnapshot | CellSnapshot):
-            if _is_code(self._bench.project) and self._sought != self._bench.project.subject:
-                self._offer_resume()
         elif isinstance(snapshot, ErrorSnapshot) and snapshot.command in _SHOWN:
             self.view.show_problem(in_words(snapshot.error))
         elif (
@@ -363,7 +291,7 @@ class TrainPresenter(QObject):
         self.view.bar.show_held(self._bench.store.held)
         self.view.show_attached(attached.role if attached else "")
         self.view.show_engine_state(state, link.place is not None)
-        self._offer_resume()
+        self._resuming.offer()
         ready = self._bench.newest(ReadySnapshot)
         if ready is not None:
             self.view.show_devices(ready.devices)
@@ -373,9 +301,9 @@ class TrainPresenter(QObject):
         self.view.show_training(run)
         self._tell_other()
         error = run.error if isinstance(run, TrainingSnapshot) else None
-        if error is not None and error.type == CODE_CHANGED:
+        if error is not None and error.type in _STAYING:
             self._bench.window.banners.show_banner(
-                CODE_CHANGED, "warning", error.message.rstrip("."), error.hint
+                error.type, "warning", error.message.rstrip("."), error.hint
             )
 
     def _tell_other(self) -> None:
@@ -394,15 +322,6 @@ class TrainPresenter(QObject):
         project = self._bench.project
         block = edits.loss_block(project.model)
         self.view.show_setup(project.training, block.kind if block else None)
-
-
-def _is_code(project: Project) -> bool:
-    return not isinstance(project.subject, CanvasSubject)
-
-
-def _when(found: CheckpointSnapshot) -> str:
-    written = datetime.fromtimestamp(found.written_s)
-    return f"a checkpoint of step {found.step:,}, written {written:%d %b %Y, %H:%M}"
 
 
 def _why_not(report: ModelSnapshot, model: Model) -> str:

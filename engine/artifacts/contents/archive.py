@@ -51,8 +51,9 @@ class Archive:
         records = [self._checked(info, size) for info in infos if not info.is_dir()]
         if len({record.name for record in records}) < len(records):
             raise damaged(path.name, "two records have one name")
-        folders = {record.name.partition("/")[0] for record in records}
-        self.folder = next(iter(folders)) if len(folders) == 1 else ""
+        places = [record.name.partition("/") for record in records]
+        folders = {first if slash else "" for first, slash, _ in places}
+        self.folder = folders.pop() if len(folders) == 1 else ""
         self.records = {record.name: record for record in records}
 
     def inner(self) -> dict[str, Record]:

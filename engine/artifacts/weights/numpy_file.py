@@ -82,8 +82,6 @@ def open_npz(path: Path, archive: Archive) -> Artifact:
     """The index of an archive of arrays. Raises LabError."""
     entries = []
     for record in archive.records.values():
-        if not record.name.endswith(".npy"):
-            raise damaged(path.name, f"{record.name} in it is not an array")
         header = _header(f"{record.name} in {path.name}", archive.head(record, _HEAD_BYTES))
         if header.size + header.size_bytes != record.size_bytes:
             raise damaged(path.name, f"{record.name} has another size than its header says")

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import torch
 
+from ...recording.open_calls import next_sequence
 from ..graph.engine_run import Gradients
 from ..graph.reading import Node
 from .stepping import Step, SteppedPass
@@ -24,9 +25,6 @@ UNKNOWN: Gradients = ()
 LOOK_UP_S = 0.2
 """A thread that waits for the engine wakes up this often (seconds). A signal that arrives just
 before the thread blocks does not wake it, and Python handles the signal only when it is awake."""
-
-
-_next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
 
 
 class _Abort(BaseException):
@@ -69,7 +67,7 @@ class BreakMode(SteppedPass):
         self._task: int | None = None  # the engine's number of our run; checkpoints start others
         # torch numbers nodes by thread, and runs nodes with higher numbers first. The nodes of a
         # gradient's graph shall have the numbers that they would have in this thread.
-        self._sequence = _next_sequence()
+        self._sequence = next_sequence()
         self._condition = threading.Condition()  # guards the three flags below
         self._held = self._ended = self._aborted = False
         self._error: BaseException | None = None
@@ -191,7 +189,7 @@ class BreakMode(SteppedPass):
         finally:
             for handle in handles:
                 handle.remove()
-            self._sequence = _next_sequence()
+            self._sequence = next_sequence()
             with self._condition:
                 self._ended = True
                 self._held = False
@@ -256,5 +254,5 @@ def _skip_sequence_numbers(number: int) -> None:
     2 us."""
     t = torch.zeros((), requires_grad=True)
     with torch.enable_grad():
-        while _next_sequence() < number:
+        while next_sequence() < number:
             t.view_as(t)

@@ -15,6 +15,8 @@ from ...errors import LabError
 def split_expressions(text: str) -> tuple[str, ...]:
     """The expressions in a text, which separates them by commas. Raises LabError for a syntax error
     and for an empty text."""
+    if not text.strip():
+        raise LabError("There is no root.", hint="Write a variable's name: loss, or y, z.")
     try:
         tree = ast.parse(f"({text}\n,)", mode="eval").body
     except (SyntaxError, ValueError) as error:
@@ -23,8 +25,6 @@ def split_expressions(text: str) -> tuple[str, ...]:
             f"`{text}` is not an expression: {why}.", hint="Write a variable's name: loss, or y, z."
         ) from None
     assert isinstance(tree, ast.Tuple)
-    if not text.strip() or not tree.elts:
-        raise LabError("There is no root.", hint="Write a variable's name: loss, or y, z.")
     return tuple(ast.unparse(item) for item in tree.elts)
 
 

@@ -16,11 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...compiled import own_modules
+from ...compiled import add_forward_hook, own_modules
 from ...project.document import TrainingSetup
 from ...training.figures.metrics import Diverged
 from ...training.loop import TrainingLoop
 from ...training.objectives.objective import Objective, Outcome
+from ...training.objectives.seen_batches import SeenBatches
 
 VANISHING = 1e-3
 """At this fraction of the largest layer's gradient (root mean square) or less, gradients vanish."""
@@ -106,7 +107,7 @@ class FlowRun:
         self._alive: dict[int, Tensor] = {}
         self._hooks = []
         for row, (_, part) in enumerate(found):
-            self._hooks.append(part.register_forward_hook(self._see_activation(row)))
+            self._hooks.append(add_forward_hook(part, self._see_activation(row)))
 
     def run(self) -> Generator[None, None, None]:
         """Train, and yield after each step. Raises whatever the model raises."""
@@ -158,7 +159,7 @@ class _Watched:
     def __init__(self, objective: Objective, losses: list[float]) -> None:
         self._objective, self._losses = objective, losses
         self.metrics, self.runs_code = objective.metrics, objective.runs_code
-        self.repeats = objective.repeats
+        self.repeats, self.draws_by_code = objective.repeats, objective.draws_by_code
         self.validation_samples = 0  # validation is no part of the picture
         self.guess = objective.guess
         self.generators = objective.generators
@@ -170,7 +171,7 @@ class _Watched:
     def to(self, device: torch.device) -> None:
         self._objective.to(device)
 
-    def batches(self, epoch: int, first: int) -> Iterator[Any]:
+    def batches(self, epoch: int, first: int, seen: SeenBatches | None = None) -> Iterator[Any]:
         return self._objective.batches(epoch, first)
 
     def close(self) -> None:

@@ -70,12 +70,13 @@ def enter(
     words: str,
     *rules: InputRule,
     saved: Mapping[str, str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
     when: Callable[[NodeValues], bool] | None = None,
     each: bool = False,
     meanings: Mapping[str, str] | None = None,
 ) -> None:
     """Enter rules of any kind, one for each input."""
-    setting = Setting(saved or {})
+    setting = Setting(saved or {}, defaults=defaults or {})
     write(Formula(tuple(names.split()), words, rules, setting, when, each, meanings))
 
 

@@ -32,7 +32,7 @@ class PassWriter:
         self._cells, self._restoring = cells, restoring
         self._renamed: dict[Pass, dict[str, str]] = {start: {} for start in renamed}
         self._loss = fresh("loss") if model else ""
-        self._run = 0
+        self._run: int | None = None
         self._roots: dict[Pass, list[str]] = {}
         self._gradients: dict[Pass, list[str]] = {}
         self._gradient_names: dict[Pass, dict[str, str]] = {}

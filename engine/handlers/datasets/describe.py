@@ -11,6 +11,7 @@ from ...datasets.dataset import Dataset
 from ...datasets.facts import facts_of
 from ...datasets.load import load_dataset
 from ...datasets.pictures import pictures_of
+from ...datasets.stored.rows import StoredRows, figures_of, limits_of
 from ...errors import sendable
 from ...lab import Lab
 from ...protocol import (
@@ -32,7 +33,7 @@ def describe_data(lab: Lab, command: DescribeDataCommand) -> Iterator[DataSnapsh
     """Raises DataProblem if the data cannot be used."""
     data, facts = load_dataset(command.data), facts_of(command.data)
     is_table = len(facts.sample_shape) == 1 and facts.dtype == "float32"
-    shown = data.x_train[:MAX_ROWS, :MAX_COLUMNS] if is_table else data.x_train[:0]
+    shown = data.x_train[:MAX_ROWS][:, :MAX_COLUMNS] if is_table else data.x_train[:0]
     images = data.x_train[:MAX_IMAGES] if len(facts.sample_shape) == 3 else data.x_train[:0]
     drawn = data.transformed(images, seed=0, epoch=0, batch=0) if data.drawn else images[:0]
     targets = "characters" if len(facts.target_shape) and facts.classes else "classes"
@@ -55,6 +56,7 @@ def describe_data(lab: Lab, command: DescribeDataCommand) -> Iterator[DataSnapsh
         images=pictures_of(images, MAX_IMAGE_SIDE),
         image_targets=tuple(_target(data, y) for y in data.y_train[: len(images)]),
         transformed=pictures_of(drawn, MAX_IMAGE_SIDE),
+        stored=data.is_stored,
     )
 
 
@@ -70,9 +72,15 @@ def _classes(data: Dataset) -> tuple[ClassCount, ...]:
 
 
 def _columns(data: Dataset) -> tuple[ColumnFigures, ...]:
-    x = data.x_train[:, :MAX_COLUMNS].double()
-    figures = torch.stack([x.amin(0), x.amax(0), x.mean(0), x.std(0, correction=0)], 1).tolist()
-    names = data.columns or tuple(str(i) for i in range(x.shape[1]))
+    x = data.x_train
+    if isinstance(x, StoredRows):
+        mean, deviation = figures_of(x)
+        found = (*limits_of(x), mean[0], deviation[0])
+    else:
+        x = x[:, :MAX_COLUMNS].double()
+        found = x.amin(0), x.amax(0), x.mean(0), x.std(0, correction=0)
+    figures = torch.stack([each[:MAX_COLUMNS].double() for each in found], 1).tolist()
+    names = data.columns or tuple(str(i) for i in range(len(figures)))
     return tuple(ColumnFigures(sendable(n), *of) for n, of in zip(names, figures, strict=False))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...errors import LabError
 from ...exporting.package import class_name
@@ -14,6 +14,7 @@ from ...exporting.weight_folders import save_distributed, save_hugging_face
 from ...exporting.weights import save_state, write_saved
 from ...lab import Lab
 from ...protocol import ExportCommand
+from ...tensors.compare import same_bits
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint, encode
 from ...training.loop import TrainingLoop
@@ -86,16 +87,17 @@ def _checkpoint(lab: Lab, command: ExportCommand, source: Source) -> Checkpoint:
     """The checkpoint of the subject's run as it stands; without a run, that of one before its
     first step. Raises LabError."""
     run = lab.run
-    if isinstance(run, TrainingRun) and run.loop.model is source.module:
-        if run.is_in_step:
-            raise LabError(
-                "The run stands between two phases of a step.",
-                hint="Go to the end of the step, then export.",
-            )
-        return run.loop.checkpoint(run.id)
-    if run is not None and (last := run.snapshot("finished").checkpoint):
+    if isinstance(run, TrainingRun):
+        if run.loop.model is source.module:
+            if run.is_in_step:
+                raise LabError(
+                    "The run stands between two phases of a step.",
+                    hint="Go to the end of the step, then export.",
+                )
+            return run.loop.checkpoint(run.id)
+    elif run is not None and (last := run.snapshot("finished").checkpoint):
         saved = checkpoint_files.load(last)
-        if saved.subject == command.subject:
+        if saved.subject == command.subject and _has_weights(source.module, saved):
             return saved
     model = copy.deepcopy(source.module)
     loop = TrainingLoop(
@@ -105,3 +107,12 @@ def _checkpoint(lab: Lab, command: ExportCommand, source: Source) -> Checkpoint:
         return loop.checkpoint(NEW_RUN)
     finally:
         loop.close()
+
+
+def _has_weights(module: nn.Module, saved: Checkpoint) -> bool:
+    """Whether a module has the weights of a checkpoint: the live model of a run of other processes
+    does, until it is changed."""
+    state = module.state_dict()
+    return state.keys() == saved.model.keys() and all(
+        same_bits(tensor, state[key]) for key, tensor in saved.model.items()
+    )

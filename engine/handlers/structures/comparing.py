@@ -68,7 +68,7 @@ def compare_subjects(lab: Lab, command: CompareSubjectsCommand) -> Iterator[Snap
 
 def _before(lab: Lab, command: CompareSubjectsCommand) -> tuple[str, nn.Module]:
     if command.other is not None:
-        other = find_subject(lab, command.other, training=command.training)
+        other = find_subject(lab, command.other, command.model, command.training)
         return other.title, other.module
     if lab.subjects.before is None:
         raise LabError("No copy is kept.", hint="Keep one first, then change the subject.")

@@ -18,7 +18,13 @@ from torch import nn
 
 from ...errors import LabError
 from ...module_kept import module_kept
-from ...project.subject import ConsoleSubject, FileSubject, holds_model, split_reference
+from ...project.subject import (
+    CodeSubject,
+    ConsoleSubject,
+    FileSubject,
+    holds_model,
+    split_reference,
+)
 from ...protocol import StepSnapshot
 from ...protocol.exporting.formats import Format
 from ...random_states import drawn_from
@@ -46,7 +52,7 @@ class CodeModel(Subject):
     """A module among the user's variables, or one that an expression of them makes. It is found at
     once: raises LabError if there is none."""
 
-    reference: ConsoleSubject | FileSubject
+    reference: CodeSubject
     found: CodeModule = field(init=False)
 
     def __post_init__(self) -> None:

@@ -220,7 +220,12 @@ def value_of(
 def copied(module: nn.Module) -> nn.Module:
     """A copy of the module. Raises LabError for one that cannot be copied."""
     try:
-        return copy.deepcopy(module)
+        with torch.no_grad():  # parameters of TorchScript are cloned: autograd would see it
+            other = copy.deepcopy(module)
+        learns = {name: each.requires_grad for name, each in module.named_parameters()}
+        for name, parameter in other.named_parameters():
+            parameter.requires_grad_(learns.get(name, parameter.requires_grad))
+        return other
     except Exception as error:  # a module may hold anything
         raise LabError(
             f"{type(module).__name__} cannot be copied: {type(error).__name__}: {error}",

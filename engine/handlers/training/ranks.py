@@ -91,7 +91,7 @@ class RanksRun:
         return self.last.hold
 
     def pass_on(self, command: Command) -> None:
-        if isinstance(command, StepTrainingCommand) and command.by in ("op", "module"):
+        if isinstance(command, StepTrainingCommand) and command.by in ("op", "module", "batch"):
             raise LabError(
                 "Several processes go on by phases: what is inside one runs in all of them.",
                 hint="Take the next phase; or train in one process.",

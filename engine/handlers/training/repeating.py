@@ -9,6 +9,7 @@ from ...lab import Lab
 from ...project.document import Project
 from ...project.edits import loss_call
 from ...protocol import TrainCommand
+from ...training import repeated_run
 from ...training.checkpoints.checkpoint_match import check_change
 from ...training.loop import TrainingLoop
 from ...training.objectives.objective import Objective
@@ -33,7 +34,7 @@ def again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objectiv
     objective_then, watch = before.kept.objective_at(start.step), lab.subjects.watching
     loop = TrainingLoop(model, start.setup, objective_then, watch, before.loop.subject)
     way = Way(start, step, command.training, objective, lab.control.pause.set)
-    return TrainingRun.again(before, loop, way)
+    return repeated_run.again(before, loop, way)
 
 
 def is_other_loss(before: Project, command: TrainCommand) -> bool:
@@ -95,4 +96,4 @@ def where_it_diverged(before: TrainingRun) -> TrainingRun:
     loop = TrainingLoop(old.model, start.setup, old.objective, old.watch, old.subject)
     loop.holding.look_for_divergence()
     way = Way(start, step - 1, old.setup, old.objective, lambda: None)
-    return TrainingRun.again(before, loop, way, is_new=True)
+    return repeated_run.again(before, loop, way, is_new=True)

@@ -14,6 +14,7 @@ from ...protocol import TrainCommand, TrainingSnapshot
 from ...runs import folders
 from ...runs.record import load
 from ...runs.writer import RunWriter
+from ...training import repeated_run
 from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.checkpoints.checkpoint_match import check_change
 from ...training.checkpoints.run_states import RunStates
@@ -88,4 +89,4 @@ def again_as_rank(
     if Path(command.folder) != before:
         writer, newest = writer.forked(step, Path(command.folder)), ""
     way = Way(start, step, command.training, objective, lab.control.pause.set)
-    return TrainingRun.of_ranks(loop, way, writer, newest)
+    return repeated_run.of_ranks(loop, way, writer, newest)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...errors import LabError
+from ...errors import LabError, sendable
 from ...events.reading import figures_of, has_events, read_events
 from ...events.rows import event_rows
 from ...lab import Lab
@@ -193,7 +193,7 @@ def _listed(runs: str, events: bool = False) -> RunsSnapshot:
                 problem = f"{error} {error.hint}"
         told: list[RunRow] = []
         size = 0
-        for row in rows:
+        for row in map(_sendable, rows):
             size += len(msgspec.msgpack.encode(row))
             if size > MAX_LIST_BYTES:
                 break
@@ -206,6 +206,15 @@ def _listed(runs: str, events: bool = False) -> RunsSnapshot:
             deleted=len(folders.deleted_in(folder)),
             problem=problem,
         )
+
+
+def _sendable(row: RunRow) -> RunRow:
+    """The row; of a folder whose name is not valid UTF-8, one that says so."""
+    folder = sendable(row.folder)
+    if folder == row.folder:
+        return row
+    problem = "The name of its folder is not valid UTF-8: rename the folder to open the run."
+    return RunRow(folder=folder, state="damaged", problem=problem)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ...autograd.backward.backward_pass import BackwardPass
 from ...autograd.graph.snapshot import title
-from ...compiled import own_modules
+from ...compiled import add_forward_hook, own_modules
 from ...console.breakpoint_calls import breakpoints_held
 from ...console.variables import list_variables
 from ...lab import Lab
@@ -51,15 +51,21 @@ class StepsByHand:
         return StepHolder(self._lab, self._run)
 
     @contextmanager
+    def told(self) -> Iterator[None]:
+        """After a step in this context, the variables are those of the console again."""
+        try:
+            yield
+        finally:
+            if "_holder" in vars(self):
+                self._holder.lines.end()
+                self._holder.tell_end()
+
+    @contextmanager
     def breakpoints(self) -> Iterator[None]:
         """A step in this context is held at each `breakpoint()` of the user's code."""
         holder = self._holder
-        with breakpoints_held(lambda frame: holder.hold(frame, "line")):
-            try:
-                yield
-            finally:
-                holder.lines.end()
-                holder.tell_end()
+        with self.told(), breakpoints_held(lambda frame: holder.hold(frame, "line")):
+            yield
 
     @contextmanager
     def calls(self) -> Iterator[None]:
@@ -67,7 +73,7 @@ class StepsByHand:
         holder, model = self._holder, self._run.loop.model
         saw, returned = partial(holder.saw, outermost), partial(holder.returned, outermost)
         hooks = [
-            part.register_forward_hook(lambda _, args, result, path=path: returned(path, result))
+            add_forward_hook(part, lambda _, args, result, path=path: returned(path, result))
             for path, part, _ in own_modules(model)
         ]
         try:

@@ -224,7 +224,7 @@ def driven(
     held = breakpoints_told if runs_code else nullcontext
     if lab.attend is not None:
         run.loop.inside = by_hand
-        held = by_hand.breakpoints if runs_code else held
+        held = by_hand.breakpoints if runs_code else by_hand.told
     with closing(run), closing(run.steps()) as steps:
         yield run.snapshot("running")
         is_one = run.loop.ranks is None  # else the others wait inside the step for its end

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .. import catalogue
 from ..document import Block, Model, ParamValue, Project, TrainingSetup, replace
-from ..subject import CanvasSubject
 from .blocks import with_block
 from .parameters import kind_of, one_of
 
@@ -29,7 +28,7 @@ def loss_call(model: Model, setup: TrainingSetup) -> tuple[str, dict[str, ParamV
 def set_loss(project: Project, loss: str) -> Project:
     """Choose the loss: on the canvas's loss block if there is one, else in the set-up. The step of
     code is written with it, in place of one of the user's; with "", it fits the first batch."""
-    if not isinstance(project.subject, CanvasSubject):
+    if project.subject.is_code:
         return _with_loss_of_step(project, loss)
     shared = {param.name for param in one_of("loss", loss, catalogue.losses()).params}
     block = loss_block(project.model)

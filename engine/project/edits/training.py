@@ -25,7 +25,7 @@ from ..limits import (
     point_problem,
 )
 from ..steps.order import order_problem
-from ..subject import CanvasSubject, Objective, Subject
+from ..subject import Objective, Subject
 from .parameters import EditError, checked_params, one_of, parsed_params
 
 
@@ -36,7 +36,7 @@ def set_subject(project: Project, subject: Subject) -> Project:
         return project
     objective = Objective(of_setup=project.objective.of_setup)
     training = project.training
-    if isinstance(subject, CanvasSubject) and training.loss not in catalogue.losses():
+    if not subject.is_code and training.loss not in catalogue.losses():
         training = replace(training, loss=TrainingSetup().loss, loss_params={})
     return replace(project, subject=subject, objective=objective, training=training)
 

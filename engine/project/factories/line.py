@@ -10,11 +10,11 @@ import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..names import CONSOLE_NAMES
 from .numbers import FieldError, parse_integer, parse_nested, parse_number, parse_size
 from .table import DEFAULT, FACTORIES, OPTIONS, Factory
 
 MEMORY_FORMATS = {"channels_last": "N, C, H, W", "channels_last_3d": "N, C, D, H, W"}
-_RESERVED = ("torch", "nn", "F", "np")
 
 
 @dataclass(frozen=True)
@@ -217,6 +217,6 @@ def _variable_name(text: str) -> str:
             "This is not a valid Python name: use letters, digits and _,"
             " and do not start with a digit, such as x or y_2.",
         )
-    if name in _RESERVED:
+    if name in CONSOLE_NAMES:
         raise FieldError("name", f"{name} is the name of a library here: choose another.")
     return name

@@ -68,7 +68,8 @@ class DataSnapshot(Snapshot, frozen=True, kw_only=True):
     are the first ones, of `class_count` and `column_count`. `roles` are the columns of a file.
     `rows` are the first training samples of a table, `target_rows` their targets. `skipped` are the
     first ones of `skipped_count`. `images` are the first training samples, if they are images,
-    `image_targets` theirs, and `transformed` the same after the transforms that a batch draws."""
+    `image_targets` theirs, and `transformed` the same after the transforms that a batch draws.
+    Samples that are `stored` are read from their files batch by batch."""
 
     title: str
     training: int
@@ -88,3 +89,4 @@ class DataSnapshot(Snapshot, frozen=True, kw_only=True):
     images: tuple[SampleImage, ...] = ()
     image_targets: tuple[str, ...] = ()
     transformed: tuple[SampleImage, ...] = ()
+    stored: bool = False

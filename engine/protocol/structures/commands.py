@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ...project.document import Model, TrainingSetup
-from ...project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective, Subject
+from ...project.subject import CanvasSubject, CodeSubject, Objective, Subject
 from ..autograd_snapshots import GraphSnapshot
 from ..commands import Command
 from ..snapshots import Snapshot
@@ -31,7 +31,7 @@ class ReadForwardGraphCommand(Command, frozen=True, kw_only=True):
     graph the path of a module begins with the class of the subject: `Net.layers.0`."""
 
     handler = "backward:read_forward_graph"
-    subject: ConsoleSubject | FileSubject
+    subject: CodeSubject
     objective: Objective
     training: TrainingSetup = TrainingSetup()
 
@@ -63,7 +63,7 @@ class WatchCommand(Command, frozen=True, kw_only=True):
     optimizer step of Train, and of a loop in a cell or file, then has their WATCHED_FIGURES."""
 
     handler = "structures.reading:watch"
-    subject: ConsoleSubject | FileSubject
+    subject: CodeSubject
     paths: tuple[str, ...]
     training: TrainingSetup = TrainingSetup()
 
@@ -78,7 +78,7 @@ class KeepBeforeCommand(Command, frozen=True, kw_only=True):
     """Keep a copy of a subject of code, in place of the one kept before -> KeptSnapshot."""
 
     handler = "structures.comparing:keep_before"
-    subject: ConsoleSubject | FileSubject
+    subject: CodeSubject
     training: TrainingSetup = TrainingSetup()
 
 
@@ -91,11 +91,12 @@ class KeptSnapshot(Snapshot, frozen=True, kw_only=True):
 class CompareSubjectsCommand(Command, frozen=True, kw_only=True):
     """Compare a subject of code with another one, or with the copy that is kept (`other` None) ->
     DifferenceSnapshot. Both are called with what a step of the subject gives it, if `objective` has
-    data."""
+    data. `model` is what the canvas has, for it may be the other one."""
 
     handler = "structures.comparing:compare_subjects"
-    subject: ConsoleSubject | FileSubject
-    other: ConsoleSubject | FileSubject | None = None
+    subject: CodeSubject
+    other: Subject | None = None
+    model: Model = Model()
     objective: Objective = Objective()
     training: TrainingSetup = TrainingSetup()
 

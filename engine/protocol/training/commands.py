@@ -77,7 +77,7 @@ class TakeConsoleCommand(Command, frozen=True, kw_only=True):
     path: str
 
 
-StepUnit = Literal["op", "module", "phase", "step", "epoch"]
+StepUnit = Literal["op", "module", "phase", "batch", "step", "epoch"]
 
 
 class StepTrainingCommand(Command, frozen=True, kw_only=True):

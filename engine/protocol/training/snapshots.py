@@ -224,6 +224,10 @@ class TrainingSnapshot(RunSnapshot, frozen=True, kw_only=True):
 
 CODE_CHANGED = "CodeChanged"
 """The type of the error in the first snapshot of a run that goes on with code that has changed."""
+UNORDERED = "Unordered"
+"""That of a run that goes on in the middle of an epoch whose batches have no order."""
+OTHER_BATCHES = "OtherBatches"
+"""That of a run that goes over steps again, or on from them, and gets other batches than before."""
 
 
 class LoggedPoints(Struct, frozen=True):

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from ..kernel_asserts import Check
 from ..modes import replaced
 from ..open_calls import next_sequence
-from ..recording import Place
+from ..user_files import UsersFrames
 from .patterns import Alike
 from .repeats import Repeats, Whole
 
@@ -79,9 +79,7 @@ class ModuleCalls(Protocol):
     checks: Mapping[Callable, Check]
     """What is checked of functions before they run."""
 
-    def place(self) -> Place | None:
-        """The user's line that runs."""
-        ...
+    frames: UsersFrames
 
     def begin_whole(self, alike: Alike, given: list[Tensor]) -> Whole: ...
     def learn(self, whole: Whole, module: nn.Module, result: object) -> None:
@@ -101,13 +99,17 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
     While a module runs that calls one function, or that repeats, `mode` is off."""
     get_ident = threading.get_ident
     thread, repeats, running = get_ident(), recorder.repeats, recorder.running
-    checks = recorder.checks
+    checks, place = recorder.checks, recorder.frames.place
 
     def make(original: Callable) -> Callable:
+        is_torchs = original is nn.Module._wrapped_call_impl
+
         @wraps(original)
         def __call__(self, *args, **kwargs):
             if repeats.is_running:
                 try:
+                    if is_torchs and self._compiled_call_impl is None:  # what the original does
+                        return self._call_impl(*args, **kwargs)
                     return original(self, *args, **kwargs)
                 except Exception:
                     if get_ident() != thread or not _may_run_again(self, args, kwargs):
@@ -140,7 +142,7 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
             whole: Whole | None = None
             if is_off:
                 try:
-                    found = None if running else repeats.find(self, recorder.place(), args, kwargs)
+                    found = None if running else repeats.find(self, place(2), args, kwargs)
                     if found is not None:
                         alike, given = found
                         repeat = repeats.begin(alike, given)
@@ -212,4 +214,10 @@ def _is_plain(module: nn.Module, args: tuple) -> bool:
         if type(each) is not Tensor and type(each) is not Parameter:
             return False
     setting = _SETTINGS.get(type(module))
-    return setting is None or getattr(module, setting[0]) == setting[1]
+    if setting is None:
+        return True
+    name, usual = setting
+    if name in own:
+        return own[name] == usual
+    buffers = own["_buffers"]  # by `getattr` it takes long; the user may have made it a parameter
+    return name in buffers and buffers[name] == usual

@@ -76,9 +76,9 @@ class LightRecorder:
         self._names: dict[Callable, str] = {}
         self._cuts = cuts or GradientCuts()
         self._watch = watch
-        self._frames = UsersFrames(files)
+        self.frames = UsersFrames(files)
         self._is_user_file = files
-        self._paths = ModulePaths(modules, self.recording.classes, self._frames.innermost)
+        self._paths = ModulePaths(modules, self.recording.classes, self.frames.innermost)
         self.running = self._paths.running
         self._steps = 0
         self._last_step: tuple[weakref.ref[torch.optim.Optimizer] | None, Place | None] = None, None
@@ -147,7 +147,7 @@ class LightRecorder:
                     break
             is_tiny = end - first == 1 and result.numel() <= TINY_ELEMENTS
             tiny = tiny_values(result) if is_tiny else None
-            path, place = self._paths.current, self._frames.place(2)
+            path, place = self._paths.current, self.frames.place(2)
             self._noted.append((first, end, name, path, place, slots, tiny))
             if len(self._noted) >= self.recording.max_calls:
                 self.recording.fold()
@@ -166,9 +166,6 @@ class LightRecorder:
 
     def fail_function(self, begun: Begun, error: BaseException) -> None:
         """What raised has made nothing."""
-
-    def place(self) -> Place | None:
-        return self._frames.place(3)
 
     def enter_module(self, module: nn.Module) -> None:
         self._paths.enter(module)
@@ -204,12 +201,14 @@ class LightRecorder:
         slots: tuple[Slot, ...] = ()
         for t in args:
             if t is not None and not t.requires_grad:
-                given = [each for each in args if each is not None]
-                slots = tuple([each.requires_grad or self._cuts.why(each) for each in given])
+                cuts = self._cuts
+                for each in args:  # a comprehension is a function of its own, which takes longer
+                    if each is not None:
+                        slots = (*slots, each.requires_grad or cuts.why(each))
                 break
         is_tiny = end - first == 1 and result.numel() <= TINY_ELEMENTS
         tiny = tiny_values(result) if is_tiny else None
-        path, place = self._paths.of(module), self._frames.place(3)
+        path, place = self._paths.of(module), self.frames.place(3)
         self._noted.append((first, end, func.__name__, path, place, slots, tiny))
         if len(self._noted) >= self.recording.max_calls:
             self.recording.fold()
@@ -228,7 +227,7 @@ class LightRecorder:
         name = func if isinstance(func, str) else op_name(func, args)
         # If it made one node, this node made the result.
         tiny = tiny_values(result) if end - first == 1 else None
-        path, place = self._paths.current, self._frames.place()
+        path, place = self._paths.current, self.frames.place()
         self._noted.append((first, end, sys.intern(name), path, place, slots, tiny))
         if len(self._noted) >= self.recording.max_calls:
             self.recording.fold()
@@ -244,7 +243,7 @@ class LightRecorder:
         shares = t._is_view()
         if not t.requires_grad:
             name = func if isinstance(func, str) else op_name(func, args)
-            self._cuts.note_result(name, given, t, self._frames.place)
+            self._cuts.note_result(name, given, t, self.frames.place)
             shares = shares or name in SHARING
         if not shares or not given or self._watch is None or isinstance(func, str):
             return
@@ -256,7 +255,7 @@ class LightRecorder:
         if self._watch is None:
             return
         known, before = self._last_step
-        place = self._frames.place(2)
+        place = self.frames.place(2)
         if place is None or place is not before or known is None or known() is not optimizer:
             self._last_step = weakref.ref(optimizer), place
             self._watch.stepped(optimizer, place)

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
 from torch import Tensor
 
 from ..argument_values import TinyValues
 from ..gradient_cuts import GradientCuts
 from ..recording import Call, GradientCut, Place, Slot
-from ..writes import MakingStep, Written
+from ..writes import Making, MakingStep, Written
 
 Noted = tuple[int, int, str, str, Place | None, tuple[Slot, ...], TinyValues | None]
 """The note of a call: its `first`, `end`, `name`, `module`, `place`, `slots` and `tiny`."""
@@ -24,7 +26,7 @@ class Result(NamedTuple):
     """The origin of a tensor that a call returns: the views that lead to it, and why it requires no
     grad. `is_cut_here`: the cut names this tensor; `is_tiny`: its numbers are noted."""
 
-    made: tuple[MakingStep, ...] = ()
+    made: Making | tuple[MakingStep, ...] | None = None
     cut: GradientCut | None = None
     is_cut_here: bool = False
     is_tiny: bool = False
@@ -43,6 +45,9 @@ class Pattern(NamedTuple):
     kinds: dict[int, str]
     results: tuple[Result, ...]
     written: list[Written]
+    plain_nodes: int = -1
+    """The number of its nodes, if it returns one tensor of which nothing need be told, and has
+    written to none."""
 
     def is_of(self, nodes: int, noted: list[Noted]) -> bool:
         """Whether a call that made `nodes` nodes, and for which `noted` was noted, ran the same
@@ -65,23 +70,18 @@ class Alike:
     pattern: Pattern | None = None
 
 
-class Repeat:
+class Repeat(Struct, eq=False, gc=False):  # many are kept, and none is in a cycle
     """A call that was not looked into, with these tensors among its arguments. Its nodes have the
     numbers from `first` to before `end`; what was made from number `known_to` on is not known."""
 
-    __slots__ = ("_cuts", "_given", "alike", "end", "first", "known_to", "pattern", "tiny")
-
-    def __init__(
-        self,
-        alike: Alike,
-        pattern: Pattern,
-        given: tuple[weakref.ref[Tensor], ...],
-        first: int,
-        cuts: GradientCuts,
-    ) -> None:
-        self.alike, self.pattern, self._given, self._cuts = alike, pattern, given, cuts
-        self.first, self.end, self.known_to = first, sys.maxsize, sys.maxsize
-        self.tiny: tuple[tuple[int, TinyValues], ...] = ()
+    alike: Alike
+    pattern: Pattern
+    given: tuple[weakref.ref[Tensor], ...]
+    first: int
+    cuts: GradientCuts
+    end: int = sys.maxsize
+    known_to: int = sys.maxsize
+    tiny: tuple[tuple[int, TinyValues], ...] = ()
 
     @property
     def is_as_expected(self) -> bool:
@@ -112,12 +112,12 @@ class Repeat:
     def _slot_now(self, slot: Slot) -> Slot:
         """The slot of this call that corresponds to a slot of the pattern."""
         if isinstance(slot, GradientCut):
-            for before, given in zip(self.pattern.given, self._given, strict=True):
+            for before, given in zip(self.pattern.given, self.given, strict=True):
                 t = given()
                 if before is not None and slot.tensor is before.tensor:
                     if t is None or t.requires_grad:
-                        return slot._replace(tensor=given)
-                    return self._cuts.why(t)
+                        return replace(slot, tensor=given)
+                    return self.cuts.why(t)
         return slot
 
 

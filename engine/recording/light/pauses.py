@@ -39,12 +39,6 @@ def training_unseen(
     users: dict[type, bool] = {}
     depth = -1  # of the stack without `mode`, during a step
 
-    def resume() -> None:
-        nonlocal depth
-        if depth >= 0 and _depth() == depth and threading.get_ident() == thread:
-            _push(mode)
-            depth = -1
-
     class Pause(tuple):
         """The arguments of a step, whose frame holds them: the pause ends with this frame. (torch's
         hook after a step is not called where the step raises.)"""
@@ -52,7 +46,10 @@ def training_unseen(
         __slots__ = ()
 
         def __del__(self) -> None:
-            resume()
+            nonlocal depth
+            if depth >= 0 and _depth() == depth and threading.get_ident() == thread:
+                _push(mode)
+                depth = -1
 
     def before_step(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> Any:
         nonlocal depth

@@ -13,6 +13,7 @@ from typing import Any
 from weakref import ref
 
 import torch
+from msgspec.structs import replace
 from torch import Tensor, nn
 
 from ..argument_values import TINY_ELEMENTS, tiny_values
@@ -77,8 +78,10 @@ class Repeats:
     ) -> tuple[Alike, list[Tensor]] | None:
         """The calls that this one is like, and the tensors among its arguments; None for one that
         cannot be compared. No mode may be on."""
-        known = self._alike.get(module)
-        if known is None:
+        found = self._alike.values.get(id(module))  # as `get`, without a call
+        if found is not None and found[0]() is module:
+            known = found[1]
+        else:
             known = {}
             self._alike.set(module, known)
         given: list[Tensor] = []
@@ -116,6 +119,8 @@ class Repeats:
     def end(self, repeat: Repeat, given: list[Tensor], result: object) -> None:
         """The noted call has returned `result`."""
         alike, pattern = repeat.alike, repeat.pattern
+        if repeat.end - repeat.first == pattern.plain_nodes and type(result) is Tensor:
+            return  # as most do
         results = [result] if type(result) is Tensor else _tensors(result)
         nodes = pattern.end - pattern.first
         if repeat.end - repeat.first != nodes or len(results) != len(pattern.results):
@@ -128,9 +133,9 @@ class Repeats:
             cut = known.cut
             if cut is not None:
                 if known.is_cut_here:
-                    cut = cut._replace(tensor=ref(t))
+                    cut = replace(cut, tensor=ref(t))
                 self._cuts.know(t, cut)
-            if known.made and self._watch is not None:
+            if known.made is not None and self._watch is not None:
                 self._watch.made_again(t, known.made, [*given, *results])
             if known.is_tiny and (tiny := tiny_values(t)) is not None:
                 repeat.tiny = (*repeat.tiny, (t.grad_fn._sequence_nr(), tiny))  # pyright: ignore
@@ -177,6 +182,9 @@ class Repeats:
             alike.pattern, alike.is_unfit = None, True
             return
         given = [t for t, _ in whole.given]
+        written = [each for each in whole.written if each.tensor() is not None]
+        returned = tuple(self._result(t, given, results) for t in results)
+        is_plain = returned == (Result(),) and not written
         alike.pattern = Pattern(
             first,
             end,
@@ -184,14 +192,15 @@ class Repeats:
             sorted(noted, key=itemgetter(0)),
             tuple(None if t.requires_grad else self._cuts.why(t) for t in given),
             _kinds(results, first, end),
-            tuple(self._result(t, given, results) for t in results),
-            [each for each in whole.written if each.tensor() is not None],
+            returned,
+            written,
+            end - first if is_plain else -1,
         )
 
     def _result(self, t: Tensor, given: list[Tensor], results: list[Tensor]) -> Result:
         if any(t is each for each in given):
             return Result()
-        made = () if self._watch is None else self._watch.making_of(t, [*given, *results])
+        made = None if self._watch is None else self._watch.making_of(t, [*given, *results])
         if t.requires_grad:
             return Result(made, is_tiny=t.numel() <= TINY_ELEMENTS and t.grad_fn is not None)
         cut = self._cuts.why(t)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import torch
 
@@ -232,11 +233,10 @@ def _outer(step: Step, done: Outcome) -> Words:
 
 
 def _einsum(step: Step, done: Outcome) -> str | Words:
-    try:
-        shapes = [term.layout.shape for term in step.operands]
-        letters = letters_of("einsum", shapes, step.args[0])
-    except LabError:  # a form that is not written with letters
-        letters = None
+    equation, letters = step.args[0], None
+    if isinstance(equation, str):  # else lists of numbers stand for letters
+        with suppress(LabError):  # an equation without letters
+            letters = letters_of("einsum", [term.layout.shape for term in step.operands], equation)
     lines = () if letters is None else (f"written out: {letters.equation}",)
     if done.kind == "view":
         return "nothing is added up: only the dimensions are named in another order.", lines

@@ -186,20 +186,20 @@ def _indexed_dims(step: Step) -> Iterator[_IndexedDim]:
                 yield _IndexedDim(item.value, x.shape[item.dim], item.dim, IndexError, True)
         return
     tensor, index, dim = step.given(0, "input"), step.given(2, "index"), step.given(1, "dim")
-    raises, from_end = RuntimeError if name in _GATHERING else None, False
+    raises = RuntimeError if name in _GATHERING else None
     if name == "embedding":
         tensor, index, dim, raises = step.given(1, "weight"), tensor, 0, IndexError
     elif name in ("take", "take_along_dim"):
         index, dim = step.given(1, "index", "indices"), step.given(2, "dim")
-        raises, from_end = (IndexError, True) if name == "take" else (RuntimeError, False)
         if dim is not None:
             return  # it takes indices modulo the size: none is out of range
+        raises = IndexError if name == "take" else RuntimeError
     elif name not in (*_GATHERING, *_SELECTING):
         return
     if not isinstance(tensor, Term) or not isinstance(index, Term):
         return
     if dim is None:
-        yield _IndexedDim(index, tensor.layout.numel, 0, raises, from_end)
+        yield _IndexedDim(index, tensor.layout.numel, 0, raises, from_end=name == "take")
     elif type(dim) is int:
         dim %= max(tensor.layout.ndim, 1)
         yield _IndexedDim(index, (tensor.layout.shape or (1,))[dim], dim, raises)

@@ -266,8 +266,6 @@ def _check_overlap(x: Layout, others: Sequence[Term]) -> None:
 def _error_on_meta(step: Step) -> Exception | None:
     """torch's error for tensors of the same layouts on the meta device. Fake mode has other code
     for views, which accepts some mistakes, and its errors have other words."""
-    if len({term.layout.device for term in step.operands}) > 1:
-        return None
 
     def blank(term: Term) -> torch.Tensor:
         x = term.layout

@@ -193,6 +193,9 @@ class _Reader:
     def _attribute(self, owner: Any, name: str, source: str) -> Any:
         if isinstance(owner, _Results) and name in owner.names:
             return owner[owner.names.index(name)]
+        if isinstance(owner, _Results) and not hasattr(tuple, name):
+            hint = f"They have {', '.join(owner.names)}." if owner.names else "Take one, as by [0]."
+            raise LabError(f"These results have no `{name}`.", hint=hint)
         if not isinstance(owner, Term):
             return self._known(_plain(lambda: getattr(owner, name), source), source)
         if name == "grad":

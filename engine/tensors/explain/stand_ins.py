@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from ...errors import LabError
 from ..readable import readable
@@ -15,6 +16,11 @@ MAX_COPIED_BYTES = 1 << 28
 
 def check_strided(t: torch.Tensor, text: str) -> None:
     """Raises LabError for tensors that are not plain strided tensors."""
+    if is_lazy(t):
+        raise LabError(
+            f"`{text}` has no shape yet: it is not initialised.",
+            hint="Call its module with a batch first.",
+        )
     known = readable(t.conj() if t.is_conj() else t)  # reading a conjugate view would copy it
     if t.layout != torch.strided or t.is_nested or t.is_quantized or "packed" in known.note:
         raise LabError(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ...protocol import FailedOperand, FailedOperands
 from .asked_sizes import elements_marks, permute_marks, split_marks
-from .call import MAX_DIMS, MAX_OPERANDS, Call, counted, headings_of, row
+from .call import MAX_DIMS, MAX_OPERANDS, Call, CallTensor, counted, headings_of, row
 from .indexing import embedding_marks, gather_marks, index_marks
 from .matching_shapes import broadcast_marks, expand_marks, join_marks
 from .products import convolution_marks, product_marks
@@ -39,7 +39,7 @@ def failed_operands(call: Call) -> FailedOperands | None:
 _DEVICE_WORDS = re.compile(r"same device|expected device|different devices")
 _DTYPE_WORDS = re.compile(
     r"dtype|scalar type|data type|result type|used as indices must be|"
-    r"must be (?:torch\.)?(?:int64|bool|long)",
+    r"must be (?:torch\.)?(?:int64|bool|long)|a long tensor",
     re.IGNORECASE,
 )
 
@@ -56,19 +56,25 @@ def _devices(call: Call) -> FailedOperands | None:
 def _dtypes(call: Call) -> FailedOperands | None:
     if not _DTYPE_WORDS.search(call.message):
         return None
-    seen = call.tensors[:MAX_OPERANDS]
-    if call.name in _INDEXING:
-        wrong = [s for s in seen[1:] if s.dtype not in ("int64", "int32", "bool", "uint8")]
-        wanted = "An index tensor is int64 or bool"
-    else:
-        wrong = seen if len({s.dtype for s in seen}) > 1 else []
-        wanted = "The dtypes do not match"
+    seen, indices = call.tensors[:MAX_OPERANDS], _indices(call)
+    wrong = [s for s in indices if s.dtype not in ("int64", "int32", "bool", "uint8")]
+    wanted = "An index tensor is int64 or bool"
     if not wrong:
-        return None
-    rows = [row(s, wrong=("dtype",) if s in wrong else ()) for s in seen]
+        wrong = [s for s in seen if not any(s is index for index in indices)]
+        wanted = "The dtypes do not match"
+        if len({s.dtype for s in wrong}) < 2:
+            return None
+    rows = [row(s, wrong=("dtype",) if any(s is w for w in wrong) else ()) for s in seen]
     dtypes = " and ".join(dict.fromkeys(s.dtype for s in wrong))
     text = f"{wanted}: {dtypes}."
     return FailedOperands("dtype", call.name, tuple(rows), headings_of(rows), text)
+
+
+def _indices(call: Call) -> list[CallTensor]:
+    """The tensors of a call that are indices."""
+    place = _INDEX_AT.get(call.name)
+    index = None if place is None else call.given(place, "index", "indices", "input")
+    return Call(call.name, [index]).tensors
 
 
 _NO_DIM = re.compile(r"Dimension out of range .*but got (-?\d+)\)")
@@ -133,10 +139,14 @@ def _broadcast_failure(call: Call) -> FailedOperands | None:
 
 
 _Analysis = Callable[[Call], FailedOperands | None]
-_INDEXING = frozenset(
-    {"__getitem__", "__setitem__", "index_select", "gather", "scatter", "take_along_dim"}
-    | {"embedding", "scatter_", "scatter_add", "scatter_add_"}
-)
+_INDEXING = ("gather", "scatter", "scatter_add", "index_select", "index_add", "index_copy",
+             "index_fill")  # fmt: skip
+_INDEX_AT = {
+    "embedding": 0,
+    **dict.fromkeys(("__getitem__", "__setitem__", "take", "take_along_dim", "index_put"), 1),
+    **{f"{name}{end}": 2 for name in _INDEXING for end in ("", "_")},
+}
+"""The place of the index among the arguments."""
 _PRODUCTS = (
     "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "vdot", "einsum", "linear",
     "addmm", "baddbmm", "addbmm", "addmv", "addmm_", "baddbmm_",

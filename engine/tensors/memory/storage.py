@@ -142,10 +142,7 @@ def read_window(expression: str, t: Tensor, first: int | None, count: int) -> St
         cells=placement.cells,
         first=first,
         values=_texts(placement, window),
-        readers=tuple(
-            0 if index is None else footprint.count_at(cell, MAX_COUNTED)
-            for cell, index in zip(window, elements, strict=True)
-        ),
+        readers=tuple(footprint.count_at(cell, MAX_COUNTED) for cell in window),
         positions=tuple(
             -1 if index is None else footprint.position_of(index) for index in elements
         ),

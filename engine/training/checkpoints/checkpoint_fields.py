@@ -14,6 +14,7 @@ from torch import Tensor
 from ...project.document import BestFigure, TrainingSetup
 from ...project.subject import Subject
 from ...protocol import EpochRow, RunMark
+from ...randomness import NUMPY, PYTHON, is_state
 from ...tensors.plain import described, is_name, tensor_problem
 from ..figures.metrics import EpochTotals, StepRow
 from ..objectives.epoch_metrics import MetricStates
@@ -24,22 +25,22 @@ FORMAT = 4
 Number = int | float
 _MAX_INT = 2**63 - 1
 _MAX_NAME_CHARS = 200
-_LATER = {"gradients": {}, "marks": [], "best": None, "averaged": {}, "past": "{}"}
+_LATER = {"gradients": {}, "marks": [], "best": None, "averaged": {}, "past": "{}", "digest": 0}
 """Fields that the first files of this format do not have."""
-_COUNTS = ("epoch", "batch", "step")
+_COUNTS = ("epoch", "batch", "step", "digest")
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A run between two optimizer steps.
 
     `model` and `optimizer` are state_dicts. `rng` is the state of each generator as a uint8 tensor,
-    by device type. `epoch` and `batch` (0-based) are those of the next batch; `step` is the number
-    of steps done. `totals` are over the current epoch; `epoch_rng` is `rng` at its beginning.
-    `scheduler` and `scaler` are the numbers of their state_dicts. `gradients` are those that the
-    next step uses, by the parameter's name: none in the usual order of a step's phases.
-    `subject` refers to what is trained.
-    `metrics` are those that count over the current epoch. `past` is what happened between its
-    steps.
+    by device type or name. `epoch` and `batch` (0-based) are those of the next batch; `step` is the
+    number of steps done. `totals` are over the current epoch; `epoch_rng` is `rng` at its
+    beginning. `scheduler` and `scaler` are the numbers of their state_dicts. `gradients` are those
+    that the next step uses, by the parameter's name: none in the usual order of a step's phases.
+    `subject` refers to what is trained. `metrics` are those that count over the current epoch.
+    `past` is what happened between its steps. `digest` tells the batches of the epoch so far from
+    others, if it is not 0.
     """
 
     run: str
@@ -63,6 +64,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     best: BestEpoch | None = None
     averaged: dict[str, Tensor] = {}
     past: Past = Past()
+    digest: int = 0
 
 
 class FieldProblem(ValueError):
@@ -220,6 +222,8 @@ def _rng(value: object, field: str) -> dict[str, Tensor]:
     for name, state in states.items():
         if state.dtype != torch.uint8 or state.dim() != 1:
             raise FieldProblem(f"{field}.{name}", "a uint8 tensor of one dimension is expected")
+        if name in (NUMPY, PYTHON) and not is_state(name, state):
+            raise FieldProblem(f"{field}.{name}", "this is not a state of a random generator")
         if name == "cpu" or name.startswith("other"):
             try:
                 torch.Generator().set_state(state.contiguous())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, get_args
@@ -12,6 +13,8 @@ from torch import nn
 from ...errors import LabError
 from ...project.document import TrainingSetup
 from ...protocol import Check, CheckKind, RateCurve
+from ...recording.user_files import is_user_file
+from ...tensors.error_help import explain_error
 from ..objectives.batches import moved
 from ..objectives.objective import Objective
 from .data_checks import inputs, labels, leaks
@@ -40,6 +43,7 @@ class Checking:
         self._losses: list[float] = []
         self._calls: list[LossSeen] = []
         self._refusal = ""
+        self._failure: Exception | None = None  # what the code raised before its loss was known
 
     def run(self) -> Iterator[tuple[Check, RateCurve] | None]:
         """The check of each of KINDS, in their order, with the curve of rates; None between. The
@@ -61,16 +65,18 @@ class Checking:
                     yield (found, RateCurve()) if isinstance(found, Check) else found
             except Exception as error:  # the user's code may raise anything
                 text = f"This cannot be checked: {type(error).__name__}: {error}"
-                hint = error.hint if isinstance(error, LabError) else ""
-                yield Check(kind, "error", text, fix=hint), RateCurve()
+                hint = error.hint if isinstance(error, LabError) else explain_error(error)
+                yield Check(kind, "error", text, _where(error), hint), RateCurve()
 
     def _labels(self) -> Iterator[Found]:
         with untouched(self._model), torch.no_grad():
             for batch in self._batches:
                 try:
                     self._see(batch)
-                except (IndexError, RuntimeError) as error:  # a label that the loss refuses
-                    if not self._calls:
+                except Exception as error:
+                    is_label = isinstance(error, IndexError | RuntimeError) and self._calls
+                    if not is_label:
+                        self._failure = error
                         raise
                     self._refusal = str(error)
                 yield None
@@ -84,6 +90,15 @@ class Checking:
                 self._calls += seen.calls
 
     def _first_loss(self) -> Iterator[Found]:
+        if self._failure is not None:
+            raise self._failure
         if self._refusal:
             raise LabError(f"The loss refuses a target: {self._refusal}.", hint="See labels.")
         yield first_loss(sum(self._losses) / len(self._losses), self._calls)
+
+
+def _where(error: Exception) -> str:
+    """The line of the user's code that raised; "" if none did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f"{f.filename}:{f.lineno}: {f.line}" for f in frames if is_user_file(f.filename)]
+    return lines[-1] if lines else ""

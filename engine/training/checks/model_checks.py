@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...compiled import add_forward_hook
 from ...project.document import TrainingSetup
 from ...protocol import Check
 from ..components.optimizers import make_optimizer
@@ -99,7 +100,7 @@ def modes(model: nn.Module, objective: Objective, batch: Any) -> Check:
     def take(_: nn.Module, args: tuple, kwargs: dict[str, Any], result: Any) -> None:
         taken.append((args, kwargs, result))
 
-    hook = model.register_forward_hook(take, with_kwargs=True)
+    hook = add_forward_hook(model, take, with_kwargs=True)
     try:
         with untouched(model), torch.no_grad():
             objective.outcome(batch)

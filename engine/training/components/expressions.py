@@ -1,4 +1,4 @@
-"""A Python expression of `step`, for a schedule of the user's own."""
+"""A Python expression of one variable, for a schedule of the user's own."""
 
 from __future__ import annotations
 
@@ -16,29 +16,35 @@ _ALLOWED = (
 )
 
 
-def function_of_step(expression: str) -> Callable[[int], float]:
-    """The function that the expression computes. It can call the functions of NAMES only: what a
-    project file says runs nothing else. Raises LabError, at once and when it is called."""
-    hint = f"Use step, numbers, and {', '.join(NAMES)}."
+VARIABLES = {"lr_lambda": "step", "scale_fn": "x"}
+"""The arguments of schedulers that are functions, with the names of their variables."""
+
+
+def function_of(argument: str, expression: str) -> Callable[[float], float]:
+    """The function that the expression computes, for an argument of VARIABLES. It can call the
+    functions of NAMES only: what a project file says runs nothing else. Raises LabError, at once
+    and when it is called."""
+    variable = VARIABLES[argument]
+    hint = f"Use {variable}, numbers, and {', '.join(NAMES)}."
     try:
         tree = ast.parse(expression.strip(), mode="eval")
     except SyntaxError as error:
-        raise LabError(f"lr_lambda is not an expression: {error.msg}.", hint=hint) from error
+        raise LabError(f"{argument} is not an expression: {error.msg}.", hint=hint) from error
     for node in ast.walk(tree):
         known = isinstance(node, _ALLOWED) and not (
-            (isinstance(node, ast.Name) and node.id not in (*NAMES, "step"))
+            (isinstance(node, ast.Name) and node.id not in (*NAMES, variable))
             or (isinstance(node, ast.Call) and not isinstance(node.func, ast.Name))
             or (isinstance(node, ast.Constant) and not isinstance(node.value, int | float))
         )
         if not known:
-            raise LabError(f"lr_lambda cannot have {ast.unparse(node)!r}.", hint=hint)
-    code = compile(tree, "<lr_lambda>", "eval")
+            raise LabError(f"{argument} cannot have {ast.unparse(node)!r}.", hint=hint)
+    code = compile(tree, f"<{argument}>", "eval")
 
-    def function(step: int) -> float:
+    def function(value: float) -> float:
         try:
-            return float(eval(code, {"__builtins__": {}, **NAMES, "step": step}))
+            return float(eval(code, {"__builtins__": {}, **NAMES, variable: value}))
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise LabError(f"lr_lambda at step {step}: {error}.", hint=hint) from error
+            raise LabError(f"{argument} at {variable} {value}: {error}.", hint=hint) from error
 
-    function(0)
+    function(1)  # a scheduler that counts from 0 calls it with 0 when it is made
     return function

@@ -13,7 +13,7 @@ from ...errors import LabError
 from ...project import catalogue
 from ...project.document import COMPOSED, ParamValue, TrainingSetup
 from .arguments import checked
-from .expressions import function_of_step
+from .expressions import VARIABLES, function_of
 
 _WITHOUT_WARMUP = (
     "lr_scheduler.OneCycleLR",
@@ -60,9 +60,8 @@ def _made(call: SchedulerCall, optimizer: torch.optim.Optimizer) -> LRScheduler:
     if call.parts:
         parts = [_made(part, optimizer) for part in call.parts]
         return cls(schedulers=parts, optimizer=optimizer, **arguments)
-    if expression := arguments.get("lr_lambda"):
-        arguments = {**arguments, "lr_lambda": function_of_step(expression)}
-    return cls(optimizer, **arguments)
+    functions = {k: function_of(k, v) for k, v in arguments.items() if k in VARIABLES and v}
+    return cls(optimizer, **{**arguments, **functions})
 
 
 def scheduler_call(setup: TrainingSetup, steps: int | None) -> SchedulerCall:

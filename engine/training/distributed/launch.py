@@ -17,6 +17,7 @@ import msgspec
 import torch
 from torch import Tensor
 
+from ...connecting.ending import end_reads_and_writes
 from ...protocol import (
     AnySignal,
     Command,
@@ -138,11 +139,13 @@ class Launched:
                 self._process.kill()
                 self._process.wait()
         if self._connection is not None:
-            self._connection.close()  # ends rank 0, should it still live
+            end_reads_and_writes(self._connection)  # ends rank 0, should it still live
         else:
             with suppress(OSError):
                 Client(self._listener.address).close()  # wakes the thread that waits for rank 0
         self._listening.join(LEAVING_S)
+        if self._connection is not None:
+            self._connection.close()
         self._listener.close()
         for name in (JOB, WEIGHTS, CONSOLE):
             (self._folder / name).unlink(missing_ok=True)

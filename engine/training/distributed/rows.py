@@ -16,6 +16,7 @@ from ..objectives.code_data import CodeData
 from ..objectives.code_objective import CodeObjective
 from ..objectives.guessing import Guess
 from ..objectives.objective import Objective, Outcome
+from ..objectives.seen_batches import SeenBatches
 from .ranks import Ranks
 
 
@@ -61,17 +62,21 @@ class RowsObjective:
     def repeats(self) -> bool:
         return self._whole.repeats
 
+    @property
+    def draws_by_code(self) -> bool:
+        return self._whole.draws_by_code
+
     def to(self, device: torch.device) -> None:
         self._whole.to(device)
 
-    def batches(self, epoch: int, first: int) -> Iterator[Rows]:
+    def batches(self, epoch: int, first: int, seen: SeenBatches | None = None) -> Iterator[Rows]:
         if self._divided is not None:
             parts = self._divided.parts(first)
             return (
                 Rows(part.batch, part.rows / part.samples, self._seed_at(epoch, n))
                 for n, part in enumerate(parts, first)
             )
-        batches = self._whole.batches(epoch, first)
+        batches = self._whole.batches(epoch, first, seen)
         return (self._rows(batch, (epoch, n)) for n, batch in enumerate(batches, first))
 
     def close(self) -> None:

@@ -15,11 +15,11 @@ from .recomputing import Recomputing
 
 class Forward(AbstractContextManager[None]):
     """In this context the model runs as the set-up says: under `autocast`, compiled, with modules
-    whose activations are computed again. Raises LabError for what does not go together, and for a
-    module that is not there."""
+    whose activations are computed again. `is_plain`: it changes nothing, and may be left out.
+    Raises LabError for what does not go together, and for a module that is not there."""
 
     def __init__(
-        self, setup: TrainingSetup, model: nn.Module, autocast: AbstractContextManager[Any]
+        self, setup: TrainingSetup, model: nn.Module, autocast: AbstractContextManager[Any] | None
     ) -> None:
         if setup.compile and setup.recomputed:
             raise LabError(
@@ -27,26 +27,19 @@ class Forward(AbstractContextManager[None]):
                 hint="Turn compile off under More, or take the modules off that compute again.",
             )
         self.compiled = Compiled(model) if setup.compile else None
-        self._contexts: list[AbstractContextManager[Any]] = [autocast]
+        self._contexts: list[AbstractContextManager[Any]] = [] if autocast is None else [autocast]
         if self.compiled is not None:
             self._contexts.append(self.compiled)
         if setup.recomputed:
             self._contexts.append(Recomputing(model, setup.recomputed))
-        # Each step enters this twice, and most have autocast alone.
-        self._only = autocast if len(self._contexts) == 1 else None
+        self.is_plain = not self._contexts
         self._entered = ExitStack()
 
     def __enter__(self) -> None:
-        if self._only is not None:
-            self._only.__enter__()
-            return
         with ExitStack() as stack:
             for context in self._contexts:
                 stack.enter_context(context)
             self._entered = stack.pop_all()
 
     def __exit__(self, *error: Any) -> None:
-        if self._only is not None:
-            self._only.__exit__(*error)
-        else:
-            self._entered.close()
+        self._entered.close()

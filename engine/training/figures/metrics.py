@@ -66,10 +66,13 @@ class Measured(NamedTuple):
 
 
 class UnreducedStep(NamedTuple):
-    """The tensors of a step, not reduced yet."""
+    """The tensors of a step, not reduced yet. `loss` is a number where it was read already."""
 
     step: int
-    outcome: Outcome
+    loss: Tensor | float
+    samples: int
+    scores: tuple[Tensor, Tensor] | None
+    figures: Mapping[str, Tensor]
     measured: Measured | None
 
 
@@ -178,17 +181,20 @@ class Metrics:
         """The speed of the steps that are read next; 0 if it is not known."""
         self.samples_per_second = steps_per_second * self.samples_per_step or nan
 
-    def add(self, step: int, outcome: Outcome, measured: Measured | None) -> None:
-        """Add a step. Without `measured` it counts for its epoch but gets no row."""
-        self._samples += outcome.samples
+    def add(
+        self, step: int, outcome: Outcome, measured: Measured | None, loss: float | None = None
+    ) -> None:
+        """Add a step. Without `measured` it counts for its epoch but gets no row. `loss` is that of
+        the outcome, if it was read."""
         self._steps += 1
-        loss, samples, scores, figures = outcome
+        tensor, samples, scores, figures = outcome
+        self._samples += samples
         if scores is not None:
             prediction, labels = scores
             scores = prediction.detach(), labels
             self._unreduced_bytes += prediction.nbytes
-        outcome = Outcome(loss.detach(), samples, scores, figures)
-        self._unreduced.append(UnreducedStep(step, outcome, measured))
+        known = tensor.detach() if loss is None else loss
+        self._unreduced.append(UnreducedStep(step, known, samples, scores, figures, measured))
         if measured is not None:
             self._unreduced_bytes += sum(gradient.nbytes for gradient in measured.gradients)
         if self._unreduced_bytes > MAX_UNREDUCED_BYTES:
@@ -251,17 +257,15 @@ class Metrics:
         if not self._unreduced:
             return
         waiting, self._unreduced, self._unreduced_bytes = self._unreduced, [], 0
-        outcomes = [step.outcome for step in waiting]
-        parts = [torch.stack([outcome.loss for outcome in outcomes]).float()]
-        scores = [outcome.scores for outcome in outcomes if outcome.scores is not None]
+        parts = [_stacked([step.loss for step in waiting])]
+        scores = [step.scores for step in waiting if step.scores is not None]
         if scores:  # then every step of the run has them
             right = torch.cat([prediction for prediction, _ in scores]).argmax(1)
             right = (right == torch.cat([labels for _, labels in scores])).flatten()
             ends = [end - 1 for end in accumulate(labels.numel() for _, labels in scores)]
             parts.append(right.cumsum(0)[torch.tensor(ends, device=right.device)].float())
         named = [
-            {**step.outcome.figures, **(step.measured.watched if step.measured else {})}
-            for step in waiting
+            {**step.figures, **(step.measured.watched if step.measured else {})} for step in waiting
         ]
         figures = [value for of_step in named for value in of_step.values()]
         if figures:
@@ -274,8 +278,8 @@ class Metrics:
                 gradients += measured.gradients
                 measured = measured._replace(gradients=[], watched={})
             count = len(gradients) - before
-            of_epoch = len(step.outcome.figures)
-            row = step.step, step.outcome.samples, tuple(of_step), of_epoch, measured, count
+            of_epoch = len(step.figures)
+            row = step.step, step.samples, tuple(of_step), of_epoch, measured, count
             steps.append(row)
         if gradients:
             parts.append(torch.stack(torch._foreach_norm(gradients)).float())
@@ -336,6 +340,14 @@ class Metrics:
         """Let the next `drain` return the rows of the whole run."""
         self._unsent, self._unsent_epochs = list(self.history), list(self.epochs)
         self._resumed = True
+
+
+def _stacked(losses: list[Tensor | float]) -> Tensor:
+    """Losses as float32 (N,). Those that were read are on the CPU."""
+    tensors = [loss for loss in losses if isinstance(loss, Tensor)]
+    if len(tensors) == len(losses):
+        return torch.stack(tensors).float()
+    return torch.tensor(list(map(float, losses)), dtype=torch.float32, device="cpu")
 
 
 def columns(rows: list[StepRow], cuda: bool) -> StepColumns:

@@ -9,17 +9,17 @@ import torch
 
 SNAPSHOT_INTERVAL_S = 1 / 30
 ALWAYS_MEASURED_STEPS = 1000
-MEASURE_INTERVAL_S = 4e-3
+MEASURE_INTERVAL_S = 8e-3
 """Each of the first steps of a run gets a row of figures; later steps get at most one row per
 interval, so that measuring costs little even if steps are short. Epoch means are over all steps."""
 FREE_STEPS = 50
 """The first steps of a loop of the user's own that get a row each."""
-MEASURED_SHARE = 0.005
-SENT_SHARE = 0.003
-LONGEST_WAIT_S = 0.1
+MEASURED_SHARE = 0.002
+SENT_SHARE = 0.002
+LONGEST_WAIT_S = 0.2
 """The longest pause between two measured steps: a busy machine, on which measuring takes long, must
 not leave a hole in the plots."""
-LONGEST_SILENCE_S = 0.3
+LONGEST_SILENCE_S = 0.5
 """The longest pause between two snapshots of a loop. It leaves no hole in the plots: rows that come
 late are drawn at their own steps."""
 SPEED_WINDOW_S = 3.0

@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 from ...runs.parameter_figures import Histogram, Kind, Look, ParameterRow
 from .histograms import histogram
 
-SHARE = 0.005
+SHARE = 0.003
 """Looking takes at most this share of a run's time, but for its first looks."""
 FREE_S = 0.2
 """The time that the first looks take together; SHARE does not bound them."""
@@ -37,6 +37,7 @@ class Looks:
         chosen = [(n, p) for n, p in named.items() if not is_lazy(p) and type(p.data) is Tensor]
         self._named = dict(chosen[:MAX_PARAMETERS])
         self._began_s, self._spent_s = perf_counter(), 0.0
+        self._paid_s = 0.0  # when the last look has taken no more than SHARE
         self.due_s = 0.0
         """When the next look is due."""
         self._taken: list[Look] = []
@@ -53,9 +54,21 @@ class Looks:
         if look.has_moved:
             self._taken.append(look.taken())
         now = perf_counter()
-        self._spent_s += look.spent_s
-        dear_s = look.spent_s / SHARE if self._spent_s > self._free_s else 0.0
-        self.due_s = now + max(dear_s, SPARSER * (now - self._began_s))
+        self.due_s = now + SPARSER * (now - self._began_s)
+        self._paid_s = now
+        self.spend(look.spent_s)
+
+    def spend(self, seconds: float) -> None:
+        """The last look took this much longer."""
+        self._spent_s += seconds
+        self._paid_s += seconds / SHARE
+        if self._spent_s > self._free_s:
+            self.due_s = max(self.due_s, self._paid_s)
+
+    def end_free(self) -> None:
+        """From now on no look is free."""
+        if self._free_s:
+            self._free_s, self.due_s = 0.0, max(self.due_s, self._paid_s)
 
     def drain(self) -> tuple[Look, ...]:
         """The looks since the last drain."""

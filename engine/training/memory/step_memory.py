@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
+from ...compiled import add_forward_hook, add_forward_pre_hook
 from ..objectives.batches import tensors_in
 from .storages import LivingStorages, plain_tensors
 
@@ -88,8 +89,8 @@ class _Saved:
         def leave(module: nn.Module, args: Any, result: Any) -> None:
             self._place = self.outside
 
-        hooks = [m.register_forward_pre_hook(enter, with_kwargs=True) for m in modules]
-        hooks += [m.register_forward_hook(leave, always_call=True) for m in modules]
+        hooks = [add_forward_pre_hook(m, enter, with_kwargs=True) for m in modules]
+        hooks += [add_forward_hook(m, leave, always_call=True) for m in modules]
         try:
             with saved_tensors_hooks(self.pack, lambda tensor: tensor):
                 yield

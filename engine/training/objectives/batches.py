@@ -10,7 +10,15 @@ from typing import Any, TypeGuard
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    TensorDataset,
+)
+from torch.utils.data.dataloader import default_collate
 
 from ...errors import LabError
 from ...project.document import Loading
@@ -171,6 +179,23 @@ class _TensorParts:
 
     def __iter__(self) -> Iterator[Part]:
         return self._batches.parts(*self._place)
+
+
+def is_on(batches: Iterable[Any], device: torch.device | None) -> bool:
+    """Whether all tensors of these batches are known to be on the device."""
+    if not isinstance(batches, _TensorBatches) or device is None or is_gpu(device):
+        return False
+    return all(tensor.device == device for tensor in batches.dataset.tensors)
+
+
+def repeats_surely(batches: object) -> bool:
+    """Whether torch alone makes the batches, of tensors in memory."""
+    if isinstance(batches, _TensorBatches):
+        return True
+    if type(batches) is not DataLoader or type(batches.dataset) is not TensorDataset:
+        return False
+    sampler = type(getattr(batches.batch_sampler, "sampler", None))
+    return sampler in (RandomSampler, SequentialSampler) and batches.collate_fn is default_collate
 
 
 def parts_of(batches: Iterable[Any], rank: int, size: int) -> _TensorParts | PartLoader | None:

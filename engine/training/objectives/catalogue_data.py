@@ -8,13 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import Dataset as TorchDataset
 
+from ...datasets.dataset import Ragged
 from ...datasets.load import load_dataset
+from ...datasets.stored.rows import StoredRows
 from ...errors import LabError
-from ...project.document import TrainingSetup
+from ...project.document import TrainingSetup, replace
 from .batches import generators_of, length_of, placed, skipped
 from .guessing import Guess, guess_of
 from .loaders import NOTHING_GIVEN, Given, arguments_of, end_workers, loader_of
+from .seen_batches import SeenBatches
 
 SHUFFLED_BYTES = 1 << 26
 """The samples of a larger set are not copied for an epoch."""
@@ -55,37 +59,62 @@ class CatalogueData:
     def repeats(self) -> bool:
         return self.dataset.loading.repeats
 
+    @property
+    def draws_by_code(self) -> bool:
+        return bool(self.given)
+
     def to(self, device: torch.device) -> None:
         self._device = device
         if self.dataset.loading.workers is None and self._given_loader is None:
             self.dataset = self.dataset.to(device)
 
-    def batches(self, epoch: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
+    def batches(
+        self, epoch: int, first: int, seen: SeenBatches | None = None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """As `Dataset.train_batch` has them; the order is not drawn from the global generator.
 
         A small set is shuffled once an epoch, so that each batch is a slice without a copy. Of a
-        large one, each batch is picked, so that there is no second copy of the whole.
+        large one, each batch is picked, so that there is no second copy of the whole; and read, if
+        it is stored.
         """
         dataset = self.dataset
         if self._given_loader is not None:
-            return self._training(map(self._pair, skipped(self._given_loader, first)), epoch, first)
-        order = dataset.order(self._seed, epoch)[: dataset.batches(self._size) * self._size]
-        x, y, order = dataset.x_train, dataset.y_train, order.to(dataset.x_train.device)
+            loaded: Iterable[Any] = self._given_loader
+            if seen is not None and self.repeats:
+                loaded = seen.noted(loaded, epoch, dataset)
+            return self._training(map(self._pair, skipped(loaded, first)), epoch, first)
+        rows = dataset.order(self._seed, epoch)[: dataset.batches(self._size) * self._size]
+        x, y, order = dataset.x_train, dataset.y_train, rows.to(dataset.x_train.device)
         if dataset.loading.workers is not None:
             found = self._loaded(x, y, order, first)
+        elif isinstance(x, StoredRows):
+            found = self._read(x, y, order.split(self._size)[first:])
         elif x.nbytes > SHUFFLED_BYTES:
             picked = order.split(self._size)[first:]  # index_select: a quarter of indexing's time
             found = ((x.index_select(0, rows), y.index_select(0, rows)) for rows in picked)
         else:
             found = self._slices(x.index_select(0, order), y.index_select(0, order), first)
+        if dataset.ragged is not None:
+            found = self._cut(found, dataset.ragged, dataset.ragged.train[rows], first)
         return self._training(found, epoch, first)
 
     def close(self) -> None:
         end_workers(self._loader, self._given_loader)
 
     def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        for x, y in self._slices(self.dataset.x_val, self.dataset.y_val, 0):
+        for x, y in self.in_order(is_validation=True):
             yield x.to(self._device), y.to(self._device)
+
+    def in_order(self, is_validation: bool) -> Iterator[tuple[Tensor, Tensor]]:
+        """The batches of a part in the order of its samples, where they lie."""
+        dataset, ragged = self.dataset, self.dataset.ragged
+        x, y = (
+            (dataset.x_val, dataset.y_val) if is_validation else (dataset.x_train, dataset.y_train)
+        )
+        found = self._slices(x, y, 0)
+        if ragged is None:
+            return found
+        return self._cut(found, ragged, ragged.val if is_validation else ragged.train, 0)
 
     def _training(
         self, batches: Iterable[tuple[Tensor, Tensor]], epoch: int, first: int
@@ -94,6 +123,13 @@ class CatalogueData:
         for number, (x, y) in enumerate(batches, first):
             yield self.dataset.transformed(x, self._seed, epoch, number), y
 
+    def _cut(
+        self, batches: Iterable[tuple[Tensor, Tensor]], ragged: Ragged, lengths: Tensor, first: int
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """The batches, from number `first` on, each as long as its longest sample."""
+        for (x, y), own in zip(batches, lengths.split(self._size)[first:], strict=True):
+            yield ragged.cut(x, own), y
+
     def _loader_with(self, given: Given) -> DataLoader:
         dataset, loading = self.dataset, self.dataset.loading
         if loading.balanced:
@@ -101,7 +137,11 @@ class CatalogueData:
                 "balanced says itself which samples come, without a DataLoader.",
                 hint="Turn balanced off, and name a WeightedRandomSampler as the sampler.",
             )
-        samples = TensorDataset(dataset.x_train, dataset.y_train)
+        samples: TorchDataset = TensorDataset(dataset.x_train, dataset.y_train)
+        if dataset.ragged is not None:
+            samples = _Unpadded(samples, dataset.ragged)
+            side = "left" if dataset.ragged.on_the_left else "right"
+            loading = replace(loading, padding=side, padding_value=dataset.ragged.value)
         arguments = (loading.shuffle, loading.drop_last, given)
         return loader_of(samples, self._size, loading, *arguments)
 
@@ -115,6 +155,13 @@ class CatalogueData:
             )
         x, y = (placed(part, self._device) for part in batch)
         return x, y
+
+    def _read(
+        self, x: StoredRows, y: Tensor, batches: Iterable[Tensor]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        for rows in batches:
+            found = x.index_select(0, rows), y.index_select(0, rows)
+            yield placed(found[0], self._device), placed(found[1], self._device)
 
     def _loaded(
         self, x: Tensor, y: Tensor, order: Tensor, first: int
@@ -136,3 +183,17 @@ class CatalogueData:
     def _slices(self, x: Tensor, y: Tensor, first: int) -> Iterator[tuple[Tensor, Tensor]]:
         for start in range(first * self._size, len(y), self._size):
             yield x[start : start + self._size], y[start : start + self._size]
+
+
+class _Unpadded(TorchDataset):
+    """Pairs (x, y), each x as long as it is."""
+
+    def __init__(self, samples: TensorDataset, ragged: Ragged) -> None:
+        self._samples, self._ragged = samples, ragged
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __getitem__(self, row: int) -> tuple[Tensor, Tensor]:
+        x, y = self._samples[row]
+        return self._ragged.cut(x[None], self._ragged.train[row])[0], y

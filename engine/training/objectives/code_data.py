@@ -8,11 +8,22 @@ from typing import Any
 import torch
 
 from ...project.document import DataSetup, Loading
-from .batches import batches_of, generators_of, in_order, length_of, parts_of, placed, skipped
+from .batches import (
+    batches_of,
+    generators_of,
+    in_order,
+    is_on,
+    length_of,
+    parts_of,
+    placed,
+    repeats_surely,
+    skipped,
+)
 from .guessing import Guess, TargetsSeen
 from .held_out import part_of, rows_of
 from .loaders import NOTHING_GIVEN, Given, end_workers, repeats
 from .rank_rows import Part, PartLoader
+from .seen_batches import SeenBatches
 
 
 class CodeData:
@@ -41,6 +52,7 @@ class CodeData:
             () if validation is None else in_order(validation, batch_size, loading, given)
         )
         self.generators = generators_of(self._batches, self._validation)
+        self.draws_by_code = not repeats_surely(self._batches)
         self._validates = validation is not None
         self._targets = TargetsSeen()
         self._parts: Iterable[Part] | None = None
@@ -62,10 +74,14 @@ class CodeData:
     def to(self, device: torch.device) -> None:
         self._device = device
 
-    def batches(self, epoch: int, first: int) -> Iterator[Any]:
-        found = skipped(self._batches, first)
+    def batches(self, epoch: int, first: int, seen: SeenBatches | None = None) -> Iterator[Any]:
+        batches = self._batches
+        if seen is not None and self.draws_by_code and repeats(self._batches):  # else it is told
+            batches = seen.noted(batches, epoch, self.data)
+        found = skipped(batches, first)
         is_judged = not self._validates and not first
-        return map(self._moved, self._targets.of(found) if is_judged else found)
+        found = self._targets.of(found) if is_judged else found
+        return found if is_on(self._batches, self._device) else map(self._moved, found)
 
     def validation_batches(self) -> Iterator[Any]:
         return map(self._moved, self._targets.of(iter(self._validation)))

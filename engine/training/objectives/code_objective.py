@@ -23,6 +23,7 @@ from .guessing import Guess
 from .labels_seen import LabelsSeen
 from .loaders import NOTHING_GIVEN, Given
 from .objective import Outcome
+from .seen_batches import SeenBatches
 
 STEP_FILE = "<step>"
 """The name of the step's source in tracebacks."""
@@ -99,13 +100,17 @@ class CodeObjective:
     def repeats(self) -> bool:
         return self.loaded.repeats
 
+    @property
+    def draws_by_code(self) -> bool:
+        return self.loaded.draws_by_code
+
     def to(self, device: torch.device) -> None:
         self.loaded.to(device)
         self._labels = LabelsSeen() if is_gpu(device) else None
         self.metrics.to(device)
 
-    def batches(self, epoch: int, first: int) -> Iterator[Any]:
-        return self.loaded.batches(epoch, first)
+    def batches(self, epoch: int, first: int, seen: SeenBatches | None = None) -> Iterator[Any]:
+        return self.loaded.batches(epoch, first, seen)
 
     def validation_batches(self) -> Iterator[Any]:
         return self.loaded.validation_batches()
@@ -121,8 +126,11 @@ class CodeObjective:
 
     def outcome(self, batch: Any) -> Outcome:
         with self._logging() as logged:
-            with nullcontext() if self._labels is None else self._labels.checked(batch):
+            if self._labels is None:
                 result = self._step(batch)
+            else:
+                with self._labels.checked(batch):
+                    result = self._step(batch)
             self.metrics.take(result)
             outcome = outcome_of(result, samples_in(batch))
         if not logged:
@@ -135,7 +143,7 @@ class CodeObjective:
 def outcome_of(result: object, samples: int) -> Outcome:
     """What a step returned, without metrics of the epoch. Raises LabError unless it is a loss, or
     figures with a loss."""
-    figures = dict(result) if isinstance(result, Mapping) else {LOSS: result}
+    figures = dict(result) if isinstance(result, dict | Mapping) else {LOSS: result}
     if LOSS not in figures:
         names = ", ".join(map(str, figures)) or "nothing"
         raise LabError(f"The step returned {names}, but no “loss”.", hint=_SHAPE)

@@ -14,6 +14,7 @@ from .catalogue_data import CatalogueData
 from .epoch_metrics import EpochMetrics
 from .guessing import Guess
 from .loaders import NOTHING_GIVEN, Given
+from .seen_batches import SeenBatches
 
 RMSE = "RMSE"
 """A figure of this name is the root of a mean of squares, also over an epoch."""
@@ -93,13 +94,19 @@ class Objective(Protocol):
         order."""
         ...
 
+    @property
+    def draws_by_code(self) -> bool:
+        """Whether code of the user's makes the batches: it may draw from any generator."""
+        ...
+
     def to(self, device: torch.device) -> None:
         """Let batches be on the device from now on."""
         ...
 
-    def batches(self, epoch: int, first: int) -> Iterator[Any]:
+    def batches(self, epoch: int, first: int, seen: SeenBatches | None = None) -> Iterator[Any]:
         """The batches of an epoch (0-based) from batch `first` (0-based) on. Those before it are
-        skipped before this returns. Data that is shuffled draws from torch's global generator."""
+        skipped before this returns. Data that is shuffled draws from torch's global generator. Data
+        that may give others each time lets them be `seen`."""
         ...
 
     def validation_batches(self) -> Iterator[Any]: ...
@@ -147,12 +154,15 @@ class CatalogueObjective(CatalogueData):
         super().to(device)
         self.loss_fn.to(device)
 
-    def batches(self, epoch: int, first: int) -> Iterator[tuple[Tensor, Tensor]]:
-        variance = _variance_of(self.dataset.y_train)
-        return self._counted(super().batches(epoch, first), variance)
+    def batches(
+        self, epoch: int, first: int, seen: SeenBatches | None = None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        variance = _variance_of(self.dataset.y_train, self._device)
+        return self._counted(super().batches(epoch, first, seen), variance)
 
     def validation_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        return self._counted(super().validation_batches(), _variance_of(self.dataset.y_val))
+        variance = _variance_of(self.dataset.y_val, self._device)
+        return self._counted(super().validation_batches(), variance)
 
     def predict(self, batch: tuple[Tensor, Tensor]) -> Tensor:
         return self._model(batch[0])
@@ -176,7 +186,7 @@ class CatalogueObjective(CatalogueData):
         of R2 over the samples of an epoch is scikit-learn's r2_score."""
         squared = (prediction - y).square().mean(0)
         r2 = torch.where(variance > 0, 1 - squared / variance, squared == 0)
-        mean = (squared * self.dataset.target_scale**2).mean()
+        mean = (squared * self.dataset.target_scale.to(squared.device) ** 2).mean()
         return {RMSE: mean.sqrt(), R2: r2.mean()}
 
     def _counted(
@@ -188,6 +198,6 @@ class CatalogueObjective(CatalogueData):
             yield batch
 
 
-def _variance_of(y: Tensor) -> Tensor | None:
+def _variance_of(y: Tensor, device: torch.device) -> Tensor | None:
     """The variance of targets (N, T) that are numbers, (T,); None for labels."""
-    return y.var(0, correction=0) if y.is_floating_point() else None
+    return y.var(0, correction=0).to(device) if y.is_floating_point() else None

@@ -34,7 +34,8 @@ class R2:
 
     def compute(self):
         count, total, squares, errors = self.sums
-        return (1 - errors / (squares - total**2 / count)).mean()
+        spread = squares - total**2 / count
+        return torch.where(spread > 0, 1 - errors / spread, errors == 0).mean()
 
 
 r2 = R2()

@@ -27,8 +27,9 @@ class Autocast(AbstractContextManager[None]):
     ) -> None:
         self.optimizer = optimizer
         self._context: AbstractContextManager[Any] = nullcontext()
+        self.is_on = precision != "float32"
         self._scaler: torch.amp.GradScaler | None = None
-        if precision != "float32":
+        if self.is_on:
             self._context = torch.autocast(device.type, getattr(torch, precision))
         if precision == "float16":
             if isinstance(optimizer, torch.optim.LBFGS):

@@ -44,7 +44,7 @@ class Optimization:
         self.optimizer = self._new_optimizer(setup)
         self.rates = Rates(setup, self.optimizer, steps)
         self.autocast = Autocast(setup.precision, device, self.optimizer)
-        self.forward = Forward(setup, model, self.autocast)
+        self.forward = Forward(setup, model, self.autocast if self.autocast.is_on else None)
 
     @property
     def learning_rate(self) -> float:

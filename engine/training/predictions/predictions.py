@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import LabError
 from ...modes import modes_kept
 
-MAX_SAMPLES = 10_000
-"""The most samples that are predicted; the others are left out."""
+MAX_SAMPLES, MAX_BYTES = 10_000, 1 << 30
+"""The most samples that are predicted, and of how many bytes; the others are left out."""
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -56,27 +57,36 @@ def at_rest(model: nn.Module) -> Iterator[None]:
 def predictions_of(
     model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], loss: nn.Module | None
 ) -> Predictions:
-    """Predict batches (x, y) until there are MAX_SAMPLES. `y` has labels (B, ...) for scores
-    (B, C, ...), or numbers of the prediction's shape. The loss of a sample is that of `loss`
-    without its reduction; without one, it is cross-entropy or the squared error.
+    """Predict batches (x, y) until there are MAX_SAMPLES, or MAX_BYTES of them. `y` has labels
+    (B, ...) for scores (B, C, ...), or numbers of the prediction's shape. The loss of a sample is
+    that of `loss` without its reduction; without one, it is cross-entropy or the squared error.
+    Batches that are padded to lengths of their own are padded to one length here.
 
     Raises LabError for predictions that fit neither, and what the model raises.
     """
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     parts: list[tuple[Tensor, ...]] = []
-    samples = 0
+    samples = size = 0
     with at_rest(model):
         for batch in batches:
             x, y = (part[: MAX_SAMPLES - samples] for part in _pair(batch))
-            samples += len(y)
+            samples, size = samples + len(y), size + x.nbytes
             output, target = model(x.to(device)), y.to(device)
             parts.append((x.cpu(), y.cpu(), *_judged(output, target, loss)))
-            if samples >= MAX_SAMPLES:
+            if samples >= MAX_SAMPLES or size >= MAX_BYTES:
                 break
     if not parts:
         raise LabError("There is no sample to predict.", hint="Hold some out for validation.")
-    x, y, predicted, chances, losses = (torch.cat(part) for part in zip(*parts, strict=True))
+    inputs, *others = zip(*parts, strict=True)
+    y, predicted, chances, losses = map(torch.cat, others)
+    x = _joined(list(inputs))
     return Predictions(x, y, predicted, None if y.is_floating_point() else chances, losses)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    if len({part.shape[1:] for part in parts}) == 1:
+        return torch.cat(parts)
+    return pad_sequence([row for part in parts for row in part], batch_first=True)
 
 
 def _pair(batch: object) -> tuple[Tensor, Tensor]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from math import isfinite
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ from ..objectives.batches import tensors_in
 from ..objectives.objective import Objective, Outcome, joined
 from ..optimization.optimization import Optimization
 
-_PLAIN = nullcontext()
+T = TypeVar("T")
 
 
 def check_setup(setup: TrainingSetup) -> None:
@@ -96,6 +97,7 @@ class TrainingStep:
         self._batch: Any = None
         self._prediction: Any = None
         self._update_norm: float | None = None
+        self._loss_read: float | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -104,6 +106,22 @@ class TrainingStep:
         if self._shared is not None:
             return self._shared
         return joined(self.outcomes[: len(self.batches)])
+
+    def can_stop(self, by: str) -> bool:
+        """Whether it can stop behind its newest phase: by batches, where all phases of one are done
+        and those of the next one are to come."""
+        if by != "batch":
+            return True
+        plan, place = _plan(self.setup.order, len(self.batches)), len(self.done)
+        if not 0 < place < len(plan):
+            return False
+        (_, batch), (_, following) = plan[place - 1], plan[place]
+        return batch is not None and following not in (None, batch)
+
+    @property
+    def loss_read(self) -> float | None:
+        """The number of the outcome's loss, if the check of it has read it."""
+        return self._loss_read if len(self.outcomes) == 1 and self._shared is None else None
 
     @property
     def tensors(self) -> dict[str, Any]:
@@ -131,6 +149,10 @@ class TrainingStep:
         with self.optimization.forward:
             return self._objective.outcome(batch)
 
+    def run(self) -> None:
+        """Run all phases."""
+        deque(self.phases(), maxlen=0)
+
     def phases(self) -> Iterator[None]:
         """Run the step. Yields between two phases. Raises Diverged, and what the user's code
         raises."""
@@ -156,12 +178,10 @@ class TrainingStep:
     def _forward(self) -> None:
         if self._ranks is not None:
             self._ranks.is_last = self._batch is self.batches[-1]
-        with self._calls(), self.optimization.forward:
-            self._prediction = self._objective.predict(self._batch)
+        self._prediction = self._called(self._objective.predict, self._batch)
 
     def _loss(self) -> None:
-        with self._calls(), self.optimization.forward:
-            outcome = self._objective.judged(self._batch, self._prediction)
+        outcome = self._called(self._objective.judged, self._batch, self._prediction)
         self._check(outcome.loss)
         self.outcomes.append(outcome)
 
@@ -181,11 +201,19 @@ class TrainingStep:
     def _step(self) -> None:
         norm = self._ranks.norm if self._ranks is not None and self._ranks.is_sharded else None
         self._look_at_gradients()
-        self._measure(lambda: self.optimization.clip(self._measured, norm))
+        if self._measured:
+            self._measure(lambda: self.optimization.clip(True, norm))
+        else:
+            self.optimization.clip(False, norm)
         self._update()
 
-    def _calls(self) -> AbstractContextManager[None]:
-        return _PLAIN if self.inside is None else self.inside.calls()
+    def _called(self, function: Callable[..., T], *given: Any) -> T:
+        """Call what runs the model."""
+        if self.inside is None and self.optimization.forward.is_plain:
+            return function(*given)
+        calls = nullcontext() if self.inside is None else self.inside.calls()
+        with calls, self.optimization.forward:
+            return function(*given)
 
     def _ask(self) -> None:
         def closure() -> Tensor:
@@ -250,8 +278,9 @@ class TrainingStep:
         """
         if self._lets_diverge or self._ranks is not None or loss.device.type == "cuda":
             return
-        if not isfinite(value := loss.item()):
-            raise Diverged(self.number, value)
+        self._loss_read = loss.item()
+        if not isfinite(self._loss_read):
+            raise Diverged(self.number, self._loss_read)
 
     def check_gradients(self, model: nn.Module) -> None:
         """Raise LabError if backward, which has just run, gave not one parameter a gradient: the

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from ...compiled import own_modules
+from ...compiled import add_forward_hook, add_forward_pre_hook, own_modules
 from ...recording.user_files import GENERATED, is_user_file
 
 
@@ -70,8 +70,8 @@ def running_modules(model: nn.Module, running: list[str]) -> Iterator[None]:
     hooks = []
     for path, module, _ in own_modules(model):
         hooks += [
-            module.register_forward_pre_hook(lambda *_, path=path: running.append(path)),
-            module.register_forward_hook(lambda *_: _end(running), always_call=True),
+            add_forward_pre_hook(module, lambda *_, path=path: running.append(path)),
+            add_forward_hook(module, lambda *_: _end(running), always_call=True),
         ]
     try:
         yield

@@ -471,6 +471,17 @@ def test_every_command_has_help(command, capsys):
     assert "usage: tensorlab" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("command", "given"),
+    [("train", "SUBJECT"), ("sweep", "SUBJECT"), ("export", "SUBJECT"), ("inspect", "FILE")],
+)
+def test_the_help_says_what_a_command_works_on(command, given, capsys):
+    run(command, "--help")
+    usage = capsys.readouterr().out.partition("\n\n")[0]
+    assert f" {given}" in usage.replace(f"[{given}]", given)
+    assert " FILE" in usage or given == "SUBJECT"
+
+
 def test_the_main_help_lists_every_command(capsys):
     run("--help")
     shown = capsys.readouterr().out

@@ -20,6 +20,7 @@ from engine.project.document import DataSetup, Model, Project, TrainingSetup
 from engine.project.machines import train_arguments
 from engine.project.subject import FileSubject, Objective
 from engine.protocol import TrainCommand
+from engine.runs.record import load
 from tests.app.commands.test_cli import MLP, run
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
@@ -117,6 +118,43 @@ def test_they_are_put_over_the_settings_of_a_project(net: Path, tmp_path: Path) 
     of_set = with_objective(target_of(f"{net}:Net", dataset="diabetes"), 0.5, "MSELoss")
     assert of_set.objective == Objective(of_setup=True, loss_of_setup=True)
     assert of_set.project.training.data.validation_fraction == 0.5
+
+
+STEP = """\
+def step(batch):
+    x, y = batch
+    return 3 * F.l1_loss(model(x), y)
+"""
+
+
+def test_the_step_of_the_settings_is_the_one_that_trains(
+    net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not that of the file, which raises."""
+    settings, folder, out = tmp_path / "settings.tlab", tmp_path / "run", tmp_path / "net.pt"
+    setup = TrainingSetup(
+        epochs=2, seed=2, optimizer="optim.SGD", optimizer_params={"lr": 0.1}, device="cpu"
+    )
+    chosen = Objective("other", step=STEP)
+    subject = FileSubject(str(tmp_path / "other.py"), "Other")
+    files.save(Project(training=setup, subject=subject, objective=chosen), settings)
+    target = f"{net}:Net", "--data", "loader", "--settings", settings
+    assert run("train", *target, "--run", folder, "--out", out, "--json") == 0
+
+    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(2)
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(2):
+        for part in x.split(8):
+            optimizer.zero_grad()
+            (3 * nn.functional.l1_loss(model(part), part.sum(1, keepdim=True))).backward()
+            optimizer.step()
+    learnt = torch.load(out)
+    assert all(torch.equal(learnt[name], value) for name, value in model.state_dict().items())
+    assert load(folder).project.objective == Objective("loader", step=STEP)
+    target = target_of(f"{net}:Net", data="loader", settings=settings)
+    assert with_objective(target, None, "L1Loss").objective.step == ""  # it has a step of its own
 
 
 @pytest.mark.parametrize(

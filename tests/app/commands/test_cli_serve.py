@@ -40,6 +40,18 @@ from tests.engine.processes import WAIT_S
 pytestmark = pytest.mark.usefixtures("forked_processes")
 PROGRAM = [sys.executable, str(ROOT / "tensorlab.py")]
 
+SIGNALLED_WHILE_WAITING = """
+import signal, sys, threading
+
+def end():
+    main = threading.main_thread()
+    while sys._current_frames()[main.ident].f_code.co_name != "next":
+        pass
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+threading.Thread(target=end, daemon=True).start()
+"""
+
 
 @pytest.fixture
 def served(sockets: Path) -> Iterator[subprocess.Popen[str]]:
@@ -133,6 +145,14 @@ def test_a_signal_ends_it(served, sockets: Path, ending: signal.Signals) -> None
     window.to_end()
     assert served.wait(WAIT_S) == 0
     assert list(sockets.iterdir()) == []
+
+
+def test_a_signal_to_another_thread_ends_it(served) -> None:
+    """As one that comes in the moment before the main thread waits, it does not end the wait."""
+    window = attach()
+    window.send(RunCellCommand(source=SIGNALLED_WHILE_WAITING))
+    window.to_end()
+    assert served.wait(WAIT_S) == 0
 
 
 def test_the_end_of_the_terminal_does_not_end_it(served) -> None:

@@ -76,6 +76,51 @@ def test_inspect_tells_modules_parameters_and_buffers(net, tmp_path, capsys):
     assert report["totals"]["parameters"] == 80 + 51 and report["unrun"] is None
 
 
+TIED = """
+import torch
+from torch import nn
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.head = nn.Embedding(5, 3), nn.Linear(3, 5).double()
+        self.out = nn.Linear(3, 5)
+        self.out.weight = self.words.weight
+        self.head.bias.requires_grad_(False)
+        self.register_buffer("mask", torch.ones(2, 2, dtype=torch.bool), persistent=False)
+"""
+
+
+def test_inspect_tells_what_is_frozen_shared_and_of_another_dtype(tmp_path, capsys):
+    file = tmp_path / "tied.py"
+    file.write_text(TIED)
+    assert run("inspect", f"{file}:Tied", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    names: dict = {"__name__": "tied"}
+    exec(TIED, names)
+    module = names["Tied"]()
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+
+    def facts(rows):
+        keys = ("shape", "dtype", "trainable", "shared_with")
+        return {row["name"]: tuple(row[key] for key in keys) for row in rows}
+
+    assert facts(report["parameters"]) == {
+        name: (
+            list(p.shape),
+            str(p.dtype).removeprefix("torch."),
+            p.requires_grad,
+            [other for other, each in parameters.items() if each is p and other != name],
+        )
+        for name, p in parameters.items()
+    }
+    assert facts(report["buffers"]) == {"mask": ([2, 2], "bool", False, [])}
+    assert report["batch"] is None and not any(row["calls"] for row in report["modules"])
+    totals = report["totals"]
+    assert (totals["parameters"], totals["trainable"]) == (15 + 20 + 5, 15 + 15 + 5)
+    assert (totals["buffers"], totals["buffer_bytes"]) == (4, 4)
+
+
 def test_inspect_tells_where_a_step_failed(net, tmp_path, capsys):
     with net.open("a") as file:
         file.write("\ndef step(batch):\n    raise ValueError('oops')\n")
@@ -94,6 +139,8 @@ def test_inspect_tells_where_a_step_failed(net, tmp_path, capsys):
 def test_inspect_tells_them_in_words_and_of_a_project_too(net, capsys):
     assert run("inspect", f"{net}:Net") == 0
     assert "6 modules · 67 parameters" in capsys.readouterr().out
+    assert run("inspect", f"{net}:nn.Linear(1, 1, bias=False)") == 0
+    assert "1 module · 1 parameter (1 trainable" in capsys.readouterr().out
     assert run("inspect", MLP, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert report["totals"]["parameters"] == sum(

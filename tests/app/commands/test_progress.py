@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from app.commands import progress
 from app.commands.progress import Progress
-from engine.protocol import EpochRow, StepColumns, TrainingSnapshot
+from engine.protocol import EpochRow, ErrorReport, StepColumns, TrainingSnapshot
 
 ROWS = (
     EpochRow(1, 4, 0.5, math.nan, math.nan, math.nan),
@@ -65,3 +66,36 @@ def test_a_terminal_has_one_line_that_is_drawn_again(monkeypatch: pytest.MonkeyP
     shown.end()
     shown.end()
     assert terminal.getvalue() == f"\r{first}\r{second}\r{second}\n"
+
+
+def test_lines_between_leave_nothing_of_the_line_that_is_drawn_again() -> None:
+    terminal = Terminal()
+    shown = Progress(terminal)
+    shown.end()
+    shown.say("before")
+    assert terminal.getvalue() == "before\n"
+    shown.show(told(epoch=1, step=1, remaining_s=90.0))
+    line, left = "epoch 1/4 · step 1/1,600 · 1,234 steps/s", " · 90 s left"
+    assert terminal.getvalue() == f"before\n\r{line}{left}"
+    shown.say("between")
+    cleared = " " * len(line + left)
+    assert terminal.getvalue().endswith(f"{left}\r{cleared}\rbetween\n")
+    shown.show(structs.replace(told(epoch=1, step=1, remaining_s=90.0), state="paused"))
+    assert terminal.getvalue().endswith(f"between\n\r{line}" + " " * len(left))
+    shown.end()
+    shown.say("after")
+    assert terminal.getvalue().endswith(f"\r{line}\nafter\n")
+
+
+@pytest.mark.parametrize("stream", [StringIO, Terminal])
+def test_what_does_not_end_the_run_is_a_warning(monkeypatch: pytest.MonkeyPatch, stream) -> None:
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 1.0))
+    out = stream()
+    shown = Progress(out)
+    shown.show(told(epoch=1, step=1))
+    trouble = told(epoch=1, step=2, error=ErrorReport("OSError", "Disk full.", "Free some."))
+    shown.show(trouble)
+    assert out.getvalue().endswith("warning: Disk full. Free some.\n")
+    assert out.getvalue().count("\r") == (3 if out.isatty() else 0)
+    shown.show(structs.replace(trouble, state="failed"))
+    assert out.getvalue().count("warning") == 1 and shown.last.state == "failed"

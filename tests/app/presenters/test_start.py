@@ -90,3 +90,12 @@ def test_all_templates_and_ways_are_in_sight_on_a_small_screen(page, qtbot):
         corners = [card.mapTo(page, card.rect().bottomRight()) for card in page.findChildren(kind)]
         assert len({corner.y() for corner in corners}) == 1
         assert max(corner.y() for corner in corners) < page.height()
+
+
+def test_a_recent_file_that_cannot_be_opened_leaves_the_list(page, bench, tmp_path):
+    path = str(tmp_path / "a.tlab")
+    bench.settings.add_recent_file(path)
+    shown = len(page.recent)
+    bench.files.failed.emit("It is gone.")
+    assert len(page.recent) == shown + 1
+    assert page.recent[-1] == tuple(bench.settings.recent_files)

@@ -6,8 +6,15 @@ import signal
 
 import pytest
 
-from app.processes.exit_reasons import explain_departure, explain_exit
-from engine.process import Departure
+from app.processes.exit_reasons import (
+    ExitReason,
+    explain_departure,
+    explain_exit,
+    explain_no_start,
+    explain_unreached,
+)
+from engine.connecting.engine_place import EnginePlace
+from engine.process import Departure, Unreached
 
 
 @pytest.mark.parametrize(
@@ -112,3 +119,78 @@ def test_a_script_is_lost_in_words(how: Departure, title: str, can_reconnect: bo
     assert (reason.title, reason.can_reconnect) == (title, can_reconnect)
     assert reason.was_attached and reason.detail and reason.next_step
     assert ("Reconnect" in reason.next_step) == can_reconnect
+
+
+def test_an_engine_elsewhere_can_be_called_again():
+    reason = explain_departure(Departure("x", lives=False), EnginePlace("ssh box", "python"))
+    assert reason == ExitReason(
+        "The connection to the engine at ssh box was lost",
+        "What it runs goes on there, unless it has ended.",
+        "Reconnect finds it, and shows the steps since.",
+        can_reconnect=True,
+        was_elsewhere=True,
+    )
+    for taken in (False, True):
+        assert explain_unreached(Unreached("box", "No way.", taken)) == ExitReason(
+            "The engine at box was not reached", "No way.", "",
+            can_reconnect=True, was_elsewhere=True, is_taken=taken,
+        )  # fmt: skip
+    reason = explain_no_start(OSError(12, "Cannot allocate memory"))
+    assert reason.detail == "The system says: [Errno 12] Cannot allocate memory."
+    assert not reason.can_reconnect and not reason.was_elsewhere
+
+
+@pytest.mark.parametrize(
+    ("how", "detail"),
+    [
+        (Departure("a", lives=False), "What it has shown stays here."),
+        (Departure("a", lives=False, code=3), "What it has shown stays here."),
+        (Departure("a", lives=False, code=-9), "The signal came from outside: a person or a program"
+         " sent it, or the system, for lack of memory. What it has shown stays here."),
+        (Departure("a", lives=False, code=-15),
+         "The signal came from outside. What it has shown stays here."),
+        (Departure("a", lives=False, code=-11),
+         "It accessed memory that is not its own. What it has shown stays here."),
+        (Departure("a", lives=True), "It goes on, and has ended the connection or was closed to"
+         " windows. What it has shown stays here."),
+        (Departure("a"), "It has ended, or the way to it was cut; then it goes on. What it has"
+         " shown stays here."),
+        (Departure("a", garbled=True), "Something in it wrote to the connection. The window has"
+         " left it; it goes on."),
+    ],
+)  # fmt: skip
+def test_how_a_script_was_lost_in_more_words(how: Departure, detail: str):
+    reason = explain_departure(how)
+    assert reason.detail == detail
+    assert (reason.was_attached, reason.was_elsewhere, reason.is_taken) == (True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("running", "step", "next_step"),
+    [
+        ("", None, "Restart the engine: your project is safe in this window."),
+        ("exporting", None, "Restart the engine: your project is safe in this window."),
+        ("training", None, "Restart the engine and train again: the run had written no checkpoint"
+         " yet."),
+        ("", 0, "The run's last checkpoint is step 0. Restart the engine, then Resume to go on from"
+         " there."),
+    ],
+)  # fmt: skip
+def test_what_to_do_next(running, step, next_step):
+    assert explain_exit(0, running=running, checkpoint_step=step).next_step == next_step
+
+
+def test_what_is_known_stands_in_its_order():
+    ended = "It ended by itself without an error, as code that calls os._exit(0) makes it do."
+    assert explain_exit(0).detail == ended
+    told = explain_exit(0, running="training", log="one\n")
+    assert told.detail == f"{ended} It was training.\n\nThe end of its log:\none\n"
+    assert explain_exit(3).detail == "It left no message."
+    assert explain_exit(3, log="\n  \n").detail.startswith("It left no message.\n\nThe end")
+    assert explain_exit(3, log="one\n two. \n\n").detail.startswith("two.\n")
+    assert explain_exit(-15).detail == "The signal came from outside."
+    crash = (
+        "Native code failed (SIGSEGV): it accessed memory that is not its own. Nothing outside the"
+        " engine was harmed."
+    )
+    assert [explain_exit(code).detail for code in (-11, 0xC0000005)] == [crash, crash]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
+from app.processes import inbox
 from app.processes.inbox import Inbox
 from engine.protocol import (
     DoneSnapshot,
@@ -89,3 +90,18 @@ def test_one_that_cannot_be_taken_does_not_hold_up_the_next(qtbot):
         qtbot.waitUntil(lambda: len(taken.items) == 2)
     assert taken.items == ["good", "better"]
     assert [kind for kind, *_ in faults] == [ValueError]
+
+
+def test_what_comes_within_a_frame_of_the_last_time_waits_for_its_end(qtbot, monkeypatch):
+    taken, now = Taken(), [100.0]
+    monkeypatch.setattr(inbox.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(inbox, "BUDGET_S", 1.0)
+    started: list[int] = []
+    monkeypatch.setattr(taken.inbox._timer, "start", started.append)
+    taken.inbox._handed_over_at = now[0] - 0.005
+    taken.inbox._waiting.append(("engine", "early"))
+    taken.inbox._schedule()
+    assert taken.items == [] and started == [round(inbox.FRAME_MS - 5)]
+    now[0] += inbox.FRAME_MS / 1000
+    taken.inbox._schedule()
+    assert taken.items == ["early"] and taken.inbox._handed_over_at == now[0]

@@ -74,6 +74,9 @@ def link(request):
 def test_start_command_answer_close(link, qtbot):
     heard = Heard(link)
     link.start()
+    pid = getattr(link, "pid", None)
+    link.start()  # it has begun
+    assert getattr(link, "pid", None) == pid
     first = link.send(RunCellCommand(source="print('a')\nx = torch.ones(1)"))
     second = link.send(HelloCommand())
     assert link.busy

@@ -6,12 +6,15 @@ import pytest
 
 from engine.project.document import Model, TrainingSetup
 from engine.protocol import (
+    CellSnapshot,
     HelloCommand,
     InterruptSignal,
+    ReadVariablesCommand,
     RunCellCommand,
     Snapshot,
     StopSignal,
     TrainCommand,
+    VariablesSnapshot,
 )
 
 TRAIN = TrainCommand(model=Model(), training=TrainingSetup())
@@ -31,6 +34,17 @@ def test_busy_is_told_when_the_first_command_goes_out_and_the_last_has_ended(lin
     link.finish(2)
     assert busy == [True, False] and not link.busy
     assert snapshots == []  # that a command has ended is the link's own matter
+
+
+def test_only_an_engine_that_has_loaded_torch_is_ready(link):
+    states: list[str] = []
+    link.state_changed.connect(lambda *state: states.append(state[0]))
+    link.start()
+    link.send(HelloCommand())
+    link.answer(CellSnapshot(ok=True, error=None))
+    assert states == ["starting"] == [link.state]
+    link.get_ready()
+    assert link.state == "ready"
 
 
 def test_a_link_that_closes_is_not_busy(link):
@@ -131,3 +145,16 @@ def test_the_last_checkpoint_is_that_of_the_newest_run(link, training_snapshot):
     link.get_ready()
     link.send(TRAIN)
     assert link._running() == ("training", None)
+
+
+def test_code_runs_until_the_variables_of_its_own_end_come(link):
+    link.get_ready()
+    link.send(RunCellCommand(source="while True: pass"))
+    assert link.runs_code
+    link.send(ReadVariablesCommand())
+    link.answer(VariablesSnapshot(variables=()), to=2)  # they are read meanwhile
+    assert link.runs_code
+    link.answer(CellSnapshot(ok=True, error=None), to=1)
+    assert link.runs_code
+    link.answer(VariablesSnapshot(variables=()), to=1)
+    assert not link.runs_code

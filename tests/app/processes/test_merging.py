@@ -16,6 +16,7 @@ from engine.protocol import (
     ErrorReport,
     LoggedPoints,
     LoopSnapshot,
+    OutputSnapshot,
     StepColumns,
     TrainingSnapshot,
 )
@@ -100,3 +101,20 @@ def test_a_window_that_hangs_has_one_snapshot_of_bounded_size_to_read(qapp, monk
     told = one.steps.step
     assert told[-1] == 1000 and list(told) == sorted(told) and 50 <= len(told) <= 100
     assert one.steps.loss == tuple(map(float, told)) and len(one.epoch_rows) == 100
+
+
+@pytest.mark.parametrize(
+    ("before", "is_taken"),
+    [
+        ("y\n" * (merging.MAX_LINES - 1), True),
+        ("y\n" * merging.MAX_LINES, False),
+        ("y" * (merging.MAX_CHARACTERS - 1), True),
+        ("y" * merging.MAX_CHARACTERS, False),
+    ],
+)
+def test_printed_text_is_gathered_up_to_what_is_laid_out_at_once(before, is_taken) -> None:
+    first, second = (OutputSnapshot(stream="stdout", text=text) for text in (before, "z"))
+    one = merged(first, second)
+    assert one == (OutputSnapshot(stream="stdout", text=before + "z") if is_taken else None)
+    assert merged(second, OutputSnapshot(stream="stderr", text="z")) is None
+    assert merged(second, OutputSnapshot(stream="stdout", text="\rz")) is None

@@ -196,6 +196,8 @@ def test_a_block_of_the_canvas_is_a_module_by_its_name():
     assert nodes_of(Blocks((block,)), known) == (1, 2, 3, 4)
     on_console = Known(replace(project, subject=ConsoleSubject("net")), known.graph)
     assert blocks_of(Module("fc"), on_console) == ()
+    of_code = Known(replace(project, subject=ConsoleSubject("net")))
+    assert blocks_of(Blocks((block,)), of_code) == blocks_of(Module("fc"), of_code) == ()
 
 
 def test_every_reference_has_a_title():
@@ -273,3 +275,36 @@ def test_a_call_of_an_outer_module_has_the_nodes_of_those_inside():
     trace = TraceSnapshot(calls=calls, lines=(CELL,), source="y = net(x)", reply_to=8)
     known = Known(ON_CONSOLE, CONSOLE, trace=trace)
     assert [nodes_of(Call(n, 8), known) for n in range(3)] == [(1, 3), (1, 3), ()]
+
+
+def test_a_parameter_is_reached_by_the_python_that_the_structure_tells():
+    def row(name: str, code: str) -> WeightRow:
+        return WeightRow(name, "parameter", (2,), "float32", "cpu", 2, 8, True, code=code)
+
+    rows = (row("a.weight", ".get('a').weight"), row("b.0.c", ".b[0]['c']"))
+    totals = StructureTotals(1, 0, 0, 0, 0, 0)
+    known = Known(ON_CONSOLE, structure=StructureSnapshot(title="", totals=totals, weights=rows))
+    assert expression_of(Parameter("b.0.c"), known) == "net.b[0]['c']"
+    assert expression_of(Parameter("a.weight"), known) == "net.get('a').weight"
+    assert expression_of(Parameter("b.1.c"), known) == "net.b[1].c"
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [Node(0, 5), Module("fc"), Parameter("fc.0.weight"), Call(0, 8), Element("x"), Blocks(("b",))],
+)
+def test_without_snapshots_a_reference_leads_nowhere(reference):
+    known = Known(ON_CONSOLE)
+    assert lines_of(reference, known) == ()
+    assert nodes_of(reference, known) == ()
+    assert calls_of(reference, known) == ()
+    assert blocks_of(reference, known) == ()
+    assert module_box(reference, known) == ""
+
+
+def test_a_node_of_an_older_graph_leads_nowhere():
+    known = Known(ON_CONSOLE, CONSOLE)
+    for old in (Node(0, 4), Node(99, 5)):
+        assert nodes_of(old, known) == lines_of(old, known) == calls_of(old, known) == ()
+        assert parameter_of(old, known) is module_of(old, known) is None
+        assert expression_of(old, known) == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from app.window.command_palette import CommandPalette, Entry, match_score, search
@@ -199,13 +200,30 @@ def test_the_keys_go_back_to_where_they_were(palette, qtbot, way):
     assert palette.isHidden() and other.hasFocus()
 
 
-def test_a_click_runs_the_row(palette, qtbot, qapp):
+def test_a_click_runs_the_row(palette, qtbot):
     ran = []
     palette.ask([entry(str(i), run=lambda i=i: ran.append(i)) for i in range(3)], "hint")
-    qapp.processEvents()
+    palette.parentWidget().activateWindow()
+    qtbot.waitUntil(palette.field.hasFocus)
     place = palette.list.visualItemRect(palette.list.item(1)).center()
-    qtbot.mouseClick(palette.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    qtbot.mousePress(palette.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert palette.field.hasFocus() and palette.isVisible()
+    qtbot.mouseRelease(palette.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert ran == [1] and palette.isHidden()
+
+
+def test_keys_typed_there_are_no_shortcuts_of_the_window(palette, qtbot):
+    ran = []
+    window = palette.parentWidget()
+    QShortcut(QKeySequence("F5"), window, lambda: ran.append("F5"))
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    palette.ask([entry("Open")], "hint")
+    qtbot.keyClick(palette.field, Qt.Key.Key_F5)
+    assert ran == []
+    palette.close_palette()
+    qtbot.keyClick(window, Qt.Key.Key_F5)
+    assert ran == ["F5"]
 
 
 def test_arrows_go_round(palette, qtbot):

@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QApplication,
     QFileDialog,
+    QInputDialog,
     QMessageBox,
     QProgressBar,
     QProgressDialog,
@@ -67,6 +68,8 @@ def test_what_cannot_be_undone_is_asked_first(window, agrees) -> None:
     seen = []
 
     def act(box: QMessageBox) -> None:
+        assert (box.icon(), box.windowTitle()) == (QMessageBox.Icon.Question, "Tensor Lab")
+        assert box.parentWidget() is window
         seen.append((box.text(), box.defaultButton().text().replace("&", "")))
         texts = {button.text().replace("&", ""): button for button in box.buttons()}
         texts["Delete" if agrees else "Cancel"].click()
@@ -91,6 +94,37 @@ def test_a_file_is_asked_for_with_its_folder_and_kind(window, monkeypatch, nativ
     assert dialogs.open_path(*given) == dialogs.save_path(*given) == "/home/me/a.tlab"
     options = QFileDialog.Option(0) if native else QFileDialog.Option.DontUseNativeDialog
     assert asked == [(*given, options)] * 2
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_folder_is_asked_for(window, monkeypatch, native) -> None:
+    asked = []
+    monkeypatch.setattr(
+        QFileDialog,
+        "getExistingDirectory",
+        lambda *given, options: asked.append((given, options)) or "/home/me/runs",
+    )
+    given = (window, "Open a folder", "/home/me")
+    assert Dialogs(native).open_folder(*given) == "/home/me/runs"
+    folders = QFileDialog.Option.ShowDirsOnly
+    own = QFileDialog.Option.DontUseNativeDialog
+    assert asked == [(given, folders if native else folders | own)]
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_a_line_is_asked_for(window, qtbot, agrees) -> None:
+    seen = []
+
+    def act(dialog: QInputDialog) -> None:
+        parent, title = dialog.parentWidget(), dialog.windowTitle()
+        seen.append((parent, title, dialog.labelText(), dialog.textValue()))
+        dialog.setTextValue("new")
+        (dialog.accept if agrees else dialog.reject)()
+
+    when_open(act)
+    answer = Dialogs(native=False).ask_line(window, "Rename", "Its new name", "old")
+    assert answer == ("new" if agrees else None)
+    assert seen == [(window, "Rename", "Its new name", "old")]
 
 
 class _Work(QObject):

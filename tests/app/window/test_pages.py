@@ -31,7 +31,7 @@ from widgets import theme
 def test_panels_are_named_and_come_back_where_they_were(qtbot, qapp, make_page, titles) -> None:
     page = make_page()
     qtbot.addWidget(page)
-    assert (page.width(), page.height()) == (1368, 832)
+    assert (page.width(), page.height()) == (1368, 832) and page.isDockNestingEnabled()
     page.show()
     qapp.processEvents()
     docks = {dock.windowTitle(): dock for dock in page.docks()}

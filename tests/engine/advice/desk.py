@@ -26,7 +26,10 @@ class Desk:
         end = self.said[-1]
         assert isinstance(end, CellSnapshot)
         assert end.ok is ends_well, end.error
-        return [each.finding for each in self.said if isinstance(each, FindingSnapshot)]
+        found = [each.finding for each in self.said if isinstance(each, FindingSnapshot)]
+        for each in found:
+            assert each.text and all(each.evidence) and each.evidence and each.fix, each
+        return found
 
     def only(self, source: str) -> Finding:
         """The one finding about a cell."""

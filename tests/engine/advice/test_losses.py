@@ -36,6 +36,8 @@ classes, labels = nn.Linear(3, 4), torch.randint(4, (16,))
         "({} - y).pow(2).sum() / 16",
         "(y - {}).abs().mean()",
         "torch.sub({}, y).square().mean().sqrt()",
+        "-(({} - y) ** 2).mean() * -1.0",
+        "({} - y).abs().sum(0).sum()",
     ],
 )
 def test_a_prediction_and_a_target_that_are_both_stretched(desk: Desk, call: str) -> None:
@@ -56,10 +58,35 @@ def test_a_prediction_and_a_target_that_are_both_stretched(desk: Desk, call: str
     assert torch.allclose(desk.variables["loss"], expected)
 
 
+def test_a_difference_from_a_number_is_none_of_these(desk: Desk) -> None:
+    found = desk.only(f"{BEGIN}h = net(x) - 1.0\nF.mse_loss(h, y).backward()")
+    assert (found.kind, found.line) == ("broadcast", 7)
+
+
 def test_the_fix_of_a_target_with_a_dimension_too_many(desk: Desk) -> None:
     desk.run(BEGIN)
     found = desk.only("loss = F.mse_loss(target=y[:, None], input=net(x)[:, 0])")
     assert found.fix == "loss = F.mse_loss(target=y[:, None].squeeze(-1), input=net(x)[:, 0])"
+
+
+@pytest.mark.parametrize(
+    ("cell", "fix"),
+    [
+        ("loss = F.mse_loss(net(x), y * 2)", "loss = F.mse_loss(net(x), (y * 2).unsqueeze(-1))"),
+        ("größe = F.mse_loss(net(x), y)", "größe = F.mse_loss(net(x), y.unsqueeze(-1))"),
+        ("loss = F.mse_loss(\n    net(x),\n    y,\n)", "y.unsqueeze(-1),"),
+        (
+            "loss = F.mse_loss(net(x), torch.cat(\n    [y]))",
+            "F.mse_loss(prediction, target.unsqueeze(-1))",
+        ),
+        ("made = y + 0\nF.mse_loss(*(net(x), made))", "F.mse_loss(prediction, made.unsqueeze(-1))"),
+    ],
+)
+def test_the_fix_of_a_target_that_is_no_name_in_the_calls_line(
+    desk: Desk, cell: str, fix: str
+) -> None:
+    desk.run(BEGIN)
+    assert desk.only(cell).fix == fix
 
 
 @pytest.mark.parametrize(
@@ -68,6 +95,7 @@ def test_the_fix_of_a_target_with_a_dimension_too_many(desk: Desk) -> None:
         "F.mse_loss(net(x)[:, 0], y)",
         "F.mse_loss(net(x), torch.zeros(()))",
         "F.mse_loss(net(x), torch.zeros(1, 1))",
+        "F.mse_loss(net(x[:1]), y[:, None])",
         "((net(x) - net(x).mean()) ** 2).mean()",
         "((net(x)[:, None] - torch.randn(5, 1)) ** 2).mean()",
         # distances of all pairs, a kernel, and centres as many as points
@@ -115,6 +143,8 @@ def test_a_softmax_before_cross_entropy(desk: Desk) -> None:
         f"with probabilities of 4 classes the loss is at least {least:.3g}",
     )
     assert found.fix == "loss = F.cross_entropy(scores, target)  # the scores, before softmax"
+    one = desk.only("F.cross_entropy(classes(x[0]).softmax(0), labels[0]).backward()")
+    assert one.evidence == found.evidence
 
 
 def least_loss(classes: int) -> float:
@@ -131,12 +161,17 @@ def least_loss(classes: int) -> float:
         ("F.cross_entropy(classes(x).log_softmax(1), labels)", "changes nothing"),
         ("nn.BCEWithLogitsLoss()(net(x).sigmoid()[:, 0], y.sigmoid())", "of a sigmoid"),
         ("F.binary_cross_entropy_with_logits(net(x).sigmoid(), y[:, None])", "of a sigmoid"),
+        (
+            "F.binary_cross_entropy_with_logits(classes(x).softmax(1), torch.eye(4)[labels])",
+            "of a softmax",
+        ),
     ],
 )
 def test_a_function_that_the_loss_applies_itself(desk: Desk, call: str, words: str) -> None:
     found = desk.only(f"{BEGIN}loss = {call}\nloss.backward()")
-    assert found.kind == "softmax"
+    assert (found.kind, found.line) == ("softmax", 6)
     assert words in found.text
+    assert found.evidence[0].startswith("the input was made by ")
 
 
 def test_a_sigmoid_before_cross_entropy(desk: Desk) -> None:
@@ -193,6 +228,7 @@ def test_scores_given_to_nll_loss(desk: Desk) -> None:
         # what the numbers of another class mean is not known
         "F.nll_loss(classes(x).as_subclass(type('Own', (torch.Tensor,), {})), labels)",
         "F.nll_loss(classes(x).softmax(1).log(), labels)",
+        "F.nll_loss(-classes(x).relu(), labels)",
         "F.binary_cross_entropy(net(x).sigmoid()[:, 0], y.sigmoid())",
         "nn.BCEWithLogitsLoss()(net(x)[:, 0], y.sigmoid())",
         # attention ends in a softmax, and a linear layer follows

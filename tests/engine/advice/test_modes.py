@@ -46,6 +46,52 @@ def test_an_evaluation_in_train_mode(desk: Desk, begin: str, layer: str, evaluat
     assert desk.run(right) == []
 
 
+@pytest.mark.parametrize("evaluation", EVALUATIONS)
+def test_an_evaluation_after_many_steps_is_looked_at_too(desk: Desk, evaluation: str) -> None:
+    found = desk.only(f"{DROPOUT}fit(100)\nwith torch.no_grad():\n    print({evaluation})")
+    assert (found.kind, found.line) == ("mode", 15)
+    assert found.evidence[1] == "100 optimizer steps had been taken"
+    graphs = f"net.eval()\nfor i in range(4):\n    {EVALUATIONS[0]}.item()\n"
+    assert desk.only(f"net.train()\nfit(100)\n{graphs}").line == 5
+
+
+BY_HAND = """
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(16))
+        self.register_buffer("var", torch.ones(16))
+    def forward(self, x): return F.batch_norm(x, self.mean, self.var, training=True)
+"""
+
+
+def test_a_batch_norm_of_the_users_own_is_one_too(desk: Desk) -> None:
+    begin = BY_HAND + BEGIN.format(layer="Own()")
+    found = desk.only(f"{begin}fit(5)\nwith torch.no_grad():\n    {EVALUATIONS[0]}")
+    assert found.text.startswith("`net` is evaluated in train mode: BatchNorm ")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"{DROPOUT}with torch.no_grad():\n    {EVALUATIONS[0]}",  # before any step
+        f"{DROPOUT}net.eval()\nfor i in range(5): {EVALUATIONS[0]}.item()",
+        # what the model gave without a graph is used in a loss, or beside one, with gradients on
+        f"{DROPOUT}fit(5)\nw = torch.ones(4, 3).requires_grad_()\n"
+        "with torch.no_grad():\n    soft = net(x)\n"
+        "y == y.clone()\nF.mse_loss(x @ w, soft).backward()",
+        # a model that is not trained, and a comparison that is none with targets
+        f"{DROPOUT}fit(5)\nnet = nn.Sequential(nn.Dropout(), nn.Linear(4, 3))\n"
+        f"with torch.no_grad():\n    {EVALUATIONS[0]}",
+        f"{DROPOUT}fit(5)\nwith torch.no_grad():\n    (net(held_out) == 0).float().mean()",
+        f"{BEGIN.format(layer='nn.BatchNorm1d(16, track_running_stats=False)')}"
+        f"fit(5)\nwith torch.no_grad():\n    {EVALUATIONS[0]}",
+    ],
+)
+def test_what_is_no_evaluation_of_the_trained_model_is_left_alone(desk: Desk, code: str) -> None:
+    assert desk.run(code) == []
+
+
 def test_dropout_that_is_not_a_layer_or_drops_nothing_is_left_alone(desk: Desk) -> None:
     evaluation = f"with torch.no_grad():\n    print({EVALUATIONS[0]})\n"
     nothing = BEGIN.format(layer="nn.Dropout(0.0)")
@@ -98,6 +144,12 @@ def test_an_evaluation_that_builds_graphs(desk: Desk) -> None:
         "for i in range(5):\n    with torch.no_grad():\n        net(x)\n    out = net(x)\n"
         "    F.cross_entropy(out, y).backward()\n    with torch.no_grad():\n"
         "        (out.argmax(1) == y).float().mean()",
+        # the graph of the pass in eval mode was not used, and its student has no such layer
+        "net.eval()\nstudent = nn.Linear(4, 3)\nfor i in range(5):\n    net(x)\n"
+        "    with torch.no_grad():\n        wanted = net(x)\n"
+        "    F.mse_loss(student(x), wanted).item()",
+        # some steps in eval mode, again and again
+        "for i in range(3):\n    net.eval()\n    fit(3)\n    net.train()\n    fit(1)",
         # once for each epoch
         "for epoch in range(5):\n    fit(2)\n    net.eval()\n"
         "    F.cross_entropy(net(x), y).item()\n    net.train()",
@@ -105,6 +157,30 @@ def test_an_evaluation_that_builds_graphs(desk: Desk) -> None:
 )
 def test_modes_that_are_meant_so(desk: Desk, code: str) -> None:
     assert desk.run(f"{DROPOUT}fit(3)\n{code}") == []
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "end"),
+    [
+        ("train", "eval", "its graphs are built for nothing, and cost memory and time."),
+        ("eval", "train", "Its graphs are built for nothing, too."),
+    ],
+)
+def test_the_mode_of_the_last_forward_pass_counts(
+    desk: Desk, first: str, then: str, end: str
+) -> None:
+    loss = "F.cross_entropy(net(x), y).item()"
+    code = f"for i in range(6):\n    net.{first}()\n    net(x)\n    net.{then}()\n    {loss}\n"
+    assert desk.only(f"{DROPOUT}fit(3)\n{code}").text.endswith(end)
+
+
+def test_of_two_models_the_one_that_ran_last_is_judged(desk: Desk) -> None:
+    code = (
+        "helper = nn.Sequential(nn.Dropout())\nfor i in range(5):\n"
+        "    helper(x.clone().requires_grad_())\n    F.cross_entropy(net(x), y).item()\n"
+    )
+    found = desk.only(f"{DROPOUT}fit(3)\n{code}")
+    assert found.text.startswith("`net` is evaluated in train mode")
 
 
 def test_units_that_are_dead(desk: Desk) -> None:

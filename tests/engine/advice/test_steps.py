@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from engine.advice import trained
 from engine.advice.notes import Names, Notes
 from engine.advice.zeroing import LEFT_AFTER, Zeroing
 from tests.engine.advice.desk import Desk
@@ -90,6 +91,48 @@ def test_a_parameter_that_no_optimizer_holds(desk: Desk) -> None:
     assert not torch.equal(before, desk.variables["net"][2].weight)
 
 
+def test_parameters_of_several_modules_that_no_optimizer_holds(desk: Desk) -> None:
+    """They are written as modules where all of a module's are missing."""
+    found = desk.only(BEGIN.replace("net.parameters()", "[net[2].weight]") + LOOP)
+    assert found.text.startswith("No optimizer holds `net.0.weight`, `net.0.bias`, `net.2.bias`:")
+    held = '{"params": [*net[0].parameters(), net[2].bias]}'
+    assert found.fix.startswith(f"optimizer.add_param_group({held})  #")
+    assert desk.run(f"{found.fix}\n{LOOP}") == []
+
+
+def test_parameters_that_an_optimizer_of_another_cell_holds_are_left_alone(desk: Desk) -> None:
+    desk.run(
+        BEGIN.replace("net.parameters()", "net[0].parameters()")
+        + "later = torch.optim.SGD(net[2].parameters(), lr=0.01)\n"
+    )
+    assert desk.run(LOOP) == []
+    assert desk.run("del later") == []
+    assert desk.only(LOOP).text.startswith("No optimizer holds `net.2.weight`, `net.2.bias`:")
+
+
+def test_an_optimizer_on_whose_parameters_the_loss_does_not_depend(desk: Desk) -> None:
+    """All of them; the loss is trained by hand."""
+    loop = LOOP.replace("net(x)", "x @ w").replace(
+        "optimizer.step()", "optimizer.step(); w.grad = None"
+    )
+    found = desk.only(BEGIN + "w = torch.zeros(3, 1, requires_grad=True)\n" + loop)
+    assert found.kind == "no_gradient"
+    assert found.text == (
+        "`net.0.weight`, `net.0.bias`, `net.2.weight` and 1 more got no gradient: the loss does not"
+        " depend on them, so no step changes them."
+    )
+    assert found.fix == "net.requires_grad_(False)  # if it is meant to stay as it is"
+
+
+def test_one_of_two_optimizers_has_parameters_that_the_loss_does_not_depend_on(desk: Desk) -> None:
+    begin = BEGIN + "idle = nn.Linear(2, 2)\nof_idle = torch.optim.SGD(idle.parameters(), 0.1)\n"
+    found = desk.only(begin + LOOP.replace("optimizer.step()", "optimizer.step(); of_idle.step()"))
+    assert found.text == (
+        "`idle.weight`, `idle.bias` got no gradient: the loss does not depend on them, so no step"
+        " changes them."
+    )
+
+
 def test_parameters_that_are_gone_or_frozen_are_no_part_of_it(desk: Desk) -> None:
     begin = BEGIN.replace("net.parameters()", "net[0].parameters()") + "warm = nn.Linear(3, 1)\n"
     loop = LOOP.replace("range(6)", "range(20)").replace(
@@ -172,6 +215,16 @@ def test_an_optimizer_of_an_old_model(desk: Desk) -> None:
     assert desk.run(found.fix + "\n" + LOOP) == []
 
 
+def test_a_graph_that_is_too_large_to_walk_does_not_tell_of_another_model(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trained, "MAX_NODES", 4)
+    desk.run(BEGIN + LOOP)
+    other = "net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))\nkept = []\n"
+    found = desk.run(f"{other}{LOOP}    kept.append(loss)")
+    assert {each.kind for each in found} == {"kept_graph", "no_gradient"}  # not "not_trained"
+
+
 def test_a_parameter_that_gets_no_gradient(desk: Desk) -> None:
     begin = BEGIN.replace(
         "optimizer =",
@@ -232,6 +285,7 @@ def test_a_step_that_is_never_called(desk: Desk) -> None:
         NO_STEP.replace("    optimizer.zero_grad()\n", "") + "optimizer.zero_grad()\n",  # a sum
         NO_STEP + "    with torch.no_grad():\n        for p in net.parameters():\n"
         "            p -= 0.01 * p.grad\n",  # a step of the user's own
+        NO_STEP + "    for p in net.parameters():\n        p.data.sub_(0.01 * p.grad)\n",
         NO_STEP + "optimizer.step()\n",
     ],
 )
@@ -268,6 +322,12 @@ def test_one_of_two_optimizers_does_not_step(desk: Desk) -> None:
         desk.run(begin + loop.replace("optimizer.step()", "optimizer.step(); of_other.step()"))
         == []
     )
+
+
+def test_an_optimizer_of_two_names_is_told_once(desk: Desk) -> None:
+    found = desk.only(BEGIN + "opt = optimizer\n" + NO_STEP.replace("optimizer.", "opt."))
+    assert found.fix == "opt.step()  # after loss.backward()"
+    assert found.evidence == ("the gradients of 16 backward passes were cleared, and no step ran",)
 
 
 def test_an_optimizer_that_is_an_attribute_does_not_step(desk: Desk) -> None:
@@ -314,6 +374,34 @@ def test_outputs_kept_in_a_list(desk: Desk) -> None:
     assert desk.run(BEGIN + LOOP.replace("    loss = F.mse_loss(net(x), y)", inside)) == []
 
 
+@pytest.mark.parametrize(
+    ("begin", "kept", "fix", "line"),
+    [
+        ("outs = {}", "outs[step] = out", "outs[step] = out.detach()", 13),
+        ("net.outs = []", "net.outs.append(out)", "net.outs.append(out.detach())", 13),
+        ("outs = []", "outs.append((step, out))", "outs.append(output.detach())", 13),
+        ("outs = []", "outs += [out]", "outs.append(output.detach())", 0),
+        (
+            "outs = []",
+            "outs.append(out) if step else outs.append(out)",
+            "outs.append(output.detach())",
+            0,
+        ),
+    ],
+)
+def test_outputs_kept_in_other_forms(
+    desk: Desk, begin: str, kept: str, fix: str, line: int
+) -> None:
+    loop = LOOP.replace("loss = F.mse_loss(net(x), y)", "out = net(x); loss = F.mse_loss(out, y)")
+    found = desk.only(f"{BEGIN}{begin}\n{loop}    {kept}\n")
+    kind = "dict" if "{}" in begin else "list"
+    assert found.evidence == (
+        "5 of the last 5 outputs that a loss function got are in"
+        f" the {kind} of 6 elements, with their grad_fn",
+    )
+    assert (found.fix, found.line) == (fix, line)
+
+
 def test_losses_kept_in_a_list(desk: Desk) -> None:
     found = desk.only(BEGIN + "losses = []\n" + LOOP + "    losses.append(loss)\n")
     assert found.kind == "kept_graph"
@@ -332,6 +420,8 @@ def test_losses_kept_in_a_list(desk: Desk) -> None:
         ("net.kept = []", "net.kept.append(loss)", "net.kept.append(loss.item())"),
         ("t = 0.0", "t += loss * len(x)", "t += loss.item() * len(x)"),
         ("t = 0.0", "pass; t = t + loss / 3", "t = t + loss.item() / 3"),
+        ("t = torch.zeros(())", "t.add_(loss)", "t.add_(loss.item())"),
+        ("t = torch.zeros(())", "t = torch.add(t, loss)", "t = torch.add(t, loss.item())"),
     ],
 )
 def test_losses_kept_in_other_forms(desk: Desk, begin: str, kept: str, fix: str) -> None:
@@ -339,6 +429,12 @@ def test_losses_kept_in_other_forms(desk: Desk, begin: str, kept: str, fix: str)
     assert (found.kind, found.line) == ("kept_graph", 13)
     assert found.fix == f"{fix}  # or loss.detach()"
     assert desk.run(f"{BEGIN}{begin}\n{LOOP}    {fix}\n") == []
+
+
+def test_a_total_of_parameters_leaves_the_advice_going(desk: Desk) -> None:
+    begin = f"{BEGIN}kept, total = [], 0.0\nleaf = nn.Parameter(torch.ones(()))\n"
+    found = desk.only(f"{begin}{LOOP}    total = total + leaf\n    kept.append(loss)\n")
+    assert found.text.startswith("`kept` holds losses with their graphs")
 
 
 def test_each_list_of_losses_is_told(desk: Desk) -> None:
@@ -373,6 +469,10 @@ def test_a_running_total_with_its_graph(desk: Desk) -> None:
         "last = loss",
         "total += loss.item() * len(x)",
         "losses.append((step, loss.item()))",
+        "total = total + 2 * net(x).sum()",
+        "total = torch.zeros(2) + loss",
+        "total = loss + 1.0",
+        "total = total + loss.exp()",
     ],
 )
 def test_figures_kept_without_a_graph(desk: Desk, kept: str) -> None:

@@ -9,8 +9,9 @@ import pytest
 import safetensors.torch
 import torch
 
-from engine.artifacts.comparing import compare
+from engine.artifacts.comparing import _difference, compare
 from engine.artifacts.opening import open_artifact
+from engine.errors import LabError
 from engine.protocol import (
     ArtifactDifference,
     ArtifactDifferenceSnapshot,
@@ -58,6 +59,67 @@ def test_every_way_in_which_a_key_can_differ(tmp_path: Path) -> None:
     assert found["z"].absolute == 4.0 and found["z"].relative == pytest.approx(4 / 10**0.5)
     assert (found["s"].first, found["s"].second) == ("(2,) float32", "(3,) float32")
     assert (found["e"].first, found["e"].second) == ("1", "2")
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path, monkeypatch) -> None:
+    paths = [tmp_path / "a.pt", tmp_path / "b.pt"]
+    meta, ones = torch.empty(2, device="meta"), torch.ones(2)
+    torch.save({"m": meta, "n": ones, "w": ones, "l": torch.ones(4)}, paths[0])
+    torch.save({"m": ones, "n": meta, "w": ones, "l": torch.ones(4)}, paths[1])
+    first, second = map(open_artifact, paths)
+    note = {entry.key: entry.note for entry in first.entries}["m"]
+    assert note
+
+    def fail(key: str) -> torch.Tensor:
+        raise LabError(f"The numbers of {key} are gone.")
+
+    monkeypatch.setattr("engine.artifacts.comparing.MAX_ELEMENTS", 3)
+    monkeypatch.setattr(type(second), "tensor", lambda artifact, key: fail(key))
+    found = {row.key: row for row in compare(first, second) if row is not None}
+    sides = "(2,) float32", "(2,) float32"
+    assert found == {
+        "m": ArtifactDifference("m", "unread", *sides, note=note),
+        "n": ArtifactDifference("n", "unread", *sides, note=note),
+        "w": ArtifactDifference("w", "unread", *sides, note="The numbers of w are gone."),
+        "l": ArtifactDifference(
+            "l", "unread", "(4,) float32", "(4,) float32", note="it is too large"
+        ),
+    }
+    assert [row and row.key for row in compare(first, second)] == ["m", "n", "w", "l"]
+
+
+def test_keys_come_in_the_order_of_the_first_file_then_those_of_the_other(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.pt", tmp_path / "b.pt"]
+    torch.save({"x": torch.ones(1), "a": torch.ones(2), "n": 3, "t": True}, paths[0])
+    torch.save({"b": torch.ones(3), "x": torch.ones(1), "n": 3.0, "t": True, "o": 5}, paths[1])
+    first, second = map(open_artifact, paths)
+    rows = list(compare(first, second))
+    assert rows[:2] == [None, ArtifactDifference("x", "equal", *["(1,) float32"] * 2, 0.0, 0.0)]
+    assert rows[2:] == [
+        ArtifactDifference("a", "only first", "(2,) float32"),
+        ArtifactDifference("n", "different", "3", "3.0"),
+        ArtifactDifference("t", "equal", "True", "True"),
+        ArtifactDifference("b", "only second", "", "(3,) float32"),
+        ArtifactDifference("o", "only second", "", "5"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "absolute", "relative"),
+    [
+        ([1.0, 0.0], [1.0, 0.0], 0.0, 0.0),
+        ([1.0], [0.0], 1.0, math.inf),
+        ([0.0], [2.0], 2.0, 1.0),
+        ([3, 5], [3, 4], 1.0, 0.25),
+        ([math.nan], [1.0], math.inf, math.inf),
+        ([math.inf], [-math.inf], math.inf, math.inf),
+        ([True, False], [True, True], 1.0, 1.0),
+        ([1 + 1j], [1.0], 1.0, 1.0),
+        ([2**60], [float(2**60)], 0.0, 0.0),
+    ],
+)
+def test_how_far_two_tensors_are_apart(one, two, absolute: float, relative: float) -> None:
+    assert _difference(torch.tensor(one), torch.tensor(two)) == (absolute, relative)
 
 
 def test_large_tensors_are_compared_in_pieces(tmp_path: Path, monkeypatch) -> None:

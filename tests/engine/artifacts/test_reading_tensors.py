@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import zipfile
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
@@ -199,6 +200,30 @@ def test_an_archive_of_arrays(save, tmp_path: Path) -> None:
     assert artifact.tensor("b").item() == 3
     words = next(entry for entry in artifact.entries if entry.key == "words")
     assert words.place is None and words.note == "torch has no dtype for <U1"
+
+
+def test_an_archive_of_one_array(tmp_path: Path) -> None:
+    path = tmp_path / "one.npz"
+    np.savez(path, a=np.arange(6.0))
+    assert_holds(open_artifact(path), {"a": torch.arange(6.0, dtype=torch.float64)})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("run.txt", "no array")
+    with pytest.raises(LabError) as told:
+        open_artifact(path)
+    assert str(told.value) == "one.npz is a zip archive without tensors of torch or NumPy."
+
+
+def test_an_array_of_another_size_than_its_header_says_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "several.npz"
+    file = io.BytesIO()
+    np.save(file, np.arange(6.0))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", file.getvalue()[:-8])
+    with pytest.raises(LabError) as told:
+        open_artifact(path)
+    assert str(told.value) == (
+        "several.npz cannot be read: a.npy has another size than its header says."
+    )
 
 
 def test_a_folder_of_distributed_checkpoint(tmp_path: Path) -> None:

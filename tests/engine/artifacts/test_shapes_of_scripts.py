@@ -64,13 +64,14 @@ class OneSample(nn.Module):
 
 
 class Recurrent(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, batch_first: bool = False) -> None:
         super().__init__()
-        self.rnn, self.head = nn.GRU(5, 6, num_layers=2), nn.Linear(6, 3)
+        self.rnn = nn.GRU(5, 6, num_layers=2, batch_first=batch_first)
+        self.head = nn.Linear(6, 3)
 
     def forward(self, x: Tensor) -> Tensor:
         out, last = self.rnn(x)
-        return self.head(out[-1]) + self.head(last[0])
+        return self.head(out[:, -1] if self.rnn.batch_first else out[-1]) + self.head(last[0])
 
 
 def graph_of(program: Any, folder: Path) -> ProgramGraph:
@@ -272,3 +273,14 @@ def test_what_torch_refuses_does_not_fit(op: str, args: list[Any]) -> None:
 def test_a_tensor_that_is_created_takes_no_memory() -> None:
     made = ShapeRun({}, {}, {}, 2).run("zeros", [[2**20, 2**19]], {"dtype": 7})
     assert (made.device.type, made.dtype, made.shape) == ("meta", torch.float64, (2**20, 2**19))
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_the_batch_of_a_recurrent_program_is_where_it_takes_it(
+    batch_first: bool, tmp_path: Path
+) -> None:
+    model = Recurrent(batch_first).eval()
+    graph = graph_of(torch.jit.script(model), tmp_path)
+    assert_as_run(model, graph)
+    assert graph.inputs[0].shape == (("N", 16, 5) if batch_first else (16, "N", 5))
+    assert graph.outputs[0].shape == ("N", 3)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from engine.project.document import HoldWhen
 from engine.protocol import (
     CellSnapshot,
     ContinueTrainingCommand,
+    DoneSnapshot,
     HeldSnapshot,
     HoldWhenSignal,
     InterruptSignal,
     LoopSnapshot,
     OutputSnapshot,
     PauseSignal,
+    ReadVariablesCommand,
     RunHeldCommand,
     StepLineCommand,
 )
@@ -100,3 +103,25 @@ def test_the_limits_go_with_the_window(script: Callable[..., Script]) -> None:
     again.send(ContinueTrainingCommand())
     again.to_end()
     assert running.end() == plain(steps)
+
+
+def test_a_question_that_is_answered_before_the_next_step_does_not_end_a_pause(
+    script: Callable[..., Script], tmp_path: Path
+) -> None:
+    """The window asks for variables and figures whenever it likes."""
+    wait = tmp_path / "wait"
+    wait.touch()
+    waiting = f"    while Path({str(wait)!r}).exists(): pass\n"
+    source = "from pathlib import Path\n" + LOOP.replace("    loss = ", f"{waiting}    loss = ")
+    running = script(source)
+    running.address()
+    window = running.attach()
+    window.send(PauseSignal())
+    asked = window.send(ReadVariablesCommand())
+    window.until(DoneSnapshot, lambda done: done.reply_to == asked)
+    wait.unlink()
+    assert window.until(HeldSnapshot, lambda held: held.at).at == "step"
+    window.send(RunHeldCommand(source="done = True"))
+    window.until(CellSnapshot)
+    window.send(ContinueTrainingCommand())
+    running.end()

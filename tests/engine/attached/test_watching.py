@@ -3,6 +3,7 @@ that comes in the moment in which the last one leaves."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 
 from engine.attached import watching as watching_module
 from engine.attached.watching import Watching
+from engine.connecting.places import is_listening, listening
 from engine.loops.hooks import Gate
 
 
@@ -83,3 +85,14 @@ def test_without_a_window_a_step_calls_two_functions_and_backward_none(sockets: 
         sys.setprofile(None)
         watching.close()
     assert called == ["before", "after"]
+
+
+def test_a_process_listens_until_it_is_watched_no_more(sockets: Path) -> None:
+    watching = Watching("train.py", "1")
+    address = watching.listener.address
+    assert [place.about for place in listening()] == [watching.about]
+    assert watching.about.pid == os.getpid() and is_listening("train.py")
+    watching.close()
+    assert listening() == [] and not Path(address).exists()
+    watching = Watching("again.py", "1")  # torch's functions are free for another
+    watching.close()

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import Pipe
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +16,10 @@ import pytest
 from engine.attached import peer as peers
 from engine.attached.about import about_this
 from engine.attached.allowed import refusal
+from engine.attached.answering import Answering
+from engine.attached.attached_session import AttachedSession
 from engine.attached.peer import Peer
-from engine.attached.windows import Windows
+from engine.attached.windows import Seat, Windows
 from engine.errors import LabError
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import CanvasSubject, ConsoleSubject
@@ -31,6 +36,7 @@ from engine.protocol import (
     ReadStructureCommand,
     ReadValuesCommand,
     RunCellCommand,
+    RunHeldCommand,
     ShowSubjectCommand,
     Snapshot,
     StartBackwardCommand,
@@ -206,3 +212,61 @@ def test_a_window_that_does_not_read_is_hung_up_on(monkeypatch: pytest.MonkeyPat
     ends.peer.start()
     assert ends.has_gone.wait(60)
     ends.window.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "held", "is_output"),
+    [
+        (RunHeldCommand(id=7, source="print(1)"), ("code", "output"), True),
+        (RunHeldCommand(id=7, source="print(1)"), None, False),  # the script prints meanwhile
+        (ReadValuesCommand(id=7, expression="x"), ("code", "output"), False),
+    ],
+)
+def test_only_what_is_run_at_a_hold_prints_for_the_window(
+    command: Command, held: object, is_output: bool
+) -> None:
+    session: Any = AttachedSession.__new__(AttachedSession)
+    redirected: list[bool] = []
+
+    @contextmanager
+    def redirect() -> Iterator[None]:
+        redirected.append(True)
+        yield
+
+    session._now, session._output = Answering(), SimpleNamespace(redirected=redirect)
+    session._lab = SimpleNamespace(console=SimpleNamespace(held=held))
+    with session._answering(command):
+        assert session._now.number == 7
+    assert session._now.number == 0 and redirected == [True] * is_output
+
+
+def test_an_interrupt_is_for_code_that_runs_for_an_answer_alone() -> None:
+    answering = Answering()
+    users, ours = (SimpleNamespace(in_user_code=is_users) for is_users in (True, False))
+    answering.interrupt(users)  # pyright: ignore[reportArgumentType] - nothing is answered
+    with answering.of(HelloCommand(id=3)):
+        answering.interrupt(ours)  # pyright: ignore[reportArgumentType]
+        assert answering.number == 3 and answering.thread == threading.get_ident()
+    with pytest.raises(KeyboardInterrupt), answering.of(HelloCommand(id=4)):
+        answering.interrupt(users)  # pyright: ignore[reportArgumentType]
+        while True:
+            pass
+    assert (answering.number, answering.thread) == (0, 0)
+    answering.interrupt(users)  # pyright: ignore[reportArgumentType] - too late
+    seen: list[int] = []
+    with answering.of(HelloCommand(id=5)):
+        other = threading.Thread(target=lambda: seen.append(answering.number))
+        other.start()
+        other.join()
+    assert seen == [0]  # what another thread tells belongs to no command
+
+
+def test_one_window_steers_until_it_leaves() -> None:
+    seat = Seat()
+    assert [seat.take("watch"), seat.take("steer"), seat.take("steer")] == [
+        "watch", "steer", "watch",
+    ]  # fmt: skip
+    seat.leave("watch")
+    assert seat.take("steer") == "watch"
+    seat.leave("steer")
+    assert seat.take("steer") == "steer"

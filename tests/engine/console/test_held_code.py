@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from engine.console import held
-from engine.console.held import HeldCode
+from engine.console.held import LINES_AROUND, HeldCode
 from engine.console.namespace import Namespace
 from engine.console.output import Output
 from engine.control import Control
@@ -162,11 +162,16 @@ def test_where_the_code_is_held_is_shown_with_its_source(monkeypatch: pytest.Mon
     ran(FUNCTION, lambda place: shown.append(place.code.snapshot("step", "Cell 7")))
     assert shown[1].source == FUNCTION and shown[1].after == ""
     assert shown[2].source == "\n" * 7 + "".join(lines[7:11]) and shown[2].line == 9
-    monkeypatch.setattr(held, "LINES_AROUND", 200)
+    monkeypatch.setattr(held, "LINES_AROUND", LINES_AROUND)
     long = "x" * 300
     monkeypatch.setitem(linecache.cache, "<cell 7>", (1, None, ["hold()\n", long], "<cell 7>"))
     ran("hold()", lambda place: shown.append(place.code.snapshot("step", "Cell 7")))
     assert shown[3].source == "hold()\n" + "x" * 200 and shown[3].function == ""
+    many = ["#\n"] * 300 + ["hold()\n"] + [f"{n}\n" for n in range(300)]
+    monkeypatch.setitem(linecache.cache, "<cell 7>", (1, None, many, "<cell 7>"))
+    ran("".join(many), lambda place: shown.append(place.code.snapshot("step", "Cell 7")))
+    around = shown.pop().source.splitlines()
+    assert around[:101] == [""] * 101 and around[101] == "#" and around[-1] == "199"
     canvas = compile("hold()", "<eval_with_key>.3 from x", "exec")
     exec(
         canvas,

@@ -136,6 +136,10 @@ def test_cells_run_in_their_own_folder(tmp_path: Path, monkeypatch: pytest.Monke
     folder = WorkingFolder()
     with folder.current():
         assert Path.cwd() == own
+    monkeypatch.chdir(other)
+    with folder.current():  # the engine's own, wherever that is
+        assert Path.cwd() == other
+    monkeypatch.chdir(own)
     folder.enter(str(users))
     with folder.current():
         assert Path.cwd() == users

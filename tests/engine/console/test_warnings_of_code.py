@@ -14,8 +14,11 @@ from engine.project.subject import FileSubject, Objective
 from engine.protocol import (
     CheckTrainingCommand,
     Command,
+    CompareSubjectsCommand,
+    ExportCommand,
     FlowCommand,
     LandscapeCommand,
+    MeasureStepCommand,
     OutputSnapshot,
     ReadForwardGraphCommand,
     ReadStructureCommand,
@@ -55,11 +58,14 @@ COMMANDS = (
     TrainCommand,
     CheckTrainingCommand,
     TraceMemoryCommand,
+    MeasureStepCommand,
     LandscapeCommand,
     StartBackwardCommand,
     ReadForwardGraphCommand,
     FlowCommand,
     ReadStructureCommand,
+    CompareSubjectsCommand,
+    ExportCommand,
 )
 
 
@@ -80,6 +86,10 @@ def test_the_lines_are_the_users(
         "subject": FileSubject(str(path), "Net"),
         "objective": Objective(data="data"),
         "points": 3,
+        "other": FileSubject(str(path), "Net"),
+        "format": "pt2",
+        "path": str(path.with_suffix(".pt2")),
+        "verify": False,
     }
     command = kind(id=2, **{k: v for k, v in given.items() if k in kind.__struct_fields__})
     with warnings.catch_warnings(record=True) as told:
@@ -89,3 +99,4 @@ def test_the_lines_are_the_users(
     assert lines == {(str(path), MIND), (str(path), STRETCHED)}
     printed = "".join(each.text for each in said if isinstance(each, OutputSnapshot))
     assert "a step\n" in printed
+    del sys.modules["net"]

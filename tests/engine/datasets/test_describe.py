@@ -11,6 +11,7 @@ import torch
 
 from engine.datasets.load import load_dataset
 from engine.datasets.pictures import pictures_of
+from engine.handlers.datasets import describe
 from engine.handlers.datasets.describe import describe_data
 from engine.lab import Lab
 from engine.project import files
@@ -115,3 +116,23 @@ def test_large_images_are_made_smaller_and_colours_stay_together() -> None:
     assert red.pixels == bytes([255, 0, 0]) * 32 * 64
     assert blue.pixels == bytes([0, 0, 128]) * 32 * 64
     assert pictures_of(torch.full((1, 2, 1, 1), 7.0), 64)[0].pixels == b"\0"
+
+
+def test_what_is_told_of_much_data_has_bounds(tmp_path: Path, monkeypatch) -> None:
+    bounds = {"MAX_ROWS": 2, "MAX_COLUMNS": 3, "MAX_CLASSES": 2, "MAX_IMAGES": 4, "MAX_SKIPPED": 1}
+    for name, most in bounds.items():
+        monkeypatch.setattr(describe, name, most)
+    found = described(DataSetup("wine"))
+    assert (len(found.rows), len(found.rows[0]), len(found.target_rows)) == (2, 3, 2)
+    assert (len(found.columns), found.column_count) == (3, 13)
+    assert (len(found.classes), found.class_count) == (2, 3)
+    images = described(DataSetup("digits"))
+    assert (len(images.images), len(images.image_targets), images.rows) == (4, 4, ())
+    path = write(tmp_path / "a.csv", "x,t,u,y\n1,2,3,a\n2,3\n3\n3,4,5,b\n")
+    table = described(DataSetup("csv", {"faults": "skip"}, 0.0, path=str(path)))
+    assert (len(table.skipped), table.skipped_count) == (1, 2)
+    assert [role.name for role in table.roles] == ["x", "t", "u"]
+    text = described(
+        DataSetup("text", {"length": 3}, 0.0, path=str(write(tmp_path / "t", "ab" * 9)))
+    )
+    assert (text.rows, text.columns, text.column_count, text.images) == ((), (), 0, ())

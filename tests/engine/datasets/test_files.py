@@ -132,6 +132,15 @@ def test_whole_numbers_are_classes_only_if_they_are_few(tmp_path: Path) -> None:
     assert many.classes == () and many.y_train.flatten().tolist() == list(range(30))
 
 
+def test_the_largest_numbers_of_float32_are_taken(tmp_path: Path) -> None:
+    most = float(np.finfo(np.float32).max)
+    rows = f"x,y\n{most!r},a\n-{most!r},b\n"
+    assert loaded("csv", write(tmp_path / "a.csv", rows)).x_train.tolist() == [[most], [-most]]
+    above = f"x,y\n{float(np.nextafter(most, np.inf))!r},a\n1,b\n"
+    with pytest.raises(DataProblem, match="too large for float32"):
+        loaded("csv", write(tmp_path / "b.csv", above))
+
+
 def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "x,y\n1,a\n2,b\n")
     first = loaded("csv", path)

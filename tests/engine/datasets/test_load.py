@@ -49,6 +49,7 @@ def test_moons_and_circles_are_scikit_learns(count: int, noise: float) -> None:
         (points.circles(count, noise, seed=3, factor=0.4), circles),
     ):
         assert (found.x.dtype, found.y.dtype) == (np.float32, np.int64)
+        assert isinstance(found.x, np.ndarray)
         assert np.array_equal(found.x, x.astype(np.float32))
         assert np.array_equal(found.y, y)
 

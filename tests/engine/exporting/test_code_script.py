@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import textwrap
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from engine.datasets.console_values import values_of
+from engine.errors import LabError
 from engine.handlers.training.run_script import FILE
 from engine.lab import Lab
 from engine.project.document import (
@@ -513,3 +515,56 @@ def test_the_users_own_file_is_not_overwritten(lab: Lab, tmp_path: Path) -> None
     with pytest.raises(Exception, match="is your own file"):
         ask(lab, export)
     assert (tmp_path / "net.py").read_text() == NET
+
+
+def test_a_script_has_nothing_of_what_is_not_set(lab: Lab, tmp_path: Path, capsys: Any) -> None:
+    cells = ("import torch\nfrom torch import nn", "torch.manual_seed(1)\nx = torch.randn(9, 3)",
+             "net = nn.Linear(3, 1)\nbatches = [(x, x.sum(1, keepdim=True))]")  # fmt: skip
+    for cell in cells:
+        ask(lab, RunCellCommand(source=cell))
+    subject, objective = ConsoleSubject("net"), Objective("batches")
+    text = check_same(lab, tmp_path, capsys, subject, objective, SHORT)
+    head, _, rest = text.partition("torch.set_num_threads(")
+    assert head.partition('"""\n\n')[2] == (
+        "import argparse\nimport random\nfrom collections.abc import Iterator, Mapping\n"
+        "from itertools import islice\nfrom pathlib import Path\nfrom typing import Any\n\n"
+        "import numpy as np\nimport torch\nimport torch.nn.functional as F\n"
+        "from torch import Tensor, nn\n\n"
+    )
+    for word in (
+        "scaler", "scheduler", "clip_", "autocast", " / 1)", "closure", "recomputed", "def aside",
+        "in_use", "update_norms", "pad_batch", "generators_of", "Subset", "right", "averaged",
+        "found[\"accuracy\"]", "\nNone", "imported(", "reference", "loader_of",
+    ):  # fmt: skip
+        assert word not in rest, word
+    functions = [each.name for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)]
+    assert functions == [
+        "tensors_in", "samples_in", "moved", "step", "figures_of", "made", "loaders", "train",
+        "save", "main",
+    ]  # fmt: skip
+    assert "The first weights lie in train.data.pt" in head and "Trains `net`" in head
+
+
+def test_averaged_weights_without_norms_need_no_statistics(
+    lab: Lab, tmp_path: Path, capsys: Any
+) -> None:
+    setup = replace(SHORT, averaging=Averaging("SWA", start=1), epochs=3)
+    subject = of_net(lab, tmp_path, "nn.Linear(4, 3)")
+    text = check_same(lab, tmp_path, capsys, subject, Objective("pair"), setup)
+    assert "update_norms" not in text and "def aside" not in text and "def in_use" in text
+    assert "averaged.update_parameters(model)" in text
+
+
+def test_names_of_the_loop_are_not_free_for_the_users_code(tmp_path: Path) -> None:
+    for name in ("samples", "whole", "made", "saved", "nn"):
+        cell = f"import torch\n{name} = torch.ones(9, 3)\nnet = torch.nn.Linear(3, 1)"
+        lab = Lab(emit=lambda snapshot: None)
+        ask(lab, RunCellCommand(source=cell))
+        export = ExportCommand(
+            model=Model(), training=SHORT, format="script", path=str(tmp_path / "s.py"),
+            subject=ConsoleSubject("net"), verify=False,
+            objective=Objective(f"[({name}, {name}[:, :1])]"),
+        )  # fmt: skip
+        with pytest.raises(LabError, match=f"The script has a `{name}` of its own"):
+            ask(lab, export)
+        assert not list(tmp_path.glob("s.*"))

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from engine.errors import LabError
-from engine.exporting.loader_lines import loader_lines
+from engine.exporting.code_data_lines import _columns
+from engine.exporting.loader_lines import loader_function, loader_lines
 from engine.handlers.training.run_script import FILE
 from engine.project.document import (
     Averaging,
@@ -106,3 +107,46 @@ def test_a_name_that_the_script_has_itself_is_refused(cell: str) -> None:
     other = lines(Loading(collate_fn="fine"), ["fine = list"])
     assert other is not None
     other.check(script.replace(found.functions, other.functions))
+
+
+X = torch.arange(8.0).view(4, 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "rows", "shapes"),
+    [
+        (X, "", [(4, 2)]), (X, "[rows]", [(2, 2)]), (X.numpy(), "[rows]", [(2, 2)]),
+        (X.numpy(), "", [(4, 2)]), ((X, X[:, 0]), "", [(4, 2), (4,)]),
+        ([X, X[:, 0]], "[rows]", [(2, 2), (2,)]), ((X.numpy(), X), "", [(4, 2), (4, 2)]),
+        ((X.numpy(), X), "[rows]", [(2, 2), (2, 2)]),
+        (torch.utils.data.TensorDataset(X), "", [(4, 2)]),
+        (torch.utils.data.TensorDataset(X, X), "[rows]", [(2, 2), (2, 2)]),
+    ],
+)  # fmt: skip
+def test_the_expression_of_columns_gives_their_tensors(value, rows: str, shapes: list) -> None:
+    names = {"value": value, "rows": torch.tensor([3, 1]), "torch": torch}
+    text = _columns("value", value, rows)
+    made = eval(text, {**names, "TensorDataset": torch.utils.data.TensorDataset})
+    assert type(made) is torch.utils.data.TensorDataset
+    assert [tuple(tensor.shape) for tensor in made.tensors] == shapes
+    assert torch.equal(made.tensors[0], X[[3, 1]] if rows else X)
+
+
+def test_the_loader_of_a_script_has_the_arguments_that_torch_takes() -> None:
+    """A batch sampler stands for size, order and sampler; a sampler for the order."""
+    for loading, words, others in (
+        (Loading(collate_fn="fine"), ("batch_size=16", "shuffle=True", "drop_last=False"), ()),
+        (Loading(collate_fn="fine", shuffle=False, drop_last=True),
+         ("shuffle=False", "drop_last=True"), ()),
+        (Loading(sampler="fine"), ("sampler=fine", "batch_size=16"), ("shuffle",)),
+        (Loading(batch_sampler="fine"), ("batch_sampler=fine",),
+         ("shuffle", "batch_size=", "drop_last")),
+    ):  # fmt: skip
+        found = lines(loading, ["fine = list"])
+        assert found is not None and found.batches == 5 and found.names == {"fine"}
+        arguments = found.functions.partition("return DataLoader(")[2].partition("    )\n")[0]
+        assert all(word in arguments for word in words), arguments
+        assert not any(word in arguments for word in others), arguments
+    made = loader_function(TrainingSetup(), {"sampler": "Own"}, {"sampler": True})
+    assert "sampler=(Own)(samples)," in made
+    assert "sampler=Own," in loader_function(TrainingSetup(), {"sampler": "Own"}, {})

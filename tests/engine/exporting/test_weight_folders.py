@@ -70,6 +70,18 @@ def test_a_distributed_checkpoint_is_read_some_tensors_at_a_time(monkeypatch, tm
     assert most <= 3  # two, and the last one that was looked at
 
 
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_a_small_distributed_checkpoint_is_read_at_once(monkeypatch, tmp_path) -> None:
+    state = {f"w{n}": torch.full((100_000,), float(n)) for n in range(3)}
+    save_distributed(state, tmp_path / "net")
+    calls, load = [], dcp.load
+    monkeypatch.setattr(
+        dcp, "load", lambda state, **how: calls.append([*state]) or load(state, **how)
+    )
+    assert equal(dict(read("dcp", str(tmp_path / "net"))), state)
+    assert calls == [["model.w0", "model.w1", "model.w2"]]
+
+
 def test_a_folder_of_the_hub_loads_as_the_lines_say(state, tmp_path) -> None:
     save_hugging_face(state, "Tied", tmp_path / "net")
     model = Tied()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from engine.handlers import derivatives
 from engine.handlers.derivatives import index_of
 from engine.lab import Lab
 from engine.project.files import load
@@ -99,8 +100,18 @@ def test_a_jacobian_with_its_entries(talk):
     assert entry.entry.output_index == (1, 1) and entry.entry.input_index == (0, 1)
     assert entry.entry.value == float(expected[4, 1]) == float(x[1, 0])
     assert entry.entry.numeric == pytest.approx(float(x[1, 0]), rel=1e-3)
+    assert entry.of_output.label == "row: ∂output[1, 1] / ∂input"
+    assert entry.of_input.label == "column: ∂output / ∂input[0, 1]"
     assert np.array_equal(matrix(entry.of_output.picture), expected[4].reshape(2, 3).numpy())
     assert np.array_equal(matrix(entry.of_input.picture), expected[:, 1].reshape(2, 3).numpy())
+
+
+def test_an_element_of_a_scalar_has_no_index(talk):
+    command = DerivativeCommand(kind="jacobian", function="lambda x: 3 * x", inputs=("x[1, 1]",))
+    assert talk.ask(command, DerivativeSnapshot).entry.value == 3
+    entry = talk.ask(ReadEntryCommand(row=0, column=0), EntrySnapshot)
+    assert entry.of_output.label == "row: ∂output / ∂input"
+    assert entry.of_input.label == "column: ∂output / ∂input"
 
 
 def test_the_entrys_indices_are_those_of_output_and_input(talk):
@@ -328,3 +339,46 @@ def test_places_and_indices():
     for place in range(math.prod(shape)):
         assert index_of(place, shape) == tuple(map(int, np.unravel_index(place, shape)))
     assert index_of(0, ()) == ()
+
+
+@pytest.mark.parametrize(("most", "is_compared"), [(4, True), (3, False)])
+def test_the_derivative_by_many_numbers_is_not_compared(talk, monkeypatch, most, is_compared):
+    monkeypatch.setattr(derivatives, "MAX_COMPARED", most)
+    command = DerivativeCommand(kind="vjp", function="torch.sin", inputs=("x",))
+    got = talk.ask(command, DerivativeSnapshot)
+    assert got.complete and bool(got.comparisons) == is_compared
+    words = f"not compared: the input has more than {most} elements"
+    assert got.note == ("" if is_compared else words)
+
+
+def test_a_vector_that_is_no_tensor_is_told(talk):
+    command = DerivativeCommand(kind="vjp", function="torch.sin", inputs=("x",), vector=" 3 ")
+    assert talk.ask(command, ErrorSnapshot).error.message == "`3` is int, not a tensor."
+
+
+def test_a_large_matrix_has_no_texts_and_an_empty_one_no_entry(talk, monkeypatch):
+    command = DerivativeCommand(kind="jacobian", function="torch.sin", inputs=("x",))
+    for most, count in ((16, 16), (15, 0)):
+        monkeypatch.setattr(derivatives, "MAX_TEXTS", most)
+        got = talk.ask(command, DerivativeSnapshot)
+        assert len(got.texts) == count and got.entry is not None
+        assert got.summary.shape == (4, 4)
+    for row, column in ((4, 0), (0, 4), (-1, 0), (0, -1)):
+        error = talk.ask(ReadEntryCommand(row=row, column=column), ErrorSnapshot).error
+        assert f"there is no entry ({row}, {column})" in error.message
+    entry = talk.ask(ReadEntryCommand(row=3, column=3), EntrySnapshot).entry
+    x = talk.lab.console.namespace.variables["x"]
+    assert entry.value == pytest.approx(float(x[1, 1].detach().cos()))
+
+
+@pytest.mark.parametrize(
+    ("message", "random", "words"),
+    [
+        ("Jacobian mismatch", True, "draws random numbers"),
+        ("the output is not differentiable", False, "No graph leads"),
+        ("element 0 of tensors does not require grad", False, "No graph leads"),
+        ("Numerical gradient for function expected to be zero", False, "autograd has no record"),
+    ],
+)
+def test_the_hint_for_a_message_of_gradcheck(message, random, words):
+    assert words in derivatives._check_hint(message, GradcheckCommand(function="f"), random)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from engine.project.document import replace
+from engine.project.subject import ConsoleSubject
 from engine.protocol import (
     ElementSnapshot,
     ReadElementCommand,
+    RunCellCommand,
     StepTrainingCommand,
     TrainCommand,
 )
@@ -98,4 +100,16 @@ def test_after_the_update_of_a_step_that_goes_on_it_is_that_of_the_next(client):
 
 def test_an_unknown_parameter_is_told(client):
     client.send(ReadElementCommand(id=9, name="nothing", model=MLP, training=SETUP))
-    assert "nothing" in client.error.error.message
+    error = client.error.error
+    assert error.message.startswith("nothing has no elements")
+    assert error.hint == "Choose another row of the table."
+
+
+def test_a_parameter_without_a_shape_has_no_elements(client):
+    client.send(RunCellCommand(id=1, source="lazy = nn.Sequential(nn.LazyLinear(2))"))
+    client.send(
+        ReadElementCommand(
+            id=9, name="0.weight", model=MLP, training=SETUP, subject=ConsoleSubject("lazy")
+        )
+    )
+    assert "it has no shape yet" in client.error.error.message

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from engine.handlers import explain as handler
 from engine.protocol import (
     MAX_SNAPSHOT_BYTES,
     ErrorSnapshot,
@@ -180,3 +181,62 @@ def test_no_error_escapes(console: Console) -> None:
         console.session.handle(ExplainCommand(source=source, run=True))
     assert not [s for s in console.received if isinstance(s, ErrorSnapshot)]
     assert all(len(encode_snapshot(s)) < MAX_SNAPSHOT_BYTES for s in console.received[:2])
+
+
+def test_of_many_operations_the_first_are_told(console: Console, monkeypatch) -> None:
+    monkeypatch.setattr(handler, "MAX_STEPS", 3)
+    assert len(console.explain("x.T.T.T").steps) == 3 and not console.explain("x.T.T.T").problem
+    answer = console.explain("x.T.T.T.T")
+    assert [step.code for step in answer.steps] == ["x.T", "x.T.T", "x.T.T.T"]
+    assert answer.problem == "Only the first 3 of 4 operations are shown."
+    wrong = console.explain("(big + 1).T.T.T", run=True)
+    assert len(wrong.steps) == 3 and "too large" in wrong.problem  # it comes before that
+
+
+def test_the_rule_is_told_of_a_refusal_too(console: Console, monkeypatch) -> None:
+    (*_, step) = console.explain("x.T.view(2, -1)").steps
+    assert step.reasoning[:2] == (
+        "Dim 0: 4 elements with stride 1.",
+        "Dim 1: 3 elements with stride 4.",
+    )
+    monkeypatch.setattr(handler, "MAX_LAYOUTS", 1)
+    assert console.explain("x.T.view(2, -1)").steps[-1].reasoning == step.reasoning[:1]
+    assert console.explain("x[1:, ::2]").steps[-1].reasoning == ("1:: offset + 1·4, stride 4·1",)
+
+
+def test_of_many_tensors_the_first_are_told(console: Console, monkeypatch) -> None:
+    def told() -> tuple:
+        (step,) = console.explain("x.split(1)", run=True).steps
+        facts = {fact.name: (fact.predicted, fact.actual) for fact in step.facts}
+        return len(step.results), len(step.actual), step.result_count, facts["offset"]
+
+    assert told() == (3, 3, 3, ("0; 4; 8", "0; 4; 8"))
+    monkeypatch.setattr(handler, "MAX_LAYOUTS", 3)
+    assert told() == (3, 3, 3, ("0; 4; 8", "0; 4; 8"))
+    monkeypatch.setattr(handler, "MAX_LAYOUTS", 2)
+    assert told() == (2, 2, 3, ("0; 4; ...", "0; 4; ..."))
+    (step,) = console.explain("torch.cat([x, x[:1], x[1:]])").steps[-1:]
+    assert step.operands == ("x", "x[:1]") and len(step.layouts) == 2
+    assert step.layouts[0].shape == (3, 4) and step.layouts[0].dtype == "float32"
+
+
+def test_long_texts_are_cut(console: Console, monkeypatch) -> None:
+    monkeypatch.setattr(handler, "MAX_TEXT", 12)
+    (step,) = console.explain("x.reshape(-1)").steps
+    assert step.code == "x.reshape(-…" and len(step.code) == 12
+    assert console.explain("x.flatten()").steps[0].code == "x.flatten()"  # 11 letters
+    assert console.explain("x.squeeze(0)").steps[0].code == "x.squeeze(0)"
+
+
+def test_the_operands_of_a_refusal_are_drawn_before_and_after_it_runs(console: Console) -> None:
+    (step,) = console.explain("x @ x").steps
+    assert step.failed is not None and step.actual == () and step.shares_with == ()
+    assert step.refusal.startswith("RuntimeError: ")
+    (ran,) = console.explain("x @ x", run=True).steps
+    assert ran.failed is not None and ran.error.startswith("RuntimeError: ")
+    (fact,) = ran.facts
+    assert (fact.name, fact.predicted) == ("torch", "is refused")
+    assert fact.actual == f"is refused: {ran.error}"
+    for run in (False, True):
+        (step,) = console.explain("x.T", run=run).steps
+        assert step.failed is None and step.refusal == step.hint == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import site
 import subprocess
@@ -14,16 +15,24 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
+from msgspec import structs
 from torch import nn
 
 from engine.errors import LabError
-from engine.exporting import load_weights
+from engine.exporting import load_weights, save_weights
+from engine.exporting.examples import cases_of, example_of
+from engine.exporting.verifying import Refused
+from engine.handlers.exporting import programs
 from engine.handlers.exporting.export import export
+from engine.handlers.exporting.results import Result, Work
 from engine.handlers.exporting.weights import open_project_weights, save_project_weights
+from engine.handlers.subjects.canvas import example_inputs
+from engine.handlers.training.ranks import RanksRun
 from engine.lab import Lab
+from engine.models.live import LiveModel
 from engine.project.document import Block, Model, TrainingSetup, Wire
+from engine.project.subject import ConsoleSubject
 from engine.protocol import (
-    ConsoleSubject,
     ExportCommand,
     ExportPlanSnapshot,
     ExportSnapshot,
@@ -33,9 +42,15 @@ from engine.protocol import (
     SavedWeightsSnapshot,
     SaveWeightsCommand,
     Snapshot,
+    StepTrainingCommand,
+    TrainCommand,
     WeightsSnapshot,
 )
+from engine.runs.record import load as load_record
 from engine.session import Session
+from engine.training.checkpoints import checkpoint_files
+from engine.verifier.jobs import CaseRun, Failed, Located, ProgramJob, ProgramRun
+from engine.verifier.values import Case, read_calls, read_cases
 
 SETUP = TrainingSetup(seed=3)
 
@@ -248,3 +263,247 @@ net.register_buffer("seen", torch.zeros(7, dtype=torch.bool))
     no_data = "There is no data to take a batch from. Name it under Train."
     assert {key for key, why in plan.refusals.items() if why == no_data} >= {"checkpoint", "onnx"}
     assert "safetensors" not in plan.refusals and "pt" not in plan.refusals
+
+
+def test_weights_that_fit_after_a_prefix_is_taken_off_are_told_so(lab: Lab, tmp_path: Path) -> None:
+    state = lab.models.live_model(CNN, SETUP.seed).module.state_dict()
+    wrapped = {f"module.{key}": tensor + 1 for key, tensor in state.items()}
+    torch.save(wrapped, tmp_path / "w.pt")
+    told = run(lab, tmp_path / "out.pt", "pt", weights=str(tmp_path / "w.pt"))
+    assert told.renaming == "“module.” is taken off the names of the file"
+    new = load_weights(tmp_path / "out.pt")
+    assert all(torch.equal(new[key], tensor + 1) for key, tensor in state.items())
+    torch.save({**wrapped, "more": torch.ones(1)}, tmp_path / "w.pt")
+    with pytest.raises(LabError, match=r"w\.pt does not fit the model\. not in the model: more\."):
+        run(lab, tmp_path / "out.pt", "pt", weights=str(tmp_path / "w.pt"))
+    assert run(lab, tmp_path / "out.pt", "pt").renaming == ""
+
+
+def test_the_words_for_what_a_program_raises_and_where_it_differs() -> None:
+    first = programs._first_line
+    assert (first(""), first("\n  one \n two")) == ("", "one")
+    script = "In the TorchScript interpreter:\n  File ...\nRuntimeError: two\n\n"
+    assert first(script) == "RuntimeError: two"
+    assert first("x" * 300) == "x" * 300 and first("x" * 301) == "x" * 300 + "…"
+    net = nn.Sequential(nn.Linear(2, 2))
+    assert programs._where("0", net) == "0 (Linear)"
+    assert programs._where("", net) == "Sequential.forward; the modules inside agree"
+    assert programs._where(None, net).startswith("the output; no module of the file")
+
+
+def test_how_far_a_cast_is_away_is_told_without_random_outputs() -> None:
+    x = torch.ones(2)
+
+    def case(*apart: float) -> Case:
+        return Case(2, (), {}, [x + each for each in apart], [False, True, False])
+
+    told = programs._told_cast("float16", [case(0, 0, 0)] * 2, [case(0.5, 9, 0), case(0, 9, 0.25)])
+    assert told.endswith("its outputs are at most 0.5 away from those of the model.")
+    drawn = Case(2, (), {}, [x], [True])
+    assert programs._told_cast("float16", [drawn], [drawn]) == "Its numbers are float16."
+
+
+def test_a_checkpoint_is_that_of_the_run_or_of_one_before_its_first_step(
+    lab: Lab, tmp_path: Path
+) -> None:
+    """With the weights of now, and no more."""
+    state = lab.models.live_model(CNN, SETUP.seed).module.state_dict()
+    state = {key: tensor.clone() for key, tensor in state.items()}
+    told = run(lab, tmp_path / "c.pt", "checkpoint")
+    saved = torch.load(tmp_path / "c.pt", weights_only=True)
+    assert told.notes == ("It is that of step 0.",) and (saved["run"], saved["step"]) == (
+        "exported", 0,
+    )  # fmt: skip
+    assert saved["model"].keys() == state.keys() and told.keys == tuple(state)
+    assert all(torch.equal(saved["model"][key], tensor) for key, tensor in state.items())
+    session = Session(lambda snapshot: None)
+    train = TrainCommand(id=1, model=CNN, training=SETUP, paused=True, folder=str(tmp_path / "run"))
+    session.handle(train)
+    for number in range(2):
+        session.handle(StepTrainingCommand(id=2 + number))
+    told = run(session.lab, tmp_path / "c.pt", "checkpoint")
+    saved = torch.load(tmp_path / "c.pt", weights_only=True)
+    assert told.notes == ("It is that of step 2.",) and saved["step"] == 2
+    assert saved["run"] == session.lab.run.id
+    session.handle(StepTrainingCommand(id=4, by="phase"))
+    with pytest.raises(LabError, match="stands between two phases"):
+        run(session.lab, tmp_path / "c.pt", "checkpoint")
+    session.handle(StepTrainingCommand(id=5))
+    folder, source = session.lab.run.files.writer.folder, tmp_path / "w.pt"
+    save_weights(session.lab.run.loop.model, source, "pt")
+    for model, weights in ((CNN, str(source)), (SMALL, "")):  # not the run's module
+        told = run(session.lab, tmp_path / "c.pt", "checkpoint", model, weights)
+        assert told.notes == ("It is that of step 0.",)
+        saved = torch.load(tmp_path / "c.pt", weights_only=True)["model"]
+        if weights:
+            plain = torch.load(source, weights_only=True)
+            assert all(torch.equal(saved[key], tensor) for key, tensor in plain.items())
+    assert session.lab.is_training and load_record(folder).state == "running"
+    session.close()
+
+
+def test_the_checkpoint_of_other_processes_is_taken_while_the_model_has_its_weights(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(lab, tmp_path / "first.pt", "checkpoint")
+    saved = checkpoint_files.load(tmp_path / "first.pt")
+    path = checkpoint_files.save(structs.replace(saved, step=7, run="other"), tmp_path, None)
+    lab.run = RanksRun(SETUP, tmp_path, lambda command: None)
+    assert run(lab, tmp_path / "c.pt", "checkpoint").notes == ("It is that of step 0.",)
+    lab.run.last = structs.replace(lab.run.last, checkpoint=str(path))
+    assert run(lab, tmp_path / "c.pt", "checkpoint").notes == ("It is that of step 7.",)
+    assert torch.load(tmp_path / "c.pt", weights_only=True)["run"] == "other"
+    assert run(lab, tmp_path / "c.pt", "checkpoint", SMALL).notes == ("It is that of step 0.",)
+    lab.models.live_model(CNN, SETUP.seed).module.get_parameter("linear1.bias").data[0] += 1
+    assert run(lab, tmp_path / "c.pt", "checkpoint").notes == ("It is that of step 0.",)
+
+
+SMALL = chain(
+    ("Input", "x", {"shape": (1, 8, 8)}),
+    ("nn.Flatten", "flatten1", {}),
+    ("nn.Linear", "linear1", {"in_features": 64, "out_features": 10}),
+    ("Output", "output", {}),
+)
+
+
+@pytest.mark.parametrize("format", ["dcp", "hf"])
+def test_a_folder_is_told_with_its_files(lab: Lab, tmp_path: Path, format: Any) -> None:
+    path = tmp_path / "net"
+    told = run(lab, path, format, SMALL)
+    assert {file.name for file in told.files} == {f"net/{file.name}" for file in path.iterdir()}
+    assert told.size_bytes == sum(file.size_bytes for file in told.files) > 2560
+    assert told.sha256 == "" and told.keys == ("linear1.weight", "linear1.bias")
+    assert not told.verified and told.seconds > 0
+
+
+def test_numbers_too_large_for_a_dtype_are_told(lab: Lab, tmp_path: Path) -> None:
+    module = lab.models.live_model(SMALL, SETUP.seed).module
+    with torch.no_grad():
+        module.get_parameter("linear1.bias")[:2] = 1e6
+    command = ExportCommand(
+        model=SMALL, training=SETUP, format="pt", path=str(tmp_path / "w.pt"), dtype="float16",
+        verify=False,
+    )  # fmt: skip
+    *stages, told = export(lab, command)
+    assert told.notes == ("2 numbers are too large for float16, and became infinite.",)
+    assert told.max_abs_error == math.inf
+    with torch.no_grad():
+        module.get_parameter("linear1.bias").fill_(0.1)
+    *stages, told = export(lab, command)
+    weight = module.get_parameter("linear1.weight").detach()
+    assert told.max_abs_error == max(
+        (tensor.detach().double() - tensor.detach().half().double()).abs().max().item()
+        for tensor in module.parameters()
+    )
+    assert told.notes == () and told.max_rel_error > 0 and weight.dtype == torch.float32
+    assert [(each.words, each.done, each.stages) for each in stages] == [("Writing w.pt", 0, 1)]
+
+
+class Answers:
+    """In place of the process that runs a program: its answers one after the other."""
+
+    def __init__(self, folder: Path, *answers: Any) -> None:
+        self.folder, self.answers = folder, list(answers)
+        self.asked: list[Any] = []
+
+    def ask(self, job: Any) -> Any:
+        self.asked.append(job)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def compared(lab: Lab, folder: Path, *answers: Any) -> tuple[Result, list[Any]]:
+    """The result for a program that was run with 1 sample and with 5."""
+    net = nn.Sequential(nn.Linear(3, 2), nn.ReLU()).eval()
+    cases = cases_of(net, example_of((torch.ones(5, 3),), {}))[::2]
+    assert [case.batch_size for case in cases] == [1, 5]
+    process: Any = Answers(folder, *answers)
+    command = ExportCommand(model=CNN, training=SETUP, format="pt2", path=str(folder / "p"))
+    source: Any = None
+    work = Work(lab, command, source, folder / "p", process)
+    programs._compare(work, process, net, cases)
+    assert process.answers == []
+    return work.result, process.asked
+
+
+def test_a_program_that_agrees_is_told_with_its_largest_errors(lab: Lab, tmp_path: Path) -> None:
+    runs = [CaseRun(1, 0.25, 0.5, True), CaseRun(5, 0.125, 1.0, True)]
+    result, asked = compared(lab, tmp_path, ProgramRun(runs, 2.0))
+    assert (result.max_abs_error, result.max_rel_error, result.batch_sizes) == (0.25, 1.0, [1, 5])
+    assert (result.verified, result.differs, result.notes) == (True, "", [])
+    assert result.export_s == 2.0 and result.model_s > 0
+    assert [type(job) for job in asked] == [ProgramJob] and asked[0].weights == ""
+    assert [case.batch_size for case in read_cases(asked[0].cases)] == [1, 5]
+
+
+def test_a_program_that_cannot_be_opened_is_told(lab: Lab, tmp_path: Path) -> None:
+    refused = Refused(Failed("ValueError", "\n bad \nmore"))
+    result, _ = compared(lab, tmp_path, refused)
+    assert result.differs == "the whole file" and not result.verified
+    assert result.notes == ["It cannot be opened: ValueError: bad"]
+
+
+@pytest.mark.parametrize(("wrong", "samples"), [(0, "1 sample"), (1, "5 samples")])
+def test_a_number_of_samples_that_it_does_not_take_is_told(
+    wrong: int, samples: str, lab: Lab, tmp_path: Path
+) -> None:
+    runs = [CaseRun(1, agrees=True), CaseRun(5, agrees=True)]
+    runs[wrong] = CaseRun(runs[wrong].batch_size, problem="ValueError: no\nmore")
+    result, _ = compared(lab, tmp_path, ProgramRun(runs, 1.0))
+    assert result.differs == f"the run with {samples}" and not result.verified
+    assert result.notes == [f"With {samples} it raises ValueError: no"]
+    assert result.batch_sizes == [[5], [1]][wrong]
+
+
+@pytest.mark.parametrize(
+    ("answer", "differs", "notes"),
+    [
+        (Located("0"), "0 (Linear)", []),
+        (Located(""), "Sequential.forward; the modules inside agree", []),
+        (Refused(Failed("E", "lost")), "the output",
+         ["The module that differs was not found: lost"]),
+    ],
+)  # fmt: skip
+def test_where_a_program_differs_is_looked_for_in_the_first_wrong_case(
+    answer: Any, differs: str, notes: list[str], lab: Lab, tmp_path: Path
+) -> None:
+    runs = [CaseRun(1, agrees=True), CaseRun(5, 1.0, 1.0, False)]
+    result, asked = compared(lab, tmp_path, ProgramRun(runs, 1.0), answer)
+    assert (result.differs, result.notes, result.verified) == (differs, notes, False)
+    (*_, whole) = read_calls(asked[1].calls)
+    assert whole.path == "" and whole.args[0].shape == (5, 3)
+
+
+def test_random_outputs_of_onnx_are_noted_and_verified_only_beside_others() -> None:
+    onnx = ExportCommand(model=CNN, training=SETUP, format="onnx", path="p")
+    x = torch.ones(1)
+    for command, drawn, notes, verified in (
+        (onnx, [True, False], 1, True), (onnx, [True, True], 1, False), (onnx, [False], 0, True),
+        (structs.replace(onnx, format="pt2"), [True], 0, True),
+    ):  # fmt: skip
+        result = Result(verified=True)
+        programs._note_random(command, Case(1, (), {}, [x] * len(drawn), drawn), result)
+        assert (len(result.notes), result.verified) == (notes, verified)
+        if notes:
+            told = f"{sum(drawn)} of {len(drawn)} outputs are drawn at random"
+            assert result.notes[0].startswith(told)
+
+
+def test_the_inputs_that_stand_for_a_batch_are_drawn_from_a_seed_of_their_own() -> None:
+    ids = chain(
+        ("Input", "x", {"shape": (3,), "dtype": "int64"}),
+        ("nn.Embedding", "embedding1", {"num_embeddings": 2, "embedding_dim": 4}),
+        ("Output", "output", {}),
+    )
+    for model, expected in (
+        (ids, torch.randint(2, (4, 3), generator=torch.Generator().manual_seed(0))),
+        (CNN, torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))),
+    ):
+        state = torch.get_rng_state()
+        (found,) = example_inputs(LiveModel(model, SETUP.seed))
+        assert torch.equal(found, expected) and found.dtype == expected.dtype
+        (again,) = example_inputs(LiveModel(model, SETUP.seed + 1))
+        assert torch.equal(again, found)
+    assert torch.equal(torch.get_rng_state(), state)

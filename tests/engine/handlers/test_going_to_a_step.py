@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import torch
@@ -89,6 +90,33 @@ def test_back_to_each_step_and_on_to_the_end_bit_for_bit(client: Client, setup) 
     client.run_to_end()
     assert client.last.state == "finished"
     assert_equal(client.weights(), end)
+
+
+def test_the_scaler_of_float16_goes_back_too(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a scale that grows with each step until a gradient is too large, which skips a step."""
+    scaler = partial(torch.amp.GradScaler, init_scale=2.0**17, growth_interval=1)
+    monkeypatch.setattr(torch.amp, "GradScaler", scaler)
+    setup = replace(SGD, precision="float16")
+
+    def state() -> tuple[float, dict[str, torch.Tensor]]:
+        live = client.session.lab.run
+        assert isinstance(live, run.TrainingRun)
+        return live.loop.checkpoint("run").scaler["scale"], client.weights()  # pyright: ignore
+
+    begin(client, setup, paused=True)
+    states = [state()]
+    for _ in range(STEPS - 1):
+        client.send(StepTrainingCommand(id=2))
+        states.append(state())
+    scales = [scale for scale, _ in states]
+    assert len(set(scales)) > 2 and sorted(scales) != scales  # a step was skipped
+    for step in (5, 7, 1, 4, 2):
+        go_to(client, step, setup)
+        scale, weights = state()
+        assert scale == scales[step]
+        assert_equal(weights, states[step][1])
 
 
 def test_a_paused_run_goes_on_to_a_step_and_back(client: Client) -> None:
@@ -227,7 +255,7 @@ def test_states_are_kept_now_and_then_and_not_for_what_only_reads(client: Client
     ("setup", "step", "words"),
     [
         (SETUP, 10, r"The run has the steps 0 to 9, not 10"),
-        (SETUP, -1, "not -1"),
+        (SETUP, -1, r"The run has the steps 0 to 9, not -1"),
         (replace(SETUP, batch_size=64), 3, "The batch size of a run cannot change"),
         (replace(SETUP, seed=4), 3, "The seed of a run cannot change"),
         (replace(SETUP, precision="bfloat16"), 3, "The precision of a run cannot change"),

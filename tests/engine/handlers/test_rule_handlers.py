@@ -62,6 +62,11 @@ class Asked:
             self.ask(MoveBackwardCommand(move=move))
         return join_graph(parts)
 
+    def console(self, source: str, move: BackwardMove | None = "end"):
+        """The graph of `y` after these lines."""
+        self.ask(RunCellCommand(source=f"import torch\n{source}"))
+        return self.begin(StartBackwardCommand(root="y"), move)
+
 
 @pytest.fixture
 def asked():
@@ -268,3 +273,143 @@ def test_gradients_too_large_to_look_through_are_said_to_be_so(asked, monkeypatc
     rule = asked.ask(RuleCommand(node=node), RuleSnapshot)
     assert rule.numbers is None and "too many" in rule.note
     assert rule.max_difference is None and rule.outgoing is not None
+
+
+def test_an_input_that_gets_no_gradient_is_refused(asked):
+    graph = asked.console("y = (torch.ones(2) * torch.ones(2, requires_grad=True)).sum()")
+    node = node_named(graph, "MulBackward0")
+    rule = asked.ask(RuleCommand(node=node), RuleSnapshot)
+    assert rule.input == 1 and [each.number for each in rule.inputs] == [1]
+    error = asked.ask(RuleCommand(node=node, input=0), ErrorSnapshot).error
+    assert error.message == "Input 0 of MulBackward0 gets no gradient."
+    assert error.hint == "These do: 1."
+    error = asked.ask(RuleCommand(node=len(graph.nodes)), ErrorSnapshot).error
+    assert error.message == f"There is no node {len(graph.nodes)} in the graph."
+    assert "no node -1" in asked.ask(RuleCommand(node=-1), ErrorSnapshot).error.message
+
+
+def test_a_leaf_adds_to_the_grad_that_is_there(asked):
+    source = """\
+x = torch.tensor([[1., 3., -2.]], requires_grad=True)
+x.grad = torch.tensor([[0.5, 0.25, 1.]])
+y = (x * torch.tensor([[0., 2., -4.]])).sum()
+"""
+    graph = asked.console(source, move=None)
+    leaf = next(node.id for node in graph.nodes if node.kind == "leaf")
+    before = asked.ask(RuleCommand(node=leaf), RuleSnapshot)
+    assert before.numbers is None and before.element is None and "not run yet" in before.note
+    assert (before.inputs[0].shape, before.symbols[0].shape) == ((1, 3), (1, 3))
+    asked.ask(MoveBackwardCommand(move="end"))
+    rule = asked.ask(RuleCommand(node=leaf), RuleSnapshot)
+    assert rule.element == (0, 1) and rule.note == ""  # the first that is not zero
+    assert rule.numbers.lines == (
+        "x.grad[0, 1] = x.grad[0, 1] before + g[0, 1]", "= 0.25 + 2", "= 2.25",
+    )  # fmt: skip
+    assert (rule.numbers.value, rule.numbers.engine, rule.numbers.terms) == (2.25, 2.25, 2)
+    assert rule.outgoing.summary.maximum == 2.25
+    last = asked.ask(RuleCommand(node=leaf, element=(0, 2)), RuleSnapshot).numbers
+    assert (last.value, last.engine) == (-3.0, -3.0)
+    for element in ((0,), (0, 3), (0, -1), (1, 0)):
+        error = asked.ask(RuleCommand(node=leaf, element=element), ErrorSnapshot).error
+        assert error.message == (
+            f"There is no element {list(element)} in a gradient of shape (1, 3)."
+        )
+    asked.ask(RunCellCommand(source="x.grad[0, 1] = -7"))
+    told = asked.ask(RuleCommand(node=leaf), RuleSnapshot).numbers
+    assert (told.value, told.engine) == (2.25, -7.0)
+
+
+def test_of_complex_gradients_the_absolute_values_are_told(asked):
+    graph = asked.console(
+        "x = torch.tensor([3 + 4j], requires_grad=True)\ny = (x * x.conj()).real.sum()"
+    )
+    for node in graph.nodes:
+        if node.kind == "leaf":
+            numbers = asked.ask(RuleCommand(node=node.id), RuleSnapshot).numbers
+            assert (numbers.value, numbers.engine) == (10.0, 10.0)  # of 6 + 8j
+            assert numbers.lines[-1] == "= (6+8j)"
+        elif node.name == "ConjBackward0":
+            numbers = asked.ask(RuleCommand(node=node.id), RuleSnapshot).numbers
+            assert (numbers.value, numbers.engine) == (5.0, 5.0)
+
+
+def test_a_gradient_that_is_undefined_or_empty_has_no_numbers(asked):
+    source = """\
+class Half(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        return x + w
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+y = Half.apply(x, w).sum()
+"""
+    node = node_named(asked.console(source), "HalfBackward")
+    rule = asked.ask(RuleCommand(node=node, input=1), RuleSnapshot)
+    assert rule.numbers is None and rule.outgoing is None and "undefined" in rule.note
+    graph = asked.console("x = torch.ones(0, 2, requires_grad=True)\ny = x.exp().sum()")
+    rule = asked.ask(RuleCommand(node=node_named(graph, "ExpBackward0")), RuleSnapshot)
+    assert rule.note == "The gradient has no elements." and rule.numbers is None
+    assert rule.outgoing.summary.shape == (0, 2)
+    rule = asked.ask(RuleCommand(node=graph.nodes[-1].id), RuleSnapshot)
+    assert rule.numbers is None and rule.note == "" and rule.outgoing is None
+
+
+def test_the_limits_count_all_gradients_and_are_allowed(asked, monkeypatch):
+    graph = asked.console(
+        "x = torch.ones(2, 3, requires_grad=True)\ny = (x.exp() * torch.eye(3)[1:]).sum()"
+    )
+    node = node_named(graph, "ExpBackward0")
+    for most, is_told in ((12, True), (11, False)):  # 6 come in, and 6 go out
+        monkeypatch.setattr(rule_handlers, "MAX_SINGLED_OUT", most)
+        rule = asked.ask(RuleCommand(node=node), RuleSnapshot)
+        assert (rule.numbers is not None) == is_told and rule.element == (0, 1)
+        assert ("the gradients have 12 elements" in rule.note) != is_told
+    for most, is_told in ((6, True), (5, False)):
+        monkeypatch.setattr(rule_handlers, "MAX_COMPARED", most)
+        rule = asked.ask(RuleCommand(node=node), RuleSnapshot)
+        assert rule.max_difference == (0.0 if is_told else None)
+
+
+def test_the_check_begins_with_the_worst_and_ends_with_edges(asked):
+    source = "import torch\nx = torch.tensor([0., 4., 1.], requires_grad=True)"
+    asked.ask(RunCellCommand(source=source))
+    asked.ask(StartTraceCommand(source="y = x.sqrt().sum()\nnode = y.grad_fn.next_functions[0][0]"))
+    asked.ask(RunCellCommand(source="node.register_hook(lambda gi, go: (gi[0] * 3,))"))
+    graph = asked.begin(StartBackwardCommand(root="y"))
+    node = node_named(graph, "SqrtBackward0")
+    check = asked.ask(CheckRuleCommand(node=node), RuleCheckSnapshot)
+    assert check.op == "aten::sqrt" and not check.passed
+    assert [each.verdict for each in check.elements] == ["wrong", "wrong", "edge"]
+    errors = [each.difference / each.tolerance for each in check.elements[:2]]
+    assert errors[0] > errors[1] and [each.element for each in check.elements] in (
+        [(1,), (2,), (0,)], [(2,), (1,), (0,)],
+    )  # fmt: skip
+    assert any("has passed 1 node hook, which may have changed" in note for note in check.notes)
+    ops = asked.ask(RuleOpsCommand(node=node), RuleOpsSnapshot)
+    assert ops.note == "Hooks on this node ran as well: 1 node hook."
+    div = next(op for op in ops.ops if op.name == "aten::div.Tensor")
+    assert div.arguments[0].name == "g" and div.arguments[0].shape == (3,)
+    assert div.arguments[0].text == "1, 1, 1" and div.arguments[0].dtype == "float32"
+    assert div.results[0].name.startswith("%") and ops.more == 0
+
+
+def test_the_lines_of_a_python_backward_are_told(asked):
+    source = """\
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, g):
+        g = g + 0
+        return g * 2
+y = Double.apply(torch.ones(2, requires_grad=True)).sum()
+"""
+    node = node_named(asked.console(source), "DoubleBackward")
+    lines = asked.ask(RuleOpsCommand(node=node), RuleOpsSnapshot).lines
+    assert [(each.line, each.text) for each in lines] == [
+        (8, "g = g + 0"), (9, "return g * 2"),
+    ]  # fmt: skip
+    assert lines[0].ops and lines[1].ops and lines[0].file == lines[1].file

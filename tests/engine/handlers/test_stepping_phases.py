@@ -166,6 +166,34 @@ def test_phases_of_several_batches_and_of_another_order(client: Client) -> None:
     assert len(done) == 8
 
 
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_batch_by_batch_through_a_step(client: Client, accumulate: int) -> None:
+    setup = replace(SETUP, accumulate=accumulate, epochs=4)
+    begin(client, setup)
+    told = []
+    for _ in range(2 * accumulate):
+        client.send(StepTrainingCommand(id=2, by="batch"))
+        numbers = client.last.step_numbers
+        assert numbers is not None and client.last.state == "paused"
+        told.append((client.last.step, client.last.is_in_step, numbers.batches_done))
+    assert told == [
+        (step + (batch == accumulate), batch < accumulate, batch)
+        for step in range(2)
+        for batch in range(1, accumulate + 1)
+    ]
+    client.send(StepTrainingCommand(id=2, by="phase"))
+    client.send(StepTrainingCommand(id=2, by="phase"))
+    client.send(StepTrainingCommand(id=2, by="batch"))  # the rest of the batch
+    assert client.last.is_in_step is (accumulate > 1)
+    client.send(ContinueTrainingCommand(id=3))
+    client.run_to_end()
+    found = client.weights()
+    begin(client, setup)
+    client.send(ContinueTrainingCommand(id=3))
+    client.run_to_end()
+    assert_equal(found, client.weights())
+
+
 def test_stopping_in_the_middle_of_a_step_writes_no_state_of_it(client: Client) -> None:
     begin(client)
     client.send(StepTrainingCommand(id=2))

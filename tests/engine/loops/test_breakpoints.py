@@ -336,3 +336,16 @@ def test_a_hook_of_the_users_own_stays(shared_engine: EngineProcess) -> None:
     held = hold(shared_engine, source + "sys.breakpointhook = sys.__breakpointhook__")
     held.end()
     assert held.printed == "mine\n"
+
+
+def test_what_the_code_drops_after_it_was_held_is_gone(shared_engine: EngineProcess) -> None:
+    held = hold(
+        shared_engine,
+        "import weakref\ndef f():\n    x = torch.ones(2)\n    seen = weakref.ref(x)\n"
+        "    breakpoint()\n    del x\n    print('gone', seen() is None)\nf()",
+    )
+    held.wait()
+    held.ask(ReadVariablesCommand())
+    held.ask(ContinueTrainingCommand())
+    held.end()
+    assert held.printed == "gone True\n"

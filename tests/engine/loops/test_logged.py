@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 
 from engine.handlers.training.pictures.looks import read_histograms
 from engine.loops import logged
-from engine.loops.logged import LoggedTensors, as_logged, histogram
+from engine.loops.logged import LoggedTensors, as_logged, histogram, image
 from engine.protocol import HistogramKind, HistogramsSnapshot, ReadHistogramsCommand
 from tests.engine.drawn import drawn
 from tests.engine.loops.test_own_loops import BEGIN, Desk
@@ -144,8 +145,11 @@ def test_many_steps_and_large_tensors_take_bounded_memory(monkeypatch: pytest.Mo
     large = as_logged("z", torch.arange(251.0))
     assert large is not None
     tensors.add({"z": large}, 1000)
+    fits = as_logged("w", torch.arange(250.0))
+    assert fits is not None
+    tensors.add({"w": fits}, 1000)
     steps = [row.step for row in tensors.histograms("x")]
-    assert len(steps) <= logged.MAX_HISTOGRAMS and (steps[0], steps[-1]) == (1, 1000)
+    assert len(steps) <= 256 and (steps[0], steps[-1]) == (1, 1000)
     gaps = [after - before for before, after in pairwise(steps)]
     assert max(gaps) <= 16
     every_third = torch.arange(250.0)[::3]
@@ -154,7 +158,47 @@ def test_many_steps_and_large_tensors_take_bounded_memory(monkeypatch: pytest.Mo
         torch.frombuffer(bytearray(row.counts), dtype=torch.int32).float(),
         torch.histc(every_third, 64),
     )
-    assert tensors.histograms("z") and not tensors.newest
+    assert tensors.histograms("z") and list(tensors.newest) == ["w"]
+
+
+@pytest.mark.parametrize(("made", "limit"), [(histogram, 256), (image, 64)])
+def test_beyond_the_most_steps_of_a_name_every_second_stays(
+    monkeypatch: pytest.MonkeyPatch, made: Callable[[torch.Tensor], logged.Logged], limit: int
+) -> None:
+    monkeypatch.setattr(logged, "SHARE", 1e9)
+    tensors = LoggedTensors()
+
+    def steps() -> list[int]:
+        return [each.step for each in (*tensors.histograms("x"), *tensors.images("x"))]
+
+    for step in range(limit):
+        tensors.add({"x": made(torch.eye(2))}, step)
+    assert steps() == [*range(limit)]
+    tensors.add({"x": made(torch.eye(2))}, limit - 1)
+    assert steps() == [*range(limit)]  # a step has the newest
+    tensors.add({"x": made(torch.eye(2))}, limit)
+    assert len(steps()) == limit // 2 and (steps()[0], steps()[-1]) == (0, limit)
+    assert tensors.has_images is (made is image)
+    tensors.begin()
+    assert steps() and not tensors.has_images
+
+
+def test_inside_a_transform_of_a_function_nothing_is_looked_at() -> None:
+    tensors = LoggedTensors()
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        tensors.add({"x": histogram(x)}, 1)
+        return x
+
+    torch.func.vmap(function)(torch.ones(3, 2))
+    assert not tensors.histogram_names()
+    function(torch.ones(3, 2))
+    assert tensors.histogram_names() == ["x"]
+
+
+@pytest.mark.parametrize("value", [1.0, torch.ones(1), np.ones(1), torch.ones(())])
+def test_one_number_is_no_tensor_to_log(value: object) -> None:
+    assert as_logged("a", value) is None
 
 
 def test_of_many_short_steps_a_few_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

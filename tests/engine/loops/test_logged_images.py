@@ -73,6 +73,40 @@ def test_large_images_are_made_smaller_by_the_mean() -> None:
         assert sum(len(each.pixels) for each in images) <= STEP_BYTES
 
 
+def test_of_sides_of_more_than_1024_each_second_row_or_column_is_read() -> None:
+    values = torch.arange(1025 * 4, dtype=torch.float32).reshape(1025, 4) % 97
+    for whole, fewer in ((values, values[::2]), (values.T, values.T[:, ::2])):
+        assert look_at_images(whole, 1).images == look_at_images(fewer, 1).images
+    assert look_at_images(values[:1024], 1).images != look_at_images(values[:1024:2], 1).images
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ([[0.0, 1.0]], (0.0, 1.0)),
+        ([[0.25, 0.5]], (0.0, 1.0)),
+        ([[0.0, 1.5]], (0.0, 1.5)),
+        ([[-0.5, 1.0]], (-0.5, 1.0)),
+        ([[2.0, 3.0]], (2.0, 3.0)),
+    ],
+)
+def test_the_ends_are_those_of_the_numbers_unless_they_lie_between_0_and_1(
+    values: list[list[float]], ends: tuple[float, float]
+) -> None:
+    found = look_at_images(torch.tensor(values), 1)
+    assert (found.low, found.high) == ends
+
+
+def test_of_two_dimensions_that_may_be_channels_the_smaller_is() -> None:
+    values = torch.arange(4 * 2 * 3, dtype=torch.uint8).reshape(4, 2, 3)
+    (shown,) = look_at_images(values, 1).images
+    assert torch.equal(pixels(shown), values.movedim(2, 0))
+    (shown,) = look_at_images(values.movedim(0, 2).movedim(1, 0), 1).images
+    assert torch.equal(pixels(shown), values.movedim(0, 2).movedim(1, 0)[:3])
+    even = torch.arange(27, dtype=torch.uint8).reshape(3, 3, 3)
+    assert torch.equal(pixels(look_at_images(even, 1).images[0]), even)  # (C, H, W)
+
+
 LOOP = """
 for step in range(1, 4):
     optimizer.zero_grad()

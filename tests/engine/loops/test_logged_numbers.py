@@ -55,6 +55,14 @@ def test_of_many_numbers_some_stay_with_the_first_and_the_last(monkeypatch) -> N
     assert max(later - step for step, later in pairwise(steps)) <= 4
 
 
+def test_at_most_200_of_a_name_are_told() -> None:
+    numbers = LoggedNumbers()
+    for step in range(1, 301):
+        numbers.add(step, {"many": float(step), **({"few": 0.0} if step <= 200 else {})})
+    found = told(numbers)
+    assert len(found["many"][0]) == 200 and found["few"][0] == tuple(range(1, 201))
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_numbers_that_are_not_finite_are_told_as_they_are(value: float) -> None:
     numbers = LoggedNumbers()

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Literal
 
 import pytest
 import torch
 
+from engine.control import Control
 from engine.handlers.training.pictures.looks import read_histograms, read_module_norms
+from engine.loops.loop_looks import LoopLooks, named_parameters
 from engine.protocol import (
     HistogramsSnapshot,
     ModuleNormsSnapshot,
     ReadHistogramsCommand,
     ReadModuleNormsCommand,
 )
+from engine.runs import parameter_figures
+from engine.training.looks.looks import EARLY, Looks
 from tests.engine.loops.test_own_loops import BEGIN, Desk
 
 LOOP = """
@@ -113,6 +118,77 @@ for _ in range(3):
 """)
     assert lines(desk).names == ("a.weight", "a.bias", "b.weight", "parameter 4", "weight")
     assert histograms(desk, "").names == lines(desk).names
+
+
+def test_a_parameter_that_is_frozen_or_a_plain_tensor_has_no_line(desk: Desk) -> None:
+    desk.run("""
+a = nn.Linear(2, 2)
+a.bias.requires_grad_(False)
+plain = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([*a.parameters(), plain], lr=0.1)
+for _ in range(3):
+    (a(torch.ones(4, 2)) + plain).sum().backward()
+    optimizer.step()
+""")
+    assert lines(desk).names == ("weight",)
+
+
+def test_an_optimizer_that_steps_for_the_first_time_late_waits_for_its_look() -> None:
+    """Until then no step is shown; an error of a look ends all of them."""
+    steps, spent, begun = 0, [], []
+    looks = LoopLooks(Control(), {}, spent.append, begun.append, lambda: steps)
+    first, late = (torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], 0.1) for _ in range(2))
+
+    def step(optimizer: torch.optim.Optimizer) -> bool:
+        """Whether it was looked at."""
+        nonlocal steps
+        before = len(spent)
+        looks.before_step(optimizer, False)
+        steps += 1
+        looks.after_step(optimizer, False)
+        return len(spent) > before
+
+    assert step(first) and step(first)
+    assert looks.shown_from_s == -math.inf and len(begun) == 1
+    steps = EARLY
+    for each in (first, late):
+        looks._of[each] = Looks(named_parameters(each, {}), 0.0)
+        looks._of[each].due_s = math.inf
+    looks._of[late].due_s = 7.0
+    assert not step(first) and looks.shown_from_s == 7.0
+    assert step(late) and looks.shown_from_s > 7.0 and len(begun) == 1
+    del late, first
+    steps = 0
+    fresh = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], 0.1)
+    assert step(fresh)
+
+
+def test_a_long_loop_keeps_some_of_its_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parameter_figures, "SOME", 1)
+    monkeypatch.setattr(parameter_figures, "LEAST_LOOKS", 2)
+    monkeypatch.setattr(parameter_figures, "MAX_LOOKS", {"parameters": 4, "histograms": 4})
+    begun: list = []
+    done = [0]
+    looks = LoopLooks(Control(), {}, lambda seconds: None, begun.append, lambda: done[0])
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], 0.1)
+    for done[0] in (0, 1, 3, 7, 15):  # those that have a look however long it takes
+        looks.before_step(optimizer, False)
+        looks.after_step(optimizer, False)
+    rows = begun[0].execute("SELECT DISTINCT step FROM parameters").fetchall()
+    assert len(begun) == 1 and [step for (step,) in rows] == [1, 16]
+
+
+def test_gradients_that_a_fused_step_unscales_are_told_unscaled() -> None:
+    begun: list = []
+    looks = LoopLooks(Control(), {}, lambda seconds: None, begun.append, lambda: 0)
+    weight = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([weight], 0.1)
+    weight.grad = torch.full((4,), 8.0)
+    optimizer.grad_scale = torch.tensor(4.0)  # pyright: ignore[reportAttributeAccessIssue]
+    looks.before_step(optimizer, False)
+    looks.after_step(optimizer, False)
+    (row,) = begun[0].execute("SELECT * FROM parameters").fetchall()
+    assert 4.0 in row and 16.0 not in row  # the norm is that of four twos
 
 
 def test_the_next_loop_begins_anew_and_code_without_one_keeps_it(desk: Desk) -> None:

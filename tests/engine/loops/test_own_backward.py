@@ -314,3 +314,16 @@ def test_stop_ends_the_cell_inside_its_backward(shared_engine: EngineProcess) ->
     held.wait()
     end = held.stop()[-1]
     assert end.error.type == "KeyboardInterrupt" and end.error.line == 7
+
+
+def test_what_the_code_drops_after_a_stepped_backward_is_gone(shared_engine: EngineProcess) -> None:
+    source = (
+        "import weakref\ndef f():\n    x = torch.ones(2, requires_grad=True)\n"
+        "    seen = weakref.ref(x)\n    x.sum().backward()\n    del x\n"
+        "    print('gone', seen() is None)\nf()"
+    )
+    held = begin(shared_engine, RunCellCommand(source=source))
+    held.wait()
+    move(held, "step")
+    let_go(held)
+    assert held.printed == "gone True\n"

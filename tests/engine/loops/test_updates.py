@@ -166,17 +166,67 @@ def test_a_closure_computes_the_gradients_within_the_step() -> None:
     assert updates.of(net)["first.weight"].gradient == pytest.approx(float(gradient.norm()))
 
 
-def test_copies_have_a_bound_and_the_rest_waits_for_the_next_step(monkeypatch) -> None:
-    monkeypatch.setattr(room, "COPIED_BYTES", 120)  # first.weight has 96 bytes, its bias 24
+@pytest.mark.parametrize(
+    ("most", "steps"),
+    [
+        (116, [["idle", "zero", "first.weight"], ["first.bias", "second.weight", "second.bias"]]),
+        (
+            115,
+            [["idle", "zero"], ["first.weight"], ["first.bias", "second.weight", "second.bias"]],
+        ),
+        (0, [["idle"], ["zero"], ["first.weight"], ["first.bias"], ["second.weight"]]),
+    ],
+)
+def test_copies_have_a_bound_and_the_rest_waits_for_the_next_step(
+    monkeypatch: pytest.MonkeyPatch, most: int, steps: list[list[str]]
+) -> None:
+    """Of 12, 8, 96, 24, 48 and 8 bytes. One alone may be larger."""
+    monkeypatch.setattr(room, "COPIED_BYTES", most)
     net, updates = made(), Updates()
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    updates.ask(net)
+    known: list[str] = []
+    with steps_shown(updates):
+        for names in steps:
+            assert updates.is_asked
+            step(net, optimizer)
+            known += names
+            assert list(updates.of(net)) == known
+    assert updates.is_asked is (len(known) < 6)
+    assert most == room.COPIED_BYTES and (updates.shown_from_s > 0) is (len(known) == 6)
+
+
+def test_another_module_or_other_parameters_begin_anew() -> None:
+    net, other, updates = made(), made(), Updates()
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
     updates.ask(net)
     with steps_shown(updates):
         step(net, optimizer)
-        assert len(updates.of(net)) < 6 and updates.is_asked
-        for _ in range(5):
-            step(net, optimizer)
-    assert len(updates.of(net)) == 6 and not updates.is_asked
+        known = updates.of(net)
+        updates.ask(net)
+        assert updates.of(net) == known and updates.optimizers == [optimizer]
+        net.idle = nn.Parameter(torch.ones(3))
+        updates.ask(net)
+        assert updates.of(net) == {} and updates.optimizers == []
+        step(net, optimizer)  # it holds the old one still
+        assert set(updates.of(net)) == set(known) - {"idle"} and updates.is_asked
+        updates.ask(other)
+        assert updates.of(net) == updates.of(other) == {} and updates.optimizers == []
+
+
+def test_gradients_that_are_sparse_or_scaled_have_the_norms_of_plain_ones() -> None:
+    for is_sparse, scale in ((True, 1.0), (False, 8.0)):
+        table, updates = nn.Embedding(4, 2, sparse=is_sparse), Updates()
+        optimizer = torch.optim.SGD(table.parameters(), 0.1)
+        if scale != 1.0:
+            optimizer.grad_scale = torch.tensor(scale)  # pyright: ignore
+        table(torch.tensor([1, 1, 2])).sum().backward()
+        assert table.weight.grad is not None
+        norm = float(table.weight.grad.to_dense().norm())
+        updates.ask(table)
+        updates.before_step(optimizer, False)
+        updates.after_step(optimizer, False)
+        assert updates.of(table)["weight"].gradient == pytest.approx(norm / scale)
 
 
 def test_an_error_of_ours_never_ends_the_users_loop(monkeypatch, caplog) -> None:

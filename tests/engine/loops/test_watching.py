@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import weakref
 from typing import Any
@@ -179,6 +180,68 @@ def test_it_keeps_nothing_alive_and_takes_its_hooks_away():
     del net
     gc.collect()
     assert there() is None and watching.take() == {}
+
+
+def test_an_output_of_one_number_or_without_a_gradient() -> None:
+    net, watching = nn.Linear(2, 1).requires_grad_(False), Watching()
+    watching.watch(NET, net, ("",))
+    net(torch.ones(1, 2))
+    told = watching.take()
+    assert told.keys() == {f"the whole subject: {name}" for name in (MEAN, STD, ZEROS, NORM)}
+    assert told[f"the whole subject: {STD}"].isnan()  # as torch.std of one number
+
+
+def test_the_gradient_of_a_sparse_parameter_counts_as_its_dense_one() -> None:
+    table, watching = nn.Embedding(4, 2, sparse=True), Watching()
+    watching.watch(NET, table, ("",))
+    table(torch.tensor([1, 1, 2])).square().sum().backward()
+    assert table.weight.grad is not None
+    norm = float(table.weight.grad.to_dense().norm())
+    assert float(watching.take()[f"the whole subject: {PARAMETERS}"]) == pytest.approx(norm)
+
+
+class Mixed(nn.Module):
+    def forward(self, x: Tensor) -> Any:
+        return [x[:0], x.relu().to_sparse(), x + 1]
+
+
+def test_outputs_that_are_empty_or_sparse_are_passed_over() -> None:
+    module, watching = Mixed(), Watching()
+    watching.watch(NET, module, ("",))
+    module(torch.tensor([1.0, 3.0]))
+    assert watching.take()[f"the whole subject: {MEAN}"] == 3.0
+
+
+def test_a_copy_of_a_watched_module_is_not_watched() -> None:
+    net, watching = made(), Watching()
+    watching.watch(NET, net, ("3",))
+    copy.deepcopy(net)(torch.ones(2, 4))
+    assert watching.take() == {}
+    net(torch.ones(2, 4))
+    assert watching.take()
+
+
+def test_a_module_that_was_made_again_is_followed_with_the_parts_that_it_has() -> None:
+    net, watching = made(), Watching()
+    watching.watch(NET, net, ("0", "3", "3"))
+    assert watching.paths == ("0", "3")
+    net(torch.ones(2, 4))
+    watching.follow(NET, net)
+    assert watching.take()  # the sums of the same module stay
+    smaller = nn.Sequential(nn.Linear(4, 2))
+    watching.follow(ConsoleSubject("other"), smaller)
+    assert watching.paths == ("0", "3")
+    watching.follow(NET, smaller)
+    net(torch.ones(2, 4))
+    assert watching.paths == ("0",) and watching.take() == {}
+    smaller(torch.ones(2, 4))
+    assert watching.take()
+
+
+def test_so_many_modules_are_watched_as_are_allowed() -> None:
+    net, watching = nn.Sequential(*[nn.ReLU() for _ in range(MAX_WATCHED)]), Watching()
+    watching.watch(NET, net, tuple(map(str, range(MAX_WATCHED))))
+    assert len(watching.paths) == MAX_WATCHED
 
 
 def test_a_module_whose_output_cannot_be_read_is_left_alone_after_one_message(monkeypatch, caplog):

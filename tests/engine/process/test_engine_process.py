@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,20 @@ def test_it_tells_when_torch_has_loaded_and_commands_sent_before_wait():
 def test_openmp_threads_do_not_spin(shared_engine):
     (told, _) = run_cell(shared_engine, "import os; print(os.environ['OMP_WAIT_POLICY'])")
     assert told.text == "PASSIVE\n"
+
+
+def test_a_program_that_a_cell_starts_does_not_hold_the_connection(shared_engine):
+    source = """
+        import os, stat
+        def is_open_for_programs(number):
+            try:
+                return stat.S_ISSOCK(os.fstat(number).st_mode) and os.get_inheritable(number)
+            except OSError:
+                return False
+        print([number for number in range(3, 256) if is_open_for_programs(number)])
+    """
+    (told, _) = run_cell(shared_engine, textwrap.dedent(source))
+    assert told.text == "[]\n"
 
 
 def test_a_script_that_starts_one_imports_no_torch_and_is_not_run_again(tmp_path):

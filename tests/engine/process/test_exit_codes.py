@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from engine.process import exit_codes
 from engine.process.exit_codes import ExitCode
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
@@ -44,6 +45,23 @@ def test_it_is_told_before_and_after_the_parent_has_asked(code: int) -> None:
     assert found.wait(WAIT_S) == code  # nobody has asked yet: it is a zombie
     assert process.wait() == code
     assert found.wait(WAIT_S) == (code if tells else None)
+
+
+def test_between_two_looks_it_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    process, slept = waiting(), []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
+
+    monkeypatch.setattr(exit_codes.time, "sleep", sleep)
+    try:
+        assert ExitCode(process.pid).wait(5.0) == -signal.SIGKILL
+    finally:
+        process.kill()
+        process.communicate()
+    assert slept == [exit_codes._LOOK_S]
 
 
 def test_one_that_is_not_there_is_not_waited_for() -> None:

@@ -13,7 +13,7 @@ from torch import nn
 from engine.models import signatures
 from engine.project import catalogue
 from engine.project.catalogue import Param, parse_value
-from engine.project.document import Block
+from engine.project.document import Block, Loading
 
 
 def test_catalogue_json_is_what_its_rows_and_the_installed_torch_say():
@@ -246,3 +246,30 @@ def test_a_refusal_word_for_word(param: Param, given: object, words: str):
     with pytest.raises(ValueError) as error:
         parse_value(param, given)
     assert str(error.value) == words
+
+
+def test_a_loss_that_blocks_cannot_have_says_what_it_takes():
+    for key, other in catalogue.other_losses().items():
+        assert catalogue.no_loss(key) == (
+            f"A model of blocks cannot have {key}: it takes {other.takes}."
+        )
+        step = other.source(key, "model.loss")
+        compile(step, "step", "exec")
+        assert step.startswith("def step(batch):\n    ") and step.endswith("\n    return loss\n")
+        assert "{" not in step and (key in step or "model.loss" in step)
+    assert catalogue.no_loss("nn.Nope") == "There is no loss “nn.Nope”."
+
+
+def test_data_is_of_a_path_if_it_is_read_from_a_file_or_a_folder():
+    kinds = catalogue.datasets()
+    of_path = {key for key, kind in kinds.items() if kind.is_of_path}
+    assert of_path == {"csv", "idx", "images", "cifar", "text", "numpy"}
+    assert {kinds[key].source for key in of_path} <= {"file", "folder", "file or folder"}
+
+
+def test_batches_repeat_unless_several_workers_give_them_as_they_come():
+    for workers, in_order, repeats in (
+        (None, True, True), (None, False, True), (0, False, True), (1, False, True),
+        (2, True, True), (2, False, False), (3, False, False),
+    ):  # fmt: skip
+        assert Loading(workers=workers, in_order=in_order).repeats == repeats

@@ -32,6 +32,11 @@ CODE = FileSubject("/home/me/net.py", "Net(10)")
             ("/home/me/net.py:Net(10)", "--data", "x"),
         ),
         (
+            Project(subject=CODE, objective=Objective("x", step="def step(b): ...")),
+            "/a/net.tlab",
+            ("/home/me/net.py:Net(10)", "--data", "x", "--settings", "/a/net.tlab"),
+        ),
+        (
             Project(subject=CODE, objective=Objective(step="def step(b): ...", of_setup=True)),
             "/a/net.tlab",
             ("/a/net.tlab",),
@@ -49,7 +54,10 @@ def test_the_arguments_name_what_is_trained(
     [
         (Project(), "Save the project first"),
         (Project(subject=ConsoleSubject("net")), "objects of the console"),
-        (Project(subject=CODE, objective=Objective("x", step="def step(b): ...")), "step"),
+        (
+            Project(subject=CODE, objective=Objective("x", step="def step(b): ...")),
+            "Save the project first: the command takes its settings and its step",
+        ),
         (Project(subject=CODE, training=TrainingSetup(seed=7)), "Save the project first"),
         (Project(subject=CODE, objective=Objective(of_setup=True)), "Save the project first"),
         (

@@ -3,6 +3,7 @@ and stays as it is."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import keyword
 import math
@@ -654,3 +655,26 @@ def test_a_file_that_console_data_names_moves_with_the_project(tmp_path: Path) -
     (tmp_path / "p.tlab").rename(tmp_path / "there" / "p.tlab")
     found = files.load(tmp_path / "there" / "p.tlab").training.data.path
     assert found == f"{tmp_path}/there/data.py:loader"
+
+
+def test_a_digest_is_that_of_a_regular_file_and_a_private_folder_is_the_users_own(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    assert atomic.digest_of(tmp_path / "a", 3) == hashlib.sha256(b"abc").hexdigest()
+    for path, most in ((tmp_path / "a", 2), (tmp_path, 9), (tmp_path / "none", 9)):
+        assert atomic.digest_of(path, most) is None
+    folder = tmp_path / "in" / "side"
+    atomic.private_folder(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o755)
+    (folder / "kept").write_text("")
+    atomic.private_folder(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and (folder / "kept").exists()
+
+
+def test_weights_and_runs_lie_beside_the_file(tmp_path):
+    path = tmp_path / "net.tlab"
+    assert files.weights_file(path) == tmp_path / "net.safetensors"
+    assert files.runs_folder(path) == str(tmp_path / "net.runs")
+    assert files.runs_folder("") == ""
+    assert files.runs_folder(os.fsdecode(b"\xff.tlab")) == ""
+    assert Path(files.runs_folder("net.tlab")).is_absolute()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,13 +11,38 @@ import pytest
 from engine.project import edits, files, limits
 from engine.project.document import Project, replace
 from engine.project.subject import (
+    MODEL,
     CanvasSubject,
     ConsoleSubject,
     FileSubject,
     Objective,
+    Subject,
+    file_name,
     files_of,
+    is_same_subject,
+    needs_cells,
+    python_file,
     takes_setup_data,
+    title,
+    whole_title,
 )
+
+
+@pytest.mark.parametrize(
+    ("subject", "is_code", "of_cells", "python", "name"),
+    [
+        (CanvasSubject(), False, False, "", ""),
+        (ConsoleSubject("nets[0].head"), True, True, "", "nets_0_head"),
+        (ConsoleSubject("()"), True, True, "", "model"),
+        (FileSubject("/x/net.py", "Net(3)"), True, False, "/x/net.py", "net"),
+        (FileSubject("/x/net.v2.pt2", "model"), True, False, "", "net.v2"),
+    ],
+)
+def test_what_follows_from_a_subject_alone(
+    subject: Subject, is_code: bool, of_cells: bool, python: str, name: str
+) -> None:
+    assert (subject.is_code, needs_cells(subject)) == (is_code, of_cells)
+    assert (python_file(subject), file_name(subject)) == (python, name)
 
 
 def document(**changes: object) -> dict:
@@ -113,3 +139,49 @@ def test_data_of_the_setup_needs_no_file_and_no_name() -> None:
     before = document()  # as files were without it
     del before["objective"]["of_setup"]
     assert files.from_document(before).objective == Objective()
+
+
+def test_a_subject_is_named_in_a_few_words() -> None:
+    for subject, told, whole in (
+        (CanvasSubject(), "Canvas", "Canvas"),
+        (ConsoleSubject("nets[0]"), "nets[0]", "nets[0]"),
+        (FileSubject("/a/net.py", "Net()"), "net.py: Net()", "/a/net.py: Net()"),
+        (FileSubject("/a/net.pt2", MODEL), "net.pt2", f"/a/net.pt2: {MODEL}"),
+        (FileSubject("/a/net.pt2", "part"), "net.pt2: part", "/a/net.pt2: part"),
+        (FileSubject("/a/net.py", MODEL), f"net.py: {MODEL}", f"/a/net.py: {MODEL}"),
+    ):
+        assert (title(subject), whole_title(subject)) == (told, whole)
+        assert needs_cells(subject) == isinstance(subject, ConsoleSubject)
+
+
+def test_a_file_that_has_moved_is_the_same_subject(tmp_path: Path) -> None:
+    there = tmp_path / "net.py"
+    there.write_text("")
+    gone, now = FileSubject("/gone/net.py", "Net()"), FileSubject(str(there), "Net()")
+    assert is_same_subject(now, now) and is_same_subject(gone, now)
+    assert not is_same_subject(now, gone)  # it has not moved: both are there, or this one is
+    assert not is_same_subject(gone, FileSubject(str(there), "Other()"))
+    assert not is_same_subject(gone, ConsoleSubject("net"))
+    assert not is_same_subject(ConsoleSubject("net.py: Net()"), now)
+    assert is_same_subject(CanvasSubject(), CanvasSubject())
+
+
+@pytest.mark.parametrize(
+    ("point", "words"),
+    [
+        ((-1.0, 1.0, 0), ""), ((1.0, -1.0, 5), ""),
+        ((1.001, 0.0, 0), "outside the plane"), ((0.0, -1.001, 0), "outside the plane"),
+        ((-1.5, 0.0, 0), "The point (-1.5, 0) is"), ((0.0, 1.5, 0), "The point (0, 1.5) is"),
+        ((0.0, 0.0, 6), "from 0 to 5, not 6."), ((0.0, 0.0, -1), "from 0 to 5, not -1."),
+    ],
+)  # fmt: skip
+def test_a_painted_point_is_in_the_plane_and_of_a_class(point: Any, words: str) -> None:
+    told = limits.point_problem(point)
+    assert words in told and bool(told) == bool(words)
+
+
+def test_coordinates_are_kept_within_bounds() -> None:
+    most = limits.MAX_POSITION
+    assert [limits.clamped(x) for x in (2 * most, -2 * most, 3, -most, most)] == [
+        most, -most, 3.0, -most, most,
+    ]  # fmt: skip

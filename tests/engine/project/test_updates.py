@@ -80,6 +80,26 @@ FIRST_RMSPROP = "old − lr · grad / (√((1 − alpha) · grad²) + eps)"
                 "old − lr · grad / (√(alpha · (1 − alpha) · grad²) + eps)",
             ),
         ),
+        (
+            "optim.Adagrad",
+            {"lr_decay": 0.1},
+            UpdateRule(
+                "old − lr / (1 + steps · lr_decay) · grad / (√total + eps)",
+                "total is the sum of all squared gradients, beginning at"
+                " initial_accumulator_value. steps counts the steps before.",
+                "old − lr · grad / (√(initial_accumulator_value + grad²) + eps)",
+            ),
+        ),
+        (
+            "optim.Adagrad",
+            {},
+            UpdateRule(
+                "old − lr · grad / (√total + eps)",
+                "total is the sum of all squared gradients, beginning at"
+                " initial_accumulator_value.",
+                "old − lr · grad / (√(initial_accumulator_value + grad²) + eps)",
+            ),
+        ),
     ],
 )
 def test_a_rule_word_for_word(optimizer, params, rule):
@@ -92,3 +112,26 @@ def test_options_are_those_chosen_else_torchs():
     assert "wings" not in options
     with pytest.raises(KeyError):
         update_rule("optim.Luck", {})
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "rule", "first"),
+    [
+        ("optim.Adadelta", "old − lr · √(moved + eps) / √(square + eps) · grad",
+         "old − lr · √(eps) / √((1 − rho) · grad² + eps) · grad"),
+        ("optim.Adamax", "old − lr · mean / largest", "old − lr · grad / (|grad| + eps)"),
+        ("optim.RAdam", "old − lr · trust · mean / (√square + eps)", "old − lr · grad"),
+        ("optim.ASGD", "(1 − lambd · eta) · old − eta · grad",
+         "(1 − lambd · lr) · old − lr · grad"),
+        ("optim.Rprop", "old − size · sign(grad)", "old − lr · sign(grad)"),
+    ],
+)  # fmt: skip
+def test_the_rules_of_the_other_optimizers(optimizer: str, rule: str, first: str) -> None:
+    told = update_rule(optimizer, {})
+    assert (told.step, told.first) == (rule, first) and told.words
+
+
+@pytest.mark.parametrize("optimizer", ["NAdam", "Adafactor", "LBFGS", "Muon", "SparseAdam"])
+def test_some_optimizers_have_words_only(optimizer: str) -> None:
+    told = update_rule(f"optim.{optimizer}", {})
+    assert (told.step, told.first) == ("", "") and told.words.endswith(".")

@@ -165,6 +165,12 @@ CODE = {
     "a class": "class A:\n    k = 3\n    def f(self):\n        return self.k\nz = A().f()\n",
     "lambda": "f = lambda x: x + 1\nz = f(1)\nw = sorted([2, 1],\n           key=lambda v: -v)\n",
     "torch": "x = torch.ones(2)\nfor i in range(2):\n    x = x * 2\n    k = i\nx.sum()\n",
+    "inside an operator": (
+        "def seen(cls, func, types, args=(), kwargs=None):\n    name = func.name()\n"
+        "    return torch.Tensor.__torch_dispatch__(func, types, args, kwargs)\n"
+        "Seen = type('Seen', (torch.Tensor,), {'__torch_dispatch__': classmethod(seen)})\n"
+        "x = torch.ones(2).as_subclass(Seen)\ny = x + 1\nend = 1\n"
+    ),
 }
 
 

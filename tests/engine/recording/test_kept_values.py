@@ -190,3 +190,22 @@ def test_attributes_are_those_an_object_holds_and_torch_tells_without_effect() -
         (own, "__class__"), (Own, "kind"), (math, "pi"), (3, "real"), (object(), "own"),
     ):  # fmt: skip
         assert attribute(value, name) is MISSING, name
+
+
+def test_tensors_that_are_gone_are_forgotten_between_two_recordings() -> None:
+    values = Keeper()
+    lives = torch.ones(2)
+    kept = values.keep(lives)
+    values.keep(torch.ones(2))
+    values.forget_the_dead()
+    assert len(values._newest) == 1 and values.keep(lives) is kept
+
+
+def test_a_recording_keeps_512_mib_of_values() -> None:
+    """The memory is asked for and never touched."""
+    values = Keeper()
+    most = torch.empty(512 << 20, dtype=torch.uint8)
+    assert values.keep(most).tensor is not None and not values.full
+    assert values.keep(most[:3]).tensor is not None and not values.full  # the same memory
+    more = values.keep(torch.ones(1))
+    assert more.tensor is None and values.full and "more than 512 MiB" in more.note

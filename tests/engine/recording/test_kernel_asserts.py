@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import inf
 
 import pytest
 import torch
@@ -10,7 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.recording import kernel_asserts
-from engine.recording.kernel_asserts import CHECKS, checks
+from engine.recording.kernel_asserts import (
+    CHECKS,
+    checks,
+    know_limits,
+    known_limits,
+    limits_but_ignored,
+)
 from engine.recording.light.light_recorder import LightRecorder
 from tests.engine.advice.desk import Desk
 
@@ -144,3 +151,22 @@ def test_gradients_and_numbers_are_those_of_plain_torch(gpu: None) -> None:
         loss.backward()
     assert scores.grad is not None
     assert torch.equal(loss, plain) and torch.equal(scores.grad, expected)
+
+
+def test_the_limits_of_a_copy_are_read_from_its_source() -> None:
+    none = (inf, -inf)
+    for source, limits, others in (
+        (labels(3, -100, 7), (-100, 7), (3, 7)),
+        (labels(3, 1, 7), (1, 7), none),
+        (labels(-100, -100), (-100, -100), none),
+        (labels(5, -101).int(), (-101, 5), none),
+        (torch.tensor([1.0]), None, none),
+        (labels(), None, none),
+        (torch.tensor([True]), None, none),
+    ):
+        copy = source.clone()
+        know_limits(copy, source)
+        assert known_limits(copy) == limits and limits_but_ignored(copy) == others
+        assert known_limits(source) is None
+        copy += 0 if copy.dtype != torch.bool else False
+        assert known_limits(copy) is None

@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 import inspect
 from collections.abc import Mapping
+from contextlib import nullcontext
 from types import MappingProxyType
+from typing import ClassVar
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.optim.optimizer import _global_optimizer_pre_hooks
+from torch.overrides import TorchFunctionMode
 
 from engine.console.namespace import Namespace
 from engine.recording import remembered
@@ -109,6 +112,45 @@ def test_a_module_that_raises_raises_the_same_once() -> None:
     assert namespace.variables["told"] == str(plain.value)
     assert namespace.variables["context"] is None
     assert namespace.recordings.kept[-1].calls[-1].name == "mul"
+
+
+class Names(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+class Loud(torch.Tensor):
+    seen: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def some_calls(x: torch.Tensor) -> None:
+    y = x.exp()
+    y.view(-1)[0].add_(torch.add(input=x.sum(), other=2, alpha=3))
+    torch.split(x, 1), x.data, x.detach(), x.shape, x.is_leaf
+    with torch.no_grad():
+        x.mul_(2)
+
+
+def test_modes_and_classes_of_the_users_see_only_what_the_user_runs() -> None:
+    seen: list[list[str]] = []
+    for is_recorded in (False, True):
+        with Names() as names, LightRecorder() if is_recorded else nullcontext():
+            some_calls(torch.ones(2, requires_grad=True).sigmoid())
+        Loud.seen.clear()
+        with LightRecorder() if is_recorded else nullcontext():
+            some_calls(torch.ones(2).as_subclass(Loud))
+        seen += [names.seen, [*Loud.seen]]
+    assert seen[:2] == seen[2:] and "exp" in seen[0] and "exp" in seen[1]
 
 
 TRAIN = """
@@ -218,3 +260,15 @@ def test_a_loop_of_any_length_holds_as_much(monkeypatch) -> None:
     objects_after(10)
     short = objects_after(300)
     assert objects_after(3_000) - short < 1_000
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_the_weight_of_a_loss_may_be_a_parameter(kind: type[nn.Module]) -> None:
+    """torch keeps it among the buffers, until the user assigns one."""
+    loss, (x, y) = call_of(kind, requires_grad=True)
+    loss.weight = nn.Parameter(torch.tensor([1.0, 2, 3, 4]), requires_grad=False)
+    with LightRecorder() as recorder:
+        found = loss(x, y)
+    assert torch.equal(found, loss(x, y))
+    call = recorder.recording.calls[-1]
+    assert (call.name, call.module) == (ONE_FUNCTION[kind][0].__name__, kind.__name__)

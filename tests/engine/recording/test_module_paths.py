@@ -89,6 +89,17 @@ def test_a_module_made_anew_in_each_turn_keeps_the_name_of_the_turn_before(monke
     assert len(paths._known) <= 2
 
 
+def test_of_1000_modules_those_that_are_gone_are_forgotten() -> None:
+    paths, made = ModulePaths(None, {}), [nn.ReLU() for _ in range(1000)]
+    for module in made:
+        paths.of(module)
+    assert len(paths._known) == 1000
+    last = nn.Tanh()
+    del module
+    made.clear()
+    assert paths.of(last) == "Tanh" and len(paths._known) == 1
+
+
 # -- calls -----------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from engine.console.output import Output
 from engine.control import Control
 from engine.recording.call_names import index_text
 from engine.recording.recorder import Recorder
+from engine.recording.writes import Making, MakingStep, OperationPlace, Writes, Written
 from tests.engine.namespaces import run
 
 
@@ -170,3 +172,115 @@ def test_a_recorder_with_all_values_sees_writes_and_views_too(namespace) -> None
     assert last(namespace, "kept") is None and last(namespace, "copy") is None
     made = namespace.writes.making(namespace.variables["row"])
     assert made is not None and namespace.writes.making(namespace.variables["copy"]) is None
+
+
+def test_a_view_of_before_that_is_written_to_is_not_made_by_that(namespace) -> None:
+    namespace.records = False
+    run(namespace, "x = torch.zeros(2, 2)\nv = x[0]")
+    namespace.records = True
+    with namespace.recorded_by(Recorder):
+        run(namespace, "v.add_(1)")
+    assert namespace.writes.making(namespace.variables["v"]) is None
+    assert last(namespace, "v") == ("add_", "<cell 2>", 1)
+
+
+# -- told by hand ----------------------------------------------------------------------------------
+
+AT = OperationPlace("view", "<cell 1>", 2)
+
+
+def chain(writes: Writes, t: torch.Tensor) -> list[tuple[int, bool]]:
+    """The steps that led to a tensor: the depth of each, and whether its parent lives."""
+    made, found = writes.making(t), []
+    while made is not None:
+        found.append((made.depth, made.parent() is not None))
+        made = made.earlier
+    return found
+
+
+def test_a_chain_of_33_views_is_remembered_and_then_another_begins() -> None:
+    writes, views = Writes(), [torch.zeros(2)]
+    for _ in range(35):
+        view = views[-1].view(2)
+        writes.made(view, views[-1], AT)
+        views.append(view)
+    depths = [len(chain(writes, view)) for view in views]
+    assert depths == [0, *range(1, 34), 1, 2]
+    assert [depth for depth, _ in chain(writes, views[33])] == [*range(32, -1, -1)]
+    last = views[3]
+    views.clear()
+    gc.collect()
+    assert chain(writes, last) == [(2, False), (1, False), (0, True)]  # the base lives in its views
+    assert writes.making(torch.zeros(1)) is None
+
+
+def test_how_a_result_came_about_is_told_for_another_call_of_its_kind() -> None:
+    writes = Writes()
+    given = torch.zeros(2, 2)
+    outside = torch.zeros(4)
+    row, part = given[0], given[0][:1]
+    writes.made(row, given, AT)
+    writes.made(part, row, OperationPlace("slice", "<cell 1>", 3))
+    other = outside[1:]
+    writes.made(other, outside, AT)
+    steps = writes.making_of(part, [given, part])
+    assert isinstance(steps, tuple) and not isinstance(steps, Making)
+    assert [(step.at.op, step.parent) for step in steps][1] == ("view", 0)
+    assert steps[0].at.op == "slice" and steps[0].parent() is row  # pyright: ignore
+    whole = writes.making_of(other, [given])
+    assert isinstance(whole, Making) and whole.parent() is outside
+    assert writes.making_of(part, [row, part]) == (MakingStep(steps[0].at, 0),)
+    assert writes.making_of(given, [given]) is None
+    again, new, third = torch.zeros(2, 2), torch.zeros(1), torch.zeros(1)
+    writes.made_again(third, whole, [again, third])
+    assert writes.making(third) is whole
+    writes.made_again(new, steps, [again, new])
+    made = writes.making(new)
+    assert made is not None and (made.at.op, made.depth) == ("slice", 1)
+    assert made.earlier is not None and made.earlier.parent() is again
+    assert made.earlier.earlier is None
+
+
+def test_a_write_that_no_function_showed_is_found_when_the_cell_ends() -> None:
+    writes = Writes()
+    t, untouched = torch.zeros(2), torch.zeros(2)
+    t.add_(1)
+    known = [t, untouched]
+    with writes.watch("<cell 1>", lambda: known):
+        pass
+    assert writes.last_write(t) is None  # it was like this when it was seen first
+    with writes.watch("<cell 2>", lambda: known) as watch:
+        t.add_(1)
+        watch.wrote(t, torch.Tensor.add_, (t, 1))
+    told = writes.last_write(t)
+    assert told is not None and (told.op, told.cell, told.line) == ("add_", "<cell 2>", None)
+    with writes.watch("<cell 3>", lambda: known):
+        t.mul_(2)
+    told = writes.last_write(t[:1])
+    assert told is not None and (told.op, told.cell, told.line) == ("", "<cell 3>", None)
+    with writes.watch("<cell 4>", lambda: known):
+        pass
+    told = writes.last_write(t)
+    assert told is not None and told.cell == "<cell 3>" and writes.last_write(untouched) is None
+
+
+def test_what_repeats_is_looked_at_once_when_the_cell_ends() -> None:
+    writes = Writes()
+    t, gone = torch.zeros(2), torch.zeros(2)
+    written = [Written(weakref.ref(t), AT), Written(weakref.ref(gone), AT)]
+    del gone
+    with writes.watch("<cell 1>", lambda: [t]) as watch:
+        watch.wrote_again("call", written)
+        t.add_(1)
+    told = writes.last_write(t)
+    assert told is not None and (told.op, told.cell, told.line) == ("view", "<cell 1>", 2)
+    with writes.watch("<cell 2>", lambda: [t]):
+        t.add_(1)
+    told = writes.last_write(t)
+    assert told is not None and (told.op, told.cell) == ("", "<cell 2>")
+
+
+def test_long_lines_are_cut_to_200_characters(namespace) -> None:
+    run(namespace, f"x = torch.zeros(1)\nx.add_(1)  # {'y' * 300}")
+    told = namespace.writes.last_write(namespace.variables["x"])
+    assert told is not None and told.text == f"x.add_(1)  # {'y' * 300}"[:200]

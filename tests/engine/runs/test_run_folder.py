@@ -9,6 +9,7 @@ import stat
 import sys
 from pathlib import Path
 
+import msgspec
 import platformdirs
 import pytest
 
@@ -210,6 +211,19 @@ def test_half_a_character_where_a_kind_is_expected_is_damage(tmp_path: Path) -> 
     path.write_text(json.dumps({**fields, "state": "\ud800"}))
     with pytest.raises(RunProblem, match=r"run\.json is damaged"):
         record.load(writer.folder)
+
+
+@pytest.mark.parametrize("field", ["id", "note", "error", "no_script"])
+def test_half_a_character_in_a_text_is_damage(tmp_path: Path, field: str) -> None:
+    """It could not be sent to the window, nor could the other runs of its list."""
+    writer = run(tmp_path)
+    writer.close()
+    path = writer.folder / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: "a\udfff"}))
+    with pytest.raises(RunProblem, match=r"run\.json is damaged: .*half of a character"):
+        record.load(writer.folder)
+    (row,) = rows_in(tmp_path)
+    assert row.state == "damaged" and msgspec.msgpack.encode(row)
 
 
 def test_damaged_figures_are_put_aside_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import nn
 
+from app.templates import load_template
 from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
 from engine.project.document import Model, TrainingSetup
-from engine.project.subject import ConsoleSubject, Objective
+from engine.project.subject import CanvasSubject, ConsoleSubject, Objective
 from engine.protocol import (
     CompareSubjectsCommand,
     DifferenceSnapshot,
@@ -209,6 +210,28 @@ def test_two_subjects_and_a_forward_that_does_not_fit(ask):
     assert told.modules[0] == ModuleDifference("", "Linear", "Sequential")
     told = compared(ask, CompareSubjectsCommand(subject=NET, other=other))
     assert told.unrun.hint == "Name data under Train."
+
+
+def test_code_is_compared_with_the_model_of_blocks(ask):
+    """With a copy of it, before and after one of its weights has changed."""
+    project = load_template("mlp")
+    source = "data = canvas.batch()\nimport copy\nnet = copy.deepcopy(canvas.model)\n"
+    ask(RunCellCommand(source=source, model=project.model, training=project.training))
+    command = CompareSubjectsCommand(
+        subject=NET,
+        other=CanvasSubject(),
+        model=project.model,
+        objective=DATA,
+        training=project.training,
+    )
+    told = compared(ask, command)
+    assert (told.before, told.after, told.unrun, told.first) == ("Canvas", "net", None, -1)
+    assert {row.path for row in told.modules} <= {""}  # torch.fx copies it under another class
+    assert told.weight_count == 0 and told.equal_weights > 0
+    ask(RunCellCommand(source="with torch.no_grad():\n    net.linear2.weight[0, 0] += 1"))
+    told = compared(ask, command)
+    assert [row.name for row in told.weights] == ["linear2.weight"]
+    assert told.outputs[told.first].path == "linear2"
 
 
 def test_a_step_that_calls_only_parts_is_told(ask):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
@@ -19,14 +19,25 @@ from engine.project.document import Model, TrainingSetup
 from engine.project.other_files import model_in
 from engine.project.subject import MODEL, FileSubject, Objective, files_of, title
 from engine.protocol import (
+    CheckSnapshot,
+    CheckTrainingCommand,
+    CompareSubjectsCommand,
     ExportCommand,
+    FlowCommand,
+    KeepBeforeCommand,
     ReadStructureCommand,
+    TraceMemoryCommand,
     TrainCommand,
     TrainingSnapshot,
+    WatchCommand,
 )
 from engine.subjects.model_file import load_model
 
-pytestmark = pytest.mark.usefixtures("forked_processes")  # of the process that reads exports
+pytestmark = [
+    pytest.mark.usefixtures("forked_processes"),  # of the process that reads exports
+    pytest.mark.filterwarnings("ignore:.*treespec:FutureWarning"),  # torch's own, of a copy
+]
+BOTH = pytest.mark.parametrize("name", ["script", "program"])
 
 SETUP = TrainingSetup(batch_size=4, epochs=2, seed=5)
 DATA = Objective(data="(torch.arange(24.).view(8, 3) / 24, torch.arange(8) % 2)")
@@ -81,7 +92,7 @@ def test_the_subject_of_a_model_file_runs_nothing_and_is_its_name():
     assert title(FileSubject("/x/net.pt", "model.body")) == "net.pt: model.body"
 
 
-@pytest.mark.parametrize("name", ["script", "program"])
+@BOTH
 def test_its_structure_is_that_of_the_module(ask, files, name):
     subject = FileSubject(str(files[name]), MODEL)
     (answer,) = ask(ReadStructureCommand(subject=subject, objective=DATA, training=SETUP))
@@ -95,12 +106,14 @@ def test_its_structure_is_that_of_the_module(ask, files, name):
     assert answer.totals.parameters == sum(p.numel() for p in net.parameters())
     assert {"", "body.0", "head"} <= {row.path for row in answer.modules}
     if name == "script":
+        types = {path: type(part).__name__ for path, part in net.named_modules()}
+        assert {row.path: row.type for row in answer.modules} == types
         assert answer.unrun.message.startswith("TorchScript runs its modules without Python")
     else:
         assert answer.unrun is None and answer.modules[0].calls[0].outputs == ((4, 2),)
 
 
-@pytest.mark.parametrize("name", ["script", "program"])
+@BOTH
 def test_it_is_trained_as_the_module_and_exported(ask, lab, files, name, tmp_path):
     subject = FileSubject(str(files[name]), MODEL)
     answers = ask(TrainCommand(model=Model(), subject=subject, objective=DATA, training=SETUP))
@@ -228,3 +241,96 @@ def test_what_the_user_told_torch_to_load_is_the_same_afterwards(files, monkeypa
         monkeypatch.setenv(name, before)
     load_model(files["program"])
     assert os.environ.get(name) == before
+
+
+# -- in the rooms that hook modules or copy them ---------------------------------------------------
+
+
+@pytest.fixture
+def subject(files: dict[str, Path], name: str) -> FileSubject:
+    return FileSubject(str(files[name]), MODEL)
+
+
+def batches() -> list[tuple[Tensor, Tensor]]:
+    torch.manual_seed(SETUP.seed)
+    x, y = torch.arange(24.0).view(8, 3) / 24, torch.arange(8) % 2
+    dataset = torch.utils.data.TensorDataset(x, y)
+    return [*torch.utils.data.DataLoader(dataset, 4, shuffle=True)]
+
+
+@BOTH
+def test_it_is_compared_with_what_it_was(ask, lab, files, subject) -> None:
+    ask(KeepBeforeCommand(subject=subject))
+    module = find_subject(lab, subject, Model(), SETUP).module
+    with torch.no_grad():
+        dict(module.named_parameters())["head.bias"].add_(0.25)
+    (found,) = ask(CompareSubjectsCommand(subject=subject, objective=DATA, training=SETUP))
+    assert [each.name for each in found.weights] == ["head.bias"] and found.equal_weights == 7
+    assert found.unrun is None
+    (output,) = found.outputs
+    assert (output.path, output.call, output.before) == ("", 1, "(4, 2) float32")
+    assert output.difference == pytest.approx(0.25)
+
+
+@BOTH
+def test_the_flow_of_its_gradients_is_that_of_the_module(ask, files, subject) -> None:
+    answers = ask(
+        FlowCommand(
+            model=Model(), subject=subject, objective=DATA, training=SETUP, steps=2,
+            initialisations=("default",),
+        )
+    )  # fmt: skip
+    net, losses, norms = plain(files), [], []
+    optimizer = torch.optim.Adam(net.parameters())
+    for x, y in batches():
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        losses.append(loss.item())
+        norms = [torch.stack([p.grad.norm() for p in part.parameters()]).norm().item()  # pyright: ignore
+                 for part in (net.body[0], net.body[1], net.head)]  # fmt: skip
+        optimizer.step()
+    last = answers[-1]
+    assert last.layers == ("body.0", "body.1", "head")
+    assert last.losses == pytest.approx(losses) and last.norms == pytest.approx(norms)
+
+
+@BOTH
+def test_it_is_watched_as_a_whole(ask, files, subject) -> None:
+    ask(WatchCommand(subject=subject, paths=("",), training=SETUP))
+    answers = ask(TrainCommand(model=Model(), subject=subject, objective=DATA, training=SETUP))
+    runs = [each for each in answers if isinstance(each, TrainingSnapshot)]
+    assert runs[-1].error is None
+    means = [v for run in runs for v in run.steps.figures.get("the whole subject: output mean", ())]
+    assert len(means) == 4
+    assert means[0] == pytest.approx(plain(files)(batches()[0][0]).mean().item())
+
+
+@BOTH
+def test_a_part_that_torchscript_runs_is_not_watched(ask, subject, name) -> None:
+    command = WatchCommand(subject=subject, paths=("body.0",), training=SETUP)
+    if name == "script":
+        with pytest.raises(LabError, match=r"TorchScript runs `body\.0` without Python") as raised:
+            ask(command)
+        assert raised.value.hint == "Watch the whole subject."
+    else:
+        assert ask(command)[0].paths == ("body.0",)
+
+
+@BOTH
+def test_it_is_checked_before_it_is_trained(ask, subject) -> None:
+    answers = ask(
+        CheckTrainingCommand(model=Model(), subject=subject, objective=DATA, training=SETUP)
+    )
+    checks = {each.check.kind: each.check for each in answers if isinstance(each, CheckSnapshot)}
+    assert len(checks) == 8
+    assert not [each for each in checks.values() if "cannot be checked" in each.text]
+    assert checks["unreached"].evidence == "5 of 5 parameters get a gradient"
+
+
+@BOTH
+def test_the_memory_of_its_step_is_traced(ask, subject) -> None:
+    *_, found = ask(
+        TraceMemoryCommand(model=Model(), subject=subject, objective=DATA, training=SETUP)
+    )
+    assert found.samples == 4 and {op.module for op in found.ops} >= {"", None}

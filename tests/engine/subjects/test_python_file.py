@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -26,8 +27,9 @@ def run(lab: Lab):
 
 
 def test_what_stands_under_main_does_not_run(run, write):
-    file = run(write("net.py", 'name = __name__\nif __name__ == "__main__":\n    name = "ran"\n'))
-    assert file.variables["name"] == "net"
+    source = 'name = __name__\nif __name__ == "__main__":\n    name = "ran"\n'
+    file = run(write("only_here.py", source))
+    assert file.variables["name"] == "only_here"
     assert file.variables["__file__"] == str(file.path)
 
 
@@ -50,6 +52,24 @@ def test_it_sees_the_arguments_of_python_file(run, write):
     before = sys.argv
     file = run(write("net.py", "import sys\narguments = sys.argv\n"))
     assert file.variables["arguments"] == [str(file.path)] and sys.argv is before
+
+
+def test_its_folder_is_that_of_python_file_at_each_run(run, write, tmp_path, monkeypatch):
+    """A relative path starts where the program was started, and after `os.chdir` where that leads,
+    also later in a function."""
+    folder = tmp_path / "started" / "here"
+    folder.mkdir(parents=True)
+    (tmp_path / "started" / "word.txt").write_text("outer")
+    (folder / "word.txt").write_text("inner")
+    monkeypatch.chdir(tmp_path / "started")
+    source = "import os\nfrom pathlib import Path\nfirst = Path('word.txt').read_text()\n"
+    source += "os.chdir('here')\ndef later():\n    return Path('word.txt').read_text()\n"
+    path = write("net.py", source + "print(first, later())\n")
+    printed = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
+    assert printed.stdout == "outer inner\n"
+    for _ in range(2):
+        file = run(path)
+        assert (file.variables["first"], file.variables["later"]()) == ("outer", "inner")
 
 
 def test_it_imports_what_lies_beside_it_also_later_in_a_function(run, write):

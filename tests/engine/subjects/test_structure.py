@@ -204,6 +204,24 @@ def test_a_storage_that_several_calls_keep_counts_once():
     assert [call.kept_bytes for call in calls.calls] == [48, 48] and calls.kept_bytes == 48
 
 
+def test_a_step_that_differentiates_twice_gets_the_gradients_of_plain_torch():
+    first, last = nn.Linear(3, 4), nn.Linear(4, 1)
+    net, x = nn.Sequential(first, nn.Tanh(), last), torch.randn(5, 3, requires_grad=True)
+    found = []
+
+    def step():
+        """The gradient penalty of a critic."""
+        (slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+        penalty = (slope.norm(dim=1) - 1).square().mean()
+        found.append(torch.autograd.grad(penalty, [first.weight, last.weight]))
+
+    step()
+    calls = calls_in(net, step)
+    assert [call.macs for call in calls[""].calls] == [5 * (3 * 4 + 4)]
+    plain, counted, timed = found
+    assert all(map(torch.equal, counted, plain)) and all(map(torch.equal, timed, plain))
+
+
 class Differentiating(nn.Module):
     """torch.func refuses saved tensor hooks in its transforms."""
 

@@ -130,6 +130,7 @@ def test_a_label_out_of_range(tried) -> None:
     last = run.train()
     assert (last.state, last.step) == ("failed", 1)
     assert last.error.type == "IndexError" and "Target 9 is out of bounds" in last.error.message
+    assert "4 classes, numbered 0 to 3, and a label is 9." in last.error.hint
     assert "loss = F.cross_entropy(model(x), y)" in last.error.traceback
     same_weights(run.module, plain_steps(1))
     run.is_usable()

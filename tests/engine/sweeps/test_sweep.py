@@ -27,6 +27,7 @@ from engine.protocol import (
     SweepCommand,
     TrainCommand,
     TrainingSnapshot,
+    TrialCommand,
 )
 from engine.runs import folders, reading
 from engine.runs.record import load
@@ -292,3 +293,48 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, monkeypatch) -> None:
         swept(tmp_path, RATE)
     assert "pip install 'tensorlab[sweep]'" in told.value.hint
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trial_in_a_process_of_its_own_begins_with_the_weights_that_it_is_given(
+    tmp_path: Path,
+) -> None:
+    """Of an object of the user's code; those of now without any."""
+    lab, threads = new_lab(), torch.get_num_threads()
+    names = lab.console.namespace.variables
+    torch.manual_seed(0)
+    names["net"] = torch.nn.Linear(3, 2)
+    names["data"] = torch.utils.data.TensorDataset(torch.randn(20, 3), torch.arange(20) % 2)
+    given = {"weight": torch.full((2, 3), 0.5), "bias": torch.zeros(2)}
+    torch.save(given, tmp_path / "weights.pt")
+    command = TrialCommand(
+        model=MLP.model, training=PROJECT.training, subject=ConsoleSubject("net"),
+        objective=Objective(data="data", validation="data"), folder=str(tmp_path / "trial"),
+        sweep=Sweep((RATE,), trials=7), number=4, sweep_id="s", threads=threads + 1,
+        values={"optimizer_params.lr": 0.0}, weights=str(tmp_path / "weights.pt"),
+    )  # fmt: skip
+    try:
+        *_, last = handler_of(TrialCommand)(lab, command)
+        assert torch.get_num_threads() == threads + 1
+    finally:
+        torch.set_num_threads(threads)
+    assert isinstance(last, TrainingSnapshot) and last.state == "finished"
+    assert all(torch.equal(names["net"].state_dict()[key], each) for key, each in given.items())
+    trial = last.trial
+    assert (trial.number, trial.trials, trial.values, trial.figure, trial.state) == (
+        4, 7, "lr 0", "validation loss", "running",
+    )  # fmt: skip
+    kept = load(tmp_path / "trial")
+    assert (kept.state, kept.trial.sweep, kept.trial.number) == ("finished", "s", 4)
+    assert kept.trial.values == {"optimizer_params.lr": 0.0} and not kept.trial.is_pruned
+    assert kept.trial.value == lab.run.loop.metrics.epochs[-1].validation_loss
+    with torch.no_grad():
+        names["net"].weight.fill_(0.25)
+    other = replace(command, folder=str(tmp_path / "other"), weights="", threads=threads)
+    list(handler_of(TrialCommand)(lab, other))
+    assert torch.equal(names["net"].weight, torch.full((2, 3), 0.25))
+
+
+def test_a_sweep_trains_each_trial_in_one_process(tmp_path: Path) -> None:
+    project = replace(PROJECT, training=replace(PROJECT.training, processes=2))
+    with pytest.raises(LabError, match="A trial of a sweep trains in one process"):
+        swept(tmp_path, RATE, project=project)

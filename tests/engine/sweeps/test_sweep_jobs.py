@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -15,13 +17,19 @@ import torch
 from app.templates import load_template
 from engine.handlers.subjects.find import find_subject
 from engine.handlers.training.sweeps import processes
+from engine.handlers.training.sweeps.trial import figure_of
+from engine.process import EngineLost
 from engine.project.document import DataSetup, Loading, Project, replace
 from engine.project.subject import ConsoleSubject, Objective
 from engine.project.sweeps.sweep import Choice, Sweep
 from engine.protocol import (
+    ContinueTrainingCommand,
     DoneSnapshot,
     EpochRow,
+    ErrorReport,
     ErrorSnapshot,
+    OutputSnapshot,
+    PauseSignal,
     RunCellCommand,
     RunRow,
     Snapshot,
@@ -250,3 +258,223 @@ def test_a_trial_that_is_worse_than_the_median_is_ended_early(tmp_path: Path, mo
     assert ends == {1: "finished", 2: "finished", 3: "finished", 4: "pruned"}
     assert told == [(Path(swept.snapshots[-1].folder), 0.9)]
     assert (swept.snapshots[-1].trial.best, swept.snapshots[-1].trial.value) == (3, 0.2)
+
+
+class Trialled:
+    """In place of engines: each tells of a trial what `script` has for its number. `engines` are
+    those that were started, with the commands and signals that they got."""
+
+    engines: list[Trialled]
+    script: dict[int, list[Any]]
+
+    def start(self) -> None:
+        self.sent: list[Any] = []
+        self.waiting: list[Any] = []
+        self.closed = 0
+        self.engines.append(self)
+
+    def send(self, command: Any) -> int:
+        self.sent.append(command)
+        if isinstance(command, TrialCommand):
+            assert Path(command.weights).exists()
+            self.waiting = [*self.script[command.number], DoneSnapshot(reply_to=command.number)]
+            return command.number
+        return 1000
+
+    def receive(self, timeout_s: float) -> Any:
+        each = self.waiting.pop(0) if self.waiting else None
+        if isinstance(each, Exception):
+            raise each
+        return each() if callable(each) else each
+
+    def signal(self, signal: Any) -> None:
+        self.sent.append(signal)
+
+    def exit(self) -> Any:
+        return SimpleNamespace(code=4)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> list[Trialled]:
+    monkeypatch.setattr(processes, "SpawnedEngine", Trialled)
+    monkeypatch.setattr(Trialled, "engines", [], raising=False)
+    return Trialled.engines
+
+
+def at(number: int, step: int, state: Any = "running", loss: float | None = None) -> Any:
+    rows = () if loss is None else (EpochRow(1, step, 1.0, 1.0, loss, 1.0),)
+    return TrainingSnapshot(
+        run=f"{number}", state=state, step=step, total_steps=8, epoch=1, epochs=1, device="cpu",
+        steps_per_second=1.0, steps=StepColumns((step,)), epoch_rows=rows,
+        trial=TrialProgress(number, 3, "", "validation loss"),
+    )  # fmt: skip
+
+
+def told_of(swept: Swept) -> list[tuple]:
+    return [
+        (s.trial.number, s.step, s.state, s.trial.state, s.trial.best, s.trial.has_ended)
+        for s in swept.snapshots
+    ]
+
+
+def test_one_trial_is_told_as_it_goes_and_the_others_when_they_end(
+    engines: list[Trialled], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    Trialled.script = {
+        1: [at(1, 1), None, at(1, 2), at(1, 3, "finished", 0.5)],
+        2: [at(2, 1), at(2, 2, "finished", 0.2)],
+        3: [at(3, 1), at(3, 2, "finished", 0.9)],
+    }
+    swept = Swept(tmp_path, jobs=2, trials=3).begin().finish()
+    assert told_of(swept) == [
+        (1, 1, "running", "running", 0, False),
+        (2, 1, "running", "running", 2, False), (2, 2, "running", "finished", 2, False),
+        (1, 1, "running", "running", 2, False), (1, 2, "running", "running", 2, False),
+        (1, 3, "running", "finished", 2, False),
+        (3, 1, "running", "running", 2, False), (3, 2, "finished", "finished", 2, True),
+    ]  # fmt: skip
+    assert [s.trial.value for s in swept.snapshots[1:]] == [0.2] * 7
+    first, second = engines  # the third trial has the process of the one that ended first
+    commands = [*first.sent, *second.sent]
+    assert [command.number for command in commands] == [1, 2, 3]
+    assert {command.threads for command in commands} == {3} and not commands[0].paused
+    names = [Path(command.folder).name.partition("-trial-") for command in commands]
+    assert [name[2] for name in names] == ["0001", "0002", "0003"]
+    assert {name[0] for name in names} == {commands[0].sweep_id}
+    assert len({command.values["optimizer_params.lr"] for command in commands}) == 3
+    assert (first.closed, second.closed) == (1, 1) and not Path(commands[0].weights).exists()
+
+
+def test_pausing_going_on_and_stopping_reach_every_trial(
+    engines: list[Trialled], tmp_path: Path
+) -> None:
+    swept = Swept(tmp_path, jobs=2, trials=4)
+    control = swept.session.lab.control
+    script = [at(1, 1), control.pause.set, None, None, control.pause.clear, None,
+              control.stop.set, None, at(1, 2, "stopped")]  # fmt: skip
+    Trialled.script = {1: script, 2: [at(2, 1), *[None] * 9, at(2, 2, "stopped")]}
+    swept.begin().finish()
+    assert [each.sent[1:] for each in engines] == [[PauseSignal(), StopSignal()]] * 2
+    last = swept.snapshots[-1]
+    assert (last.state, last.trial.number, last.trial.has_ended) == ("stopped", 2, True)
+    assert [s.state for s in swept.snapshots[:-1]] == ["running"] * (len(swept.snapshots) - 1)
+
+
+def test_a_process_that_ends_by_itself_is_told_with_its_exit_code(
+    engines: list[Trialled], tmp_path: Path
+) -> None:
+    Trialled.script = {
+        1: [at(1, 1), EngineLost()],
+        2: [EngineLost()],
+        3: [at(3, 1, "finished", 1.0)],
+    }
+    swept = Swept(tmp_path, jobs=1 + 1, trials=3).begin().finish()
+    ends = [(s.trial.number, s.trial.state) for s in swept.snapshots if s.trial.state != "running"]
+    assert ends == [(1, "failed"), (3, "finished")] and swept.errors == []
+    lost = next(s for s in swept.snapshots if s.trial.state == "failed")
+    assert lost.error.type == "TrialLost" and lost.steps == StepColumns() == StepColumns()
+    assert lost.error.message == "The process of trial 1 has ended: exit code 4."
+    assert [each.closed for each in engines] == [1, 1, 1]
+    assert swept.snapshots[-1].trial.best == 3
+
+
+def test_if_no_trial_can_be_trained_the_last_reason_is_told(
+    engines: list[Trialled], tmp_path: Path
+) -> None:
+    def error(reply_to: int, message: str) -> ErrorSnapshot:
+        report = ErrorReport(type="LabError", message=message, hint=f"Hint {message}")
+        return ErrorSnapshot(reply_to=reply_to, command="TrialCommand", error=report)
+
+    Trialled.script = {1: [error(1, "one")], 2: [error(2, "two")]}
+    swept = Swept(tmp_path, jobs=2, trials=2).begin().finish()
+    (told,) = (each.error for each in swept.told if isinstance(each, ErrorSnapshot))
+    assert (told.message, told.hint) == ("No trial could be trained. two", "Hint two")
+    Trialled.script = {1: [error(1000, "of the files")], 2: []}
+    swept = Swept(tmp_path, jobs=2, trials=2).begin().finish()
+    assert swept.errors == ["of the files"] and [each.closed for each in engines[2:]] == [1, 1]
+
+
+def test_what_the_code_of_a_trial_prints_is_passed_on(
+    engines: list[Trialled], tmp_path: Path
+) -> None:
+    printed = [OutputSnapshot(reply_to=1, stream="stdout", text="of it"),
+               OutputSnapshot(stream="stdout", text="of another")]  # fmt: skip
+    Trialled.script = {1: [*printed, at(1, 1, "finished", 1.0)], 2: [at(2, 1, "finished", 2.0)]}
+    swept = Swept(tmp_path, jobs=2, trials=2).begin().finish()
+    assert [each.text for each in swept.told if isinstance(each, OutputSnapshot)] == ["of it"]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "expected"),
+    [
+        ("validation loss", {}, 0.5), ("validation accuracy", {}, 0.25), ("train loss", {}, 2.0),
+        ("validation loss", {"validation_loss": math.nan}, 2.0),
+        ("validation accuracy", {"validation_accuracy": math.nan}, 0.75),
+        ("f1", {"validation_figures": {"f1": 0.1},
+                           "train_figures": {"f1": 0.2}}, 0.1),
+        ("f1", {"train_figures": {"f1": 0.2}}, 0.2),
+        ("f1", {"validation_figures": {"f1": math.nan},
+                           "train_figures": {"f1": 0.2}}, 0.2),
+        ("f1", {}, None),
+    ],
+)  # fmt: skip
+def test_the_figure_of_an_epoch_is_that_of_training_without_validation(
+    name: str, rows: dict[str, Any], expected: float | None
+) -> None:
+    assert figure_of(replace(EpochRow(1, 1, 2.0, 0.75, 0.5, 0.25), **rows), name) == expected
+
+
+def test_a_trial_that_was_ended_early_is_marked_in_its_folder(tmp_path: Path) -> None:
+    swept = Swept(tmp_path, trials=1).begin().finish()
+    (row,) = swept.rows
+    folder = Path(row.folder)
+    before = load(folder)
+    processes._tag_pruned(folder, 0.75)
+    after = load(folder)
+    assert after.trial is not None and (after.trial.value, after.trial.is_pruned) == (0.75, True)
+    assert replace(after, trial=before.trial) == before
+    processes._tag_pruned(tmp_path / "gone", 0.75)  # another has removed it
+
+
+def test_going_on_is_passed_on_to_every_trial(engines: list[Trialled], tmp_path: Path) -> None:
+    swept = Swept(tmp_path, jobs=2, trials=2)
+
+    def goes_on() -> None:
+        swept.session.handle(ContinueTrainingCommand())
+
+    Trialled.script = {
+        1: [at(1, 1), goes_on, None, at(1, 2, "finished", 1.0)],
+        2: [at(2, 1), None, None, None, at(2, 2, "finished", 2.0)],
+    }
+    swept.begin().finish()
+    assert [each.sent[1:] for each in engines] == [[ContinueTrainingCommand()]] * 2
+
+
+def test_a_process_that_cannot_be_started_is_told(
+    engines: list[Trialled], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Trialled) -> None:
+        raise OSError("no memory")
+
+    monkeypatch.setattr(Trialled, "start", fail)
+    swept = Swept(tmp_path, jobs=2, trials=2).begin().finish()
+    assert swept.errors == ["A process for a trial could not be started: no memory."]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "value", "pruned_at", "is_asked"),
+    [(3, 0.5, None, True), (2, 0.5, None, False), (3, None, None, False), (3, 0.5, 0.1, False)],
+)
+def test_each_epoch_of_a_trial_is_judged_once_by_its_figure(
+    epoch: int, value: float | None, pruned_at: float | None, is_asked: bool
+) -> None:
+    asked: list[tuple] = []
+    trials: Any = processes._Trials.__new__(processes._Trials)
+    trials._study = SimpleNamespace(report=lambda *given: asked.append(given))
+    trial: Any = SimpleNamespace(epoch=2, pruned_at=pruned_at, number=7, snapshots=[at(7, 1)])
+    trials._report(trial, epoch, value)
+    assert asked == [(7, 3, 0.5)] * is_asked and trial.epoch == 2 + is_asked

@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from engine.protocol import Picture, TensorSummary
 from engine.tensors import picture, summarise, value
+from engine.tensors.summary import _first_images
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*(prototype|beta state|TypedStorage|ComplexHalf|Sparse invariant|deprecated).*"
@@ -293,3 +294,21 @@ def test_an_endlessly_expanded_tensor_is_read_where_it_lies() -> None:
     assert shown.picture is not None and shown.picture.source_shape == tuple(t.shape)
     first = cells(shown.picture)
     assert first[0, 0, 0] == 1.0 and len(first) >= 1
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (40, 100), (2, 64, 64), (1, 2, 3)])
+def test_a_picture_of_as_many_cells_as_fit_is_whole(shape: tuple[int, ...]) -> None:
+    t = torch.arange(math.prod(shape), dtype=torch.float32).reshape(shape)
+    shown = picture(t, t.numel())
+    assert shown is not None and (shown.shape, shown.sampled) == (shape, False)
+    np.testing.assert_array_equal(cells(shown), t.numpy())
+
+
+def test_the_first_images_are_those_of_a_list_of_all_and_no_others_are_copied() -> None:
+    t = torch.arange(4 * 3 * 2 * 5 * 6).reshape(3, 4, 2, 5, 6).transpose(0, 1)
+    images = t.reshape(-1, 5, 6)
+    for count in range(1, 25):
+        assert _first_images(t, count).equal(images[:count])
+    inside = t.untyped_storage().data_ptr()
+    assert _first_images(t, 2).untyped_storage().data_ptr() == inside  # of the first entry alone
+    assert _first_images(t[:, :, 0], 3).untyped_storage().data_ptr() == inside

@@ -188,8 +188,9 @@ GRAPH = torch.ones(1, requires_grad=True)
     ],
 )
 def test_what_is_no_loss_is_told(result: object, words: str) -> None:
-    with pytest.raises(LabError, match=words):
+    with pytest.raises(LabError, match=words) as told:
         outcome_of(result, 1)
+    assert told.value.hint
 
 
 def test_figures_are_taken_as_numbers_without_their_graph() -> None:

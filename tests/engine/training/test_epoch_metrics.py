@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -104,6 +105,16 @@ def test_the_written_regression_has_r2_of_the_whole_epoch(targets: int) -> None:
         assert row.train_figures["R2"] == pytest.approx(r2_score(ys, predictions), rel=1e-5)
         expected = r2_score(validation[1], validation[0])
         assert row.validation_figures["R2"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("found", [2.0, 3.0])
+def test_the_r2_of_targets_that_do_not_vary_is_that_of_scikit_learn(found: float) -> None:
+    model = regression()
+    names: dict[str, Any] = {"torch": torch, "F": F, "model": model}
+    exec(write_step(model, tuple(part[:4] for part in data(1))).source, names)
+    y, prediction = torch.full((4,), 2.0), torch.full((4,), found)
+    names["r2"].update(prediction, y)
+    assert names["r2"].compute() == r2_score(y, prediction)
 
 
 def test_a_metric_is_reset_for_each_epoch_and_validation_counts_for_itself() -> None:

@@ -163,6 +163,25 @@ def test_options_and_frozen_modules_change_between_two_steps() -> None:
     ]
 
 
+def test_another_module_gets_the_options_on_the_way() -> None:
+    torch.manual_seed(1)
+    net = nn.Sequential(*(nn.Linear(2, 2, bias=False) for _ in range(3)))
+    slow = [ParamGroup(name, {"lr": 0.01}) for name in ("2", "1")]
+    loop = TrainingLoop(net, replace(SETUP, groups=(slow[0],)))
+    next(steps := loop.steps())
+
+    def of_rates() -> dict[float, list[int]]:
+        place = {id(layer.weight): n for n, layer in enumerate(net)}
+        groups = loop.optimizer.param_groups
+        return {group["lr"]: [place[id(p)] for p in group["params"]] for group in groups}
+
+    assert of_rates() == {0.05: [0, 1], 0.01: [2]}
+    loop.adjust(replace(SETUP, groups=(slow[1],)))
+    assert of_rates() == {0.05: [0, 2], 0.01: [1]}
+    steps.close()
+    loop.close()
+
+
 def test_a_module_that_is_frozen_on_the_way_loses_its_gradient_and_no_other() -> None:
     """Without zero_grad, the next update would use it."""
     loop = TrainingLoop(Net(), SETUP)

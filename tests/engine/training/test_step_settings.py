@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from itertools import islice
 from typing import Any
@@ -61,8 +61,13 @@ def mlp(bias: bool = True) -> nn.Sequential:
     return nn.Sequential(nn.Linear(2, 16, bias), nn.ReLU(), nn.Linear(16, 2, bias))
 
 
-def as_function(expression: object) -> Any:
-    return eval(f"lambda step: {expression}", {"sqrt": math.sqrt})
+def with_functions(params: Mapping[str, Any]) -> dict[str, Any]:
+    functions = {
+        name: eval(f"lambda {variable}: {params[name]}", {"sqrt": math.sqrt})
+        for name, variable in (("lr_lambda", "step"), ("scale_fn", "x"))
+        if name in params
+    }
+    return {**params, **functions}
 
 
 def by_hand(model: nn.Module, setup: TrainingSetup) -> tuple[list[float], list[float]]:
@@ -75,14 +80,12 @@ def by_hand(model: nn.Module, setup: TrainingSetup) -> tuple[list[float], list[f
     schedule, scheduler = setup.schedule, None
     per_epoch = -(-dataset.batches(setup.batch_size) // setup.accumulate)
     if schedule.kind:
-        params: dict[str, Any] = dict(schedule.params)
+        params = with_functions(schedule.params)
         if schedule.kind.endswith("OneCycleLR"):
             params["total_steps"] = setup.epochs * (1 if schedule.each == "epoch" else per_epoch)
         times = setup.epochs * (1 if schedule.each == "epoch" else per_epoch)
         if schedule.kind.endswith("CosineAnnealingLR"):
             params = {"T_max": times - schedule.warmup, **params}
-        if "lr_lambda" in params:
-            params["lr_lambda"] = as_function(params["lr_lambda"])
         rises = []
         if schedule.warmup:
             start, total = schedule.warmup_from, schedule.warmup
@@ -155,9 +158,7 @@ def composed(schedule: Schedule, optimizer: torch.optim.Optimizer, times: int) -
     """The schedulers of a SequentialLR or a ChainedScheduler."""
     made = []
     for part in schedule.parts:
-        params: dict[str, Any] = dict(part.params)
-        if "lr_lambda" in params:
-            params["lr_lambda"] = as_function(params["lr_lambda"])
+        params = with_functions(part.params)
         if part.kind.endswith("CosineAnnealingLR"):  # the last one
             params["T_max"] = max(1, times - (schedule.milestones or (0,))[-1])
         made.append(getattr(lr_scheduler, part.kind.split(".")[1])(optimizer, **params))
@@ -227,6 +228,16 @@ def test_every_scheduler(kind: str, each) -> None:
     schedule = Schedule(f"lr_scheduler.{kind}", SCHEDULES[kind], each)
     loop = check_as_by_hand(replace(SGD, schedule=schedule))
     assert len({row.learning_rate for row in loop.metrics.history}) > 1
+
+
+@pytest.mark.parametrize(
+    "function", [{"scale_fn": "1 / x"}, {"scale_fn": "0.5 ** x", "scale_mode": "iterations"}]
+)
+def test_the_cycles_of_a_rate_get_smaller_as_an_expression_says(function: dict[str, str]) -> None:
+    params = {**SCHEDULES["CyclicLR"], **function}
+    schedule = Schedule("lr_scheduler.CyclicLR", params, "step")
+    loop = check_as_by_hand(replace(SGD, schedule=schedule))
+    assert len({row.learning_rate for row in loop.metrics.history}) >= 4
 
 
 WARMED = sorted(SCHEDULES.keys() - {"OneCycleLR", "ReduceLROnPlateau", "CyclicLR"})
@@ -304,6 +315,13 @@ def test_an_expression_can_compute_with_the_step_only(expression: str) -> None:
     schedule = Schedule("lr_scheduler.LambdaLR", {"lr_lambda": expression})
     with pytest.raises(LabError, match="lr_lambda"):
         TrainingLoop(mlp(), replace(SGD, schedule=schedule))
+
+
+def test_an_expression_of_cycles_has_the_variable_x() -> None:
+    schedule = Schedule("lr_scheduler.CyclicLR", {**SCHEDULES["CyclicLR"], "scale_fn": "1 / step"})
+    with pytest.raises(LabError, match="scale_fn cannot have 'step'") as raised:
+        TrainingLoop(mlp(), replace(SGD, schedule=schedule))
+    assert raised.value.hint.startswith("Use x, numbers, and sqrt")
 
 
 def test_every_scheduler_of_the_catalogue_is_tried() -> None:

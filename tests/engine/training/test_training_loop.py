@@ -289,8 +289,8 @@ def test_measuring_a_run_takes_its_share_of_the_time(monkeypatch: pytest.MonkeyP
     assert not budget.takes(ALWAYS_MEASURED_STEPS)
     now += MEASURE_INTERVAL_S + 1e-6  # it cost nothing: then one row per interval
     assert budget.takes(ALWAYS_MEASURED_STEPS)
-    budget.spend(0.0005)
-    now += 0.099  # 0.5 ms of 100
+    budget.spend(0.0003)
+    now += 0.149  # 0.3 ms of 150
     assert not budget.takes(ALWAYS_MEASURED_STEPS + 1)
     now += 0.002
     assert budget.takes(ALWAYS_MEASURED_STEPS + 1)

@@ -61,6 +61,24 @@ def test_a_row_has_the_figures_of_its_step() -> None:
     assert columns.cuda_allocated_bytes == columns.cuda_reserved_bytes == columns.gpu_percent == ()
 
 
+@pytest.mark.parametrize("reads", [(True, True, True), (False, True, False)])
+def test_a_loss_that_was_read_gives_the_same_figures(reads: tuple[bool, ...]) -> None:
+    """Also among others that were not. Rows have float32, as torch's losses."""
+    losses = torch.tensor([0.1, 2.5, 1e-30], dtype=torch.float64)
+    rows = []
+    for is_read in ((False, False, False), reads):
+        metrics = Metrics()
+        for step, (loss, reads_it) in enumerate(zip(losses, is_read, strict=True), 1):
+            outcome = Outcome(loss.clone().requires_grad_(), 2)
+            metrics.add(
+                step, outcome, Measured(0.1, (0.0, 1.0), []), loss.item() if reads_it else None
+            )
+        metrics.flush(7)
+        rows.append((metrics.history, metrics.totals))
+    assert rows[0] == rows[1]
+    assert [row.loss for row in rows[1][0]] == losses.float().tolist()
+
+
 def test_a_figure_that_no_row_has_takes_no_column() -> None:
     metrics = Metrics()
     add(metrics, 1)
@@ -96,6 +114,20 @@ def test_large_gradients_are_not_held_until_the_flush() -> None:
     assert held() is None
     metrics.flush(0)
     assert metrics.history[0].gradient_norm == math.sqrt(module.MAX_UNREDUCED_BYTES // 4)
+
+
+def test_gradients_are_held_up_to_the_limit_after_each_reduction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_UNREDUCED_BYTES", 32)
+    metrics, gradients = Metrics(), [torch.ones(4) for _ in range(5)]  # 16 bytes each
+    held = [weakref.ref(gradient) for gradient in gradients]
+    alive = []
+    for step in range(5):
+        loss = Outcome(torch.ones(()), 1, None)
+        metrics.add(step, loss, Measured(0.1, (1.0, 1.5), [gradients.pop(0)]))
+        alive.append([each() is not None for each in held[: step + 1]].count(True))
+    assert alive == [1, 2, 0, 1, 2]
 
 
 def test_what_was_drained_does_not_come_again() -> None:

@@ -11,8 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.errors import LabError
+from engine.subjects.function import FunctionModule
 from engine.training.objectives.code_objective import compile_step, outcome_of
-from engine.training.objectives.usual_steps import described, usual_call, write_step
+from engine.training.objectives.usual_steps import (
+    _is_triplet,
+    described,
+    usual_call,
+    write_step,
+)
 
 G = torch.Generator().manual_seed(3)
 X, IMAGE = torch.randn(6, 4, generator=G), torch.randn(2, 3, 5, 5, generator=G)
@@ -220,6 +226,28 @@ def test_the_usual_call_of_a_model_is_that_of_its_step() -> None:
     named = {"left": X, "right": X + 1, "labels": LABELS}
     by_name: Any = usual_call(added, named)()
     assert torch.equal(by_name, added(X, X + 1))
+
+
+def test_three_vectors_are_two_inputs_and_their_targets_not_a_triplet() -> None:
+    class Sum(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x * 2
+
+    a, b, c = X[:, 0], X[:, 1], X[:, 2]
+    assert not _is_triplet((a, b, c)) and _is_triplet((X, X, X)) and _is_triplet([X, X, X])
+    for batch in ((X, X), (X, X, X[:2]), (X, X, X.long()), (X, X, "x"), X[:3], (X, X[:2], X)):
+        assert not _is_triplet(batch)
+    assert write_step(Sum(), (a, b)).task == "regression"
+
+
+def test_a_function_takes_what_its_own_arguments_say() -> None:
+    linear = nn.Linear(4, 3)
+    one = FunctionModule(lambda x: linear(x))
+    assert write_step(one, (X, X + 1, X + 2)).task == "triplets"
+    two = FunctionModule(lambda left, right: linear(left + right))
+    written = write_step(two, (X, X + 1, LABELS))
+    got = compile_step(written.source, two, {})((X, X + 1, LABELS))
+    assert torch.equal(got["loss"], F.cross_entropy(linear(2 * X + 1), LABELS))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 from PySide6.QtCore import Qt
 
 from app import templates
-from app.presenters.train.runs import RunsPresenter
+from app.presenters.train.runs.runs import RunsPresenter
 from engine.project import files
 from engine.project.document import replace
 from engine.protocol import StepColumns, TrainingSnapshot

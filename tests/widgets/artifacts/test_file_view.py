@@ -204,6 +204,19 @@ def test_a_program_opens_with_its_graph(view, qtbot) -> None:
     )
     view.calls.view.select(4)
     assert view.tree.chosen.path == view.node.text() == "body.0.bias"
+    graph = view.calls.view
+    body = next(n for n, box in enumerate(graph.facts.visible.boxes) if box.key == "body")
+    graph.select_box(body)
+    assert view.tree.chosen.path == "body.0.weight"  # the first tensor inside
+    assert graph.selected_box == body  # it stays selected
+    boxes = {n: box.key for n, box in enumerate(graph.facts.visible.boxes)}
+    view.tree.choose("body.0.bias")  # of a module without a box: its first tensor is selected
+    assert boxes[graph.selected_box] == "#3" and graph.facts.title(graph.selected_box) == "0.weight"
+    view.tree.choose("head.weight")
+    assert graph.selected_box is None  # the program does not take it
+    view.tree.tree.setCurrentIndex(view.tree._filter.index(0, 0))
+    assert view.tree.chosen.path == boxes[body] == "body"
+    assert view.calls.view.selected_box == body
     view.show_nothing()
     assert view._pages.currentIndex() == 0
 

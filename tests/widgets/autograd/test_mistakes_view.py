@@ -103,3 +103,27 @@ def test_each_request_names_its_code_its_place_and_its_words(view) -> None:
     view.show_why(WhyNoGradientSnapshot(reason="cut", text="It was detached.", node=3), "loss")
     view.where.click()
     assert places == [("loss", 3, "It was detached.")]
+
+
+def test_every_mistake_shows_its_own_words(view, asked, qtbot) -> None:
+    with qtbot.assertNotEmitted(view.run_requested):
+        for mistake in (*view._mistakes[1:], view._mistakes[0]):
+            view.show_why(WhyNoGradientSnapshot(reason="cut", text="Cut.", hint="No.", node=1), "l")
+            view.choose(mistake.key)
+            assert view.mistake == mistake
+            shown = [said(view, f"mistake_{part}") for part in ("happens", "why", "look")]
+            assert shown == [mistake.happens, mistake.why, mistake.look]
+            codes = [view.code.code(), view.instead.code()]
+            assert codes == [mistake.wrong.rstrip(), mistake.right.rstrip()]
+            assert (view.name.text(), view.root.text()) == (mistake.missing, mistake.root)
+            assert (said(view, "why_answer"), said(view, "why_hint")) == ("", "")
+            assert not view.where.isVisible()
+            assert view._graph.toolTip().startswith("Run the mistake first")
+    assert asked == []
+
+
+def test_a_mistake_that_runs_again_has_no_error_from_before(view) -> None:
+    view.show_ran(view.code.code(), ErrorReport("RuntimeError", "no"))
+    assert said(view, "mistake_error") == "RuntimeError: no"
+    view.code.run.click()
+    assert said(view, "mistake_error") == ""

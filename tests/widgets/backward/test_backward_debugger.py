@@ -230,6 +230,28 @@ def test_the_list_switches_removes_and_counts(qtbot) -> None:
     assert said[-1] == () and "No breakpoints" in points._empty.text()
 
 
+def test_boxes_with_a_breakpoint_that_is_on_are_told(qtbot) -> None:
+    points = BreakpointList()
+    qtbot.addWidget(points)
+    points.add(Breakpoint(on="op", target="mul"))
+    points.add(Breakpoint())
+    points.add(Breakpoint(on="node", target="3"))
+    points.add(Breakpoint(on="module", target="net.a"))
+    assert points.keys() == {"#3", "net.a"}
+    points.show_states(
+        [BreakpointState(replace(each, enabled=False), 0) for each in points.breakpoints]
+    )
+    assert points.keys() == frozenset()
+    points.toggle("h.[0-1]")
+    assert points.keys() == {"h.0", "h.1"}
+    points.toggle("h.1")
+    assert points.keys() == {"h.0"}
+    points.toggle("h.[0-1]")
+    assert points.keys() == {"h.0", "h.1"} and len(points.breakpoints) == 6
+    points.toggle("h.[0-1]")
+    assert points.keys() == frozenset() and len(points.breakpoints) == 4
+
+
 def test_boxes_of_the_graph_are_nodes_modules_and_folds(qtbot) -> None:
     assert breakpoints_at("#17") == (Breakpoint(on="node", target="17"),)
     assert breakpoints_at("net.attn") == (Breakpoint(on="module", target="net.attn"),)

@@ -58,6 +58,7 @@ def test_fewer_gradients_and_another_theme_ask_for_nothing(qtbot, qapp):
     table = GradientTable()
     qtbot.addWidget(table)
     theme.apply(qapp, theme.DARK)  # before anything is shown
+    assert table.rowCount() == 0
     table.show_gradients([ParameterGradient(n, (2,), None) for n in "abc"])
     table.setCurrentCell(2, 1)
     asked: list[tuple[str, str]] = []

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLabel
+from PySide6.QtWidgets import QComboBox, QLabel, QToolButton
 
-from engine.protocol import GraphCut, GraphNode, GraphSnapshot, TensorSpec, Variable
+from engine.project.examples import graph_examples
+from engine.protocol import GraphCut, GraphNode, GraphSnapshot, StaleTensor, TensorSpec, Variable
 from widgets.autograd.root_bar import MODEL, RootBar
 
 PLAIN = Variable("x", "tensor", "Tensor", shape=(3,), dtype="float32")
@@ -89,3 +90,72 @@ def test_says_how_large_the_graph_is(bar):
     assert facts.text() == "2 nodes (1 leaf) · 2 KiB saved for backward"
     bar.show_graph(None)
     assert facts.text() == ""
+
+
+def test_the_newest_tensor_with_a_graph(bar):
+    assert bar.newest == ""
+    bar.show_variables((LOSS, LATER, PLAIN))
+    assert bar.newest == "y"
+    bar.show_variables((PLAIN,))
+    assert bar.newest == ""
+
+
+def test_only_tensors_with_a_graph_are_offered(bar):
+    net = Variable("net", "module", "Linear", grad_fn="AddBackward0")
+    bar.show_variables((PLAIN, net))
+    assert [box(bar).itemText(i) for i in range(box(bar).count())] == [MODEL]
+
+
+def test_a_root_that_is_shown_is_not_told(bar, qtbot):
+    bar.show_variables((LOSS, LATER))
+    with qtbot.assertNotEmitted(bar.root_chosen):
+        for root, text in (("y", "y  (2, 3) · MulBackward0"), ("y.grad", "y.grad"), ("", MODEL)):
+            bar.show_root(root)
+            assert (bar.root, box(bar).currentText()) == (root, text)
+        bar.show_variables((LATER,))
+        assert (bar.root, box(bar).currentText()) == ("", MODEL)
+    with qtbot.waitSignal(bar.root_chosen) as told:
+        bar.choose("y")
+    assert told.args == ["y"] and box(bar).currentText() == "y  (2, 3) · MulBackward0"
+
+
+def test_enter_tells_what_is_typed_once(bar):
+    told = []
+    bar.root_chosen.connect(told.append)
+    bar.show_variables((LOSS, LATER))
+    edit = box(bar).lineEdit()
+    for typed in (" y.grad ", "y.grad", "loss  () · MeanBackward0", MODEL, MODEL):
+        edit.setText(typed)
+        edit.returnPressed.emit()
+    assert told == ["y.grad", "loss", ""]
+
+
+def test_tensors_that_were_overwritten_or_freed_are_told(bar):
+    scalar = (TensorSpec((), "float32"),)
+    node = GraphNode(0, "MulBackward0", "", "operation", None, 5, scalar, freed=True)
+    leaf = GraphNode(1, "AccumulateGrad", "w", "leaf", None, -1, scalar)
+    cuts = [GraphCut(0, 1, reason, "h") for reason in ("detach", "input", "integer", "no_grad")]
+    graph = GraphSnapshot(
+        nodes=(node, leaf, leaf), edges=(), plan=(0, 1), cuts=tuple(cuts), saved_bytes=4,
+        stale=(StaleTensor(0, "self", 1, 2),) * 2,
+    )  # fmt: skip
+    bar.show_graph(graph)
+    facts = bar.findChild(QLabel, "graph_facts")
+    text = (
+        "3 nodes (2 leaves) · 4 B saved for backward · 2 cuts · 2 overwritten since: backward will"
+        " fail · 1 freed by a backward pass: another cannot run them"
+    )
+    assert facts.text() == text and facts.toolTip().startswith(f"{text}. What backward needs")
+
+
+def test_each_example_is_told_from_its_menu(bar):
+    told = []
+    bar.example_chosen.connect(told.append)
+    menu = bar.findChild(QToolButton, "graph_examples").menu()
+    for action in menu.actions():
+        action.trigger()
+    assert told == list(graph_examples().values()) and len(told) > 1
+    assert [action.text().replace("&&", "&") for action in menu.actions()] == [
+        example.title for example in told
+    ]
+    assert menu.actions()[0].toolTip() == f"{told[0].tip}\n\n{told[0].code}".rstrip()

@@ -156,7 +156,9 @@ def test_a_port_that_does_not_fit_says_why_as_near_at_every_zoom(canvas, drag, z
 def test_a_new_block_goes_into_a_wire_as_near_at_every_zoom(canvas, heard, zoom, away_px):
     canvas.set_view(zoom, 240, 36)
     place = canvas.viewport().mapToGlobal(at(canvas, 240, 36) + QPoint(0, away_px))
+    canvas.clearFocus()
     assert canvas.drop("nn.ReLU", place)
+    assert canvas.window().focusWidget() is canvas
     assert heard[0][0] == ("block_dropped_on_wire" if away_px < 8 else "block_dropped")
 
 

@@ -6,13 +6,15 @@ from itertools import product
 
 import pytest
 from PySide6.QtCore import QPointF
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QImage, QPainter
 
 from engine.project.document import Block, Model, Wire, replace
 from engine.project.problems import Problem
 from engine.protocol import BlockReport, TensorSpec
 from tests.model_snapshots import model_snapshot
 from widgets import theme
+from widgets.canvas.items import _text
+from widgets.diagram import style
 from widgets.save_picture import save_picture
 
 
@@ -216,3 +218,16 @@ def test_the_selected_block_lies_on_top(canvas, model):
     for key in ("x", "a"):
         canvas.select([key])
         assert canvas.model_scene.block_at(overlap).block.id == key
+
+
+@pytest.mark.parametrize("align_right", [False, True])
+@pytest.mark.parametrize(("room", "is_painted"), [(19.5, False), (20.0, True), (60.0, True)])
+def test_a_line_is_painted_where_a_few_letters_have_room(qapp, room, is_painted, align_right):
+    image = QImage(200, 40, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    painter = QPainter(image)
+    _text(painter, "black", style.font(10), "a few letters", 50, 20, 50 + room, align_right)
+    painter.end()
+    inked = [x for x in range(200) if any(image.pixelColor(x, y).red() < 200 for y in range(40))]
+    assert bool(inked) == is_painted
+    assert not inked or 49 <= inked[0] <= inked[-1] <= 51 + room

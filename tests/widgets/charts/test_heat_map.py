@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 
@@ -66,3 +66,75 @@ def test_a_contour_of_a_cone_is_a_circle() -> None:
     assert len(pieces) > 40
     np.testing.assert_allclose(np.hypot(*ends.T), 6.0, atol=0.03)
     assert contour(np.full((3, 3), np.nan), 1.0) == []
+
+
+def test_keys_go_from_the_middle_and_stop_at_the_edges(heat: HeatMap, qtbot) -> None:
+    pointed = []
+    heat.pointed.connect(lambda row, column: pointed.append((row, column)))
+    for key in (Qt.Key.Key_Escape, Qt.Key.Key_Up, *[Qt.Key.Key_Right] * 3, Qt.Key.Key_Up,
+                *[Qt.Key.Key_Down] * 2):  # fmt: skip
+        QTest.keyClick(heat, key)
+    assert pointed == [(1, 1), (1, 2), (0, 2)]
+    heat.leaveEvent(QEvent(QEvent.Type.Leave))
+    assert pointed[-1] == (-1, -1) and heat.cell is None
+    empty = HeatMap("heat", "Heat map", "A heat map.")
+    qtbot.addWidget(empty)
+    QTest.keyClick(empty, Qt.Key.Key_Up)
+    assert empty.cell is None and empty.cell_at(QPointF(100, 100)) is None
+    assert empty.span() == (0.0, 0.0)
+
+
+def test_the_pointer_tells_each_cell_once(heat: HeatMap) -> None:
+    pointed = []
+    heat.pointed.connect(lambda row, column: pointed.append((row, column)))
+    for row, column in ((0, 0), (0, 0), (0, 1), (1, 2)):
+        center = heat.cell_rect(row, column).center().toPoint()
+        QTest.mouseMove(heat, center)
+        QTest.mouseMove(heat, center + QPoint(1, 1))
+    QTest.mouseMove(heat, QPoint(2, 2))
+    assert pointed == [(0, 0), (0, 1), (1, 2), (-1, -1)]
+
+
+def test_cells_fill_the_area(heat: HeatMap) -> None:
+    area = heat.axes().area
+    whole = heat.cell_rect(0, 0) | heat.cell_rect(1, 2)
+    assert whole.topLeft() == area.topLeft()
+    assert (whole.right(), whole.bottom()) == pytest.approx((area.right(), area.bottom()))
+    for row in range(2):
+        for column in range(3):
+            rect = heat.cell_rect(row, column).adjusted(0.5, 0.5, -0.5, -0.5)
+            for corner in (rect.topLeft(), rect.bottomRight()):
+                assert heat.cell_at(corner) == (row, column)
+    for beyond in (QPointF(-2, 2), QPointF(2, -2)):
+        assert heat.cell_at(area.topLeft() + beyond) is None
+    for beyond in (QPointF(2, -2), QPointF(-2, 2)):
+        assert heat.cell_at(area.bottomRight() + beyond) is None
+
+
+def test_a_cell_that_is_gone_is_not_pointed_at(heat: HeatMap) -> None:
+    heat.point_at((1, 2))
+    scales = Scale(0.0, 3.0), Scale(-1.0, 1.0), ("x", "y", "z")
+    heat.show_values(VALUES, *scales)
+    assert heat.cell == (1, 2)
+    heat.show_values(VALUES[:, :2], *scales, levels=3)
+    assert heat.cell is None
+    assert heat._levels.tolist() == [2.5, 5.0, 7.5]
+    heat.show_values(np.ones((2, 2)), *scales, levels=3)
+    assert heat._levels.size == 0
+    assert heat.axes().area.width() != heat.axes().area.height()
+    heat.show_values(VALUES, *scales, is_square=True)
+    area = heat.axes().area
+    assert area.width() == area.height()
+    heat.resize(600, 200)
+    assert heat.axes().area.height() == heat.axes().area.width() < area.width()
+
+
+def test_a_contour_crosses_where_straight_lines_have_the_level() -> None:
+    assert contour(np.array([[0.0, 0.0], [4.0, 4.0]]), 1.0) == [((0.25, 1.0), (0.25, 0.0))]
+    assert contour(np.array([[0.0, 4.0], [0.0, 4.0]]), 3.0) == [((0.0, 0.75), (1.0, 0.75))]
+    assert contour(np.array([[0.0, 4.0], [4.0, 0.0]]), 2.0) == [
+        ((0.0, 0.5), (0.5, 1.0)), ((1.0, 0.5), (0.5, 0.0)),
+    ]  # fmt: skip
+    for values in ([[0.0, 4.0], [4.0, np.inf]], [[5.0, 6.0], [7.0, 8.0]], [[0.0, 1.0], [2.0, 3.0]]):
+        assert contour(np.array(values), 4.0) == []
+    assert len(contour(np.array([[4.0, 4.0, 9.0], [5.0, 6.0, 9.0]]), 5.5)) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nan
 
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 
 from tests.pictures import taken
@@ -64,3 +64,59 @@ def test_a_chosen_line_is_drawn_strongly_and_nothing_says_why(chart: LineChart) 
     assert taken(chart) != before
     chart.show_lines((), "norm", nothing="Nothing yet.")
     assert taken(chart) != before
+
+
+def test_without_a_point_keys_begin_at_the_end_of_the_first_line(chart: LineChart) -> None:
+    chosen, pointed = [], []
+    chart.chosen.connect(chosen.append)
+    chart.pointed.connect(lambda line, place: pointed.append((line and line.name, place)))
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Escape, Qt.Key.Key_A):
+        QTest.keyClick(chart, key)
+    assert pointed == [] == chosen
+    for key in (*[Qt.Key.Key_Right] * 2, *[Qt.Key.Key_Left] * 4, *[Qt.Key.Key_Up] * 2):
+        QTest.keyClick(chart, key)
+    assert pointed == [("a", 3), ("a", 2), ("a", 1), ("a", 0), ("b", 0), ("a", 0)]
+    chart.show_lines((Line("none", "#000000", (), ()), chart.lines[1]), "norm")
+    QTest.keyClick(chart, Qt.Key.Key_Down)
+    QTest.keyClick(chart, Qt.Key.Key_Down)
+    assert pointed[6:] == [("b", 3)] and chart.accessibleDescription() == "none, b"
+    QTest.keyClick(chart, Qt.Key.Key_Enter)
+    assert chosen == ["b"]
+
+
+def test_the_pointer_leaves_a_line(chart: LineChart) -> None:
+    pointed = []
+    chart.pointed.connect(lambda line, place: pointed.append((line and line.name, place)))
+    at = chart.axes().at(2, 3.0).toPoint()
+    for place in (at, at + QPoint(2, 2), QPoint(2, 2)):
+        QTest.mouseMove(chart, place)
+    assert pointed == [("a", 2), (None, -1)]
+    QTest.mouseMove(chart, at)
+    chart.leaveEvent(QEvent(QEvent.Type.Leave))
+    assert pointed[2:] == [("a", 2), (None, -1)]
+
+
+def test_only_the_left_button_chooses_and_only_near_a_line(chart: LineChart) -> None:
+    chosen = []
+    chart.chosen.connect(chosen.append)
+    at = chart.axes().at(2, 2.0).toPoint()
+    QTest.mouseClick(chart, Qt.MouseButton.RightButton, pos=at)
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=QPoint(1, 1))
+    assert chosen == []
+
+
+@pytest.mark.parametrize(("off", "found"), [(23, (0, 0)), (-23, (0, 0)), (24, None), (-25, None)])
+def test_a_line_is_near_up_to_a_distance(chart: LineChart, off, found) -> None:
+    chart.show_lines((Line("a", "#000000", (0, 1), (1.0, 1.0)),), "norm")
+    assert chart.nearest(chart.axes().at(0, 1.0) + QPointF(0, off)) == found
+
+
+def test_the_axes_go_from_the_first_to_the_last_step(chart: LineChart) -> None:
+    axes = chart.axes()
+    assert (axes.x.low, axes.x.high) == (0, 3)
+    assert (axes.y.low, axes.y.high) == pytest.approx((-0.2, 4.2))
+    chart.show_lines((Line("a", "#000000", (5,), (1.0,)), Line("b", "#000000", (), ())), "norm")
+    assert (chart.axes().x.low, chart.axes().x.high) == (4.5, 5.5)
+    chart.show_lines((), "norm")
+    assert (chart.axes().x.low, chart.axes().x.high) == (0, 1)
+    assert point_text(None, 3, "step") == ""

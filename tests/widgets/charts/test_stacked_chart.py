@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 
@@ -49,3 +49,40 @@ def test_keys_begin_at_the_marked_place_and_enter_chooses(chart: StackedChart) -
     assert pointed == [2, 1, -1] and chosen == [1]
     QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=chart.axes().at(11, 1.0).toPoint())
     assert chosen == [1, 0]
+
+
+def test_keys_stop_at_the_ends_and_the_pointer_leaves(chart: StackedChart) -> None:
+    pointed, chosen = [], []
+    chart.pointed.connect(pointed.append)
+    chart.chosen.connect(chosen.append)
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Escape, *[Qt.Key.Key_Right] * 2,
+                *[Qt.Key.Key_Left] * 4, Qt.Key.Key_Enter):  # fmt: skip
+        QTest.keyClick(chart, key)
+    assert pointed == [2, 1, 0] and chosen == [0]
+    for x in (12.5, 13.0, 20.5):
+        QTest.mouseMove(chart, chart.axes().at(x, 1.0).toPoint())
+    chart.leaveEvent(QEvent(QEvent.Type.Leave))
+    assert pointed[3:] == [1, 2, -1]
+    at = chart.axes().at(11, 1.0).toPoint()
+    QTest.mouseClick(chart, Qt.MouseButton.RightButton, pos=at)
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=QPoint(2, 2))
+    assert chosen == [0]
+
+
+def test_the_axes_hold_areas_and_lines(chart: StackedChart, qtbot) -> None:
+    axes = chart.axes()
+    assert (axes.x.low, axes.x.high) == (10, 21)
+    assert (axes.y.low, axes.y.high) == (0, pytest.approx(4.32))
+    chart.point_at(1)
+    chart.show_layers((0, 1), (), ("", ""), lines=((5.0, 10.0),))
+    assert chart.place == -1 and chart.totals.tolist() == [0, 0]
+    assert chart.axes().y.high == pytest.approx(10.8)
+    chart.show_layers((0, 1), (), ("", ""))
+    assert chart.axes().y.high == 1.0
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    assert chart.place == 0
+    empty = StackedChart("stack", "Stack", "A stack.")
+    qtbot.addWidget(empty)
+    assert empty.place_at(QPointF(100, 100)) == -1
+    QTest.keyClick(empty, Qt.Key.Key_Right)
+    assert empty.place == -1

@@ -54,6 +54,8 @@ def test_lines_are_lit_also_after_a_change_of_theme(transcript, qapp) -> None:
     assert_same_picture(transcript, "transcript_chosen")
     theme.apply(qapp, theme.DARK)
     assert lit(transcript) == ["y = x * 3", "loss = y.sum()"]
+    marked = [mark.cursor.block().text() for mark in transcript.extraSelections()]
+    assert marked == lit(transcript)
     theme.apply(qapp, theme.LIGHT)
     transcript.lines.light(())
     assert lit(transcript) == [] and transcript.extraSelections() == []

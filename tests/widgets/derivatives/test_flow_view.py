@@ -52,6 +52,16 @@ def flow(view: FlowView, column: int, **changes) -> FlowSnapshot:
     return replace(FLOW, initialisation=view.columns[column].initialisation, **changes)
 
 
+def test_parameters_of_the_subject_itself_have_a_row_with_a_name(view, qtbot):
+    view.show_flow(flow(view, 0, layers=("", "linear2"), order=("", "linear2")))
+    column = view.columns[0]
+    assert [row[0] for row in column.table.rows()] == ["the whole subject", "linear2"]
+    assert column._cell_name((0, 1)) == "the whole subject, step 2: log₁₀"
+    with qtbot.waitSignal(view.layer_chosen) as chosen:
+        column.table.selectRow(0)
+    assert chosen.args == [""]
+
+
 def test_a_run_fills_its_own_column(view):
     view.show_flow(flow(view, 1))
     texts = [said(view, f"flow_loss_{number}") for number in (1, 2, 3)]

@@ -141,6 +141,23 @@ def test_reveal_pans_only_when_it_must(view):
     assert view.zoom == 1
 
 
+@pytest.mark.parametrize("zoom", [0.5, 1.0, 2.0])
+def test_what_is_revealed_has_a_margin_and_lies_above_what_covers_the_bottom(view, zoom):
+    view.set_view(zoom, 0, 0)
+    view.COVERED_BOTTOM_PX = 40
+    margin, seen = view.FIT_MARGIN_PX / zoom, view.visible_rect()
+    for rect, middle in (
+        (QRectF(0, seen.bottom() + 10, 20, 30), (0, 10 + 30 + margin + 40 / zoom)),
+        (QRectF(0, seen.top() - 10, 20, 30), (0, -10 - margin)),
+        (QRectF(seen.left() - 10, 0, 20, 30), (-10 - margin, 0)),
+        (QRectF(seen.right() + 10, 0, 20, 30), (10 + 20 + margin, 0)),
+        (QRectF(0, seen.bottom() - margin - 40 / zoom - 30, 20, 30), (0, 0)),
+    ):
+        view.set_view(zoom, 0, 0)
+        view.reveal(rect)
+        assert view.center().toTuple() == pytest.approx(middle, abs=1 / zoom)
+
+
 def test_set_view_is_told_and_can_be_restored(view):
     told = []
     view.view_changed.connect(lambda *where: told.append(where))

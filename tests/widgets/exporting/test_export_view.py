@@ -98,6 +98,7 @@ def test_the_list_is_used_by_keyboard_and_passes_over_its_headings(view, qtbot) 
 def test_an_export_that_runs_shows_its_stage_and_can_be_cancelled(view, qtbot) -> None:
     view.show_begun()
     assert not view.export.isEnabled() and not view.formats.isEnabled()
+    assert (view.stage.text(), view.progress.maximum()) == ("Beginning", 0)
     view.show_stage(ExportStageSnapshot(words="Writing net.onnx", done=1, stages=3))
     assert view.stage.text() == "Writing net.onnx …"
     assert (view.progress.value(), view.progress.maximum()) == (1, 3)
@@ -106,6 +107,9 @@ def test_an_export_that_runs_shows_its_stage_and_can_be_cancelled(view, qtbot) -
     view.show_failed("The export was cancelled.")
     assert view.told.text() == "The export was cancelled." and view.export.isEnabled()
     assert view.cancel.isHidden() and view.progress.isHidden()
+    view.show_begun()
+    assert (view.stage.text(), view.progress.maximum()) == ("Beginning", 0)
+    assert view.told.isHidden() and not view.cancel.isHidden()
 
 
 def test_what_was_found_is_told(view) -> None:

@@ -24,6 +24,7 @@ from engine.protocol import (
 from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.autograd.autograd_view import AutogradView
+from widgets.autograd.code_and_graph import _CODE_PX
 from widgets.autograd.graph_code import MOST_LINES, GraphCode, line_of
 from widgets.autograd.root_bar import RootBar
 from widgets.boxes.numbers import GraphNumbers, Shown, shown, strength
@@ -259,6 +260,21 @@ def test_the_code_stands_beside_or_above_the_graph(qtbot):
     view.resize(900, 700)
     assert view.code.geometry().bottom() < view.graph_pane.geometry().top()
     assert view.graph_pane.height() > view.code.height()
+    middle = view._middle
+    for width in (900, 1500):  # it comes with the room that it asks for
+        view.resize(width, 700)
+        view.show_graph(replace(GRAPH, sources={}), {})
+        assert view.code.isHidden()
+        view.show_graph(GRAPH, {})
+        first = middle.sizes()[0]
+        if width == 900:
+            assert first == min(view.code.sizeHint().height(), middle.height() // 3)
+        else:
+            assert first == _CODE_PX
+        middle.setSizes([first + 40, 9_999])
+        chosen = middle.sizes()
+        view.show_graph(GRAPH, {})  # while it is there, it keeps what the reader has chosen
+        assert middle.sizes() == chosen
 
 
 def test_elements_that_do_not_fit_a_node_are_told_by_their_norm_and_in_the_tooltip() -> None:

@@ -585,8 +585,9 @@ def test_search_knows_names_operations_shapes_modules_and_lines(
 def test_filters(nested: GraphView, pane: GraphPane, key: str, found: set[str]) -> None:
     pane.bar.filters[key].trigger()
     assert marked(nested) == found
+    assert [each for each, action in pane.bar.filters.items() if action.isChecked()] == [key]
     pane.bar.filters["all"].trigger()
-    assert nested._item.hits is None
+    assert nested._item.hits is None and not pane.bar.filters[key].isChecked()
 
 
 def test_the_filter_of_the_frozen_leaves_other_cuts_out() -> None:

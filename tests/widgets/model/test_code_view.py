@@ -134,3 +134,42 @@ def test_colours_follow_the_theme(view, qapp):
     theme.apply(qapp, theme.DARK)
     block = view.editor.document().firstBlock()
     assert block.layout().formats()[0].format.foreground().color().name() == theme.DARK.accent
+
+
+KEYWORD, STRING, COMMENT, NUMBER, BUILTIN, NAME = (
+    "accent", "leaf", "muted", "gradient", "storage", "text",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("'''a\n''' + 1", [{"'''a": STRING}, {"'''": STRING, "1": NUMBER}]),
+        ('x = """a"""; y = 2', [{'"""a"""': STRING, "2": NUMBER}]),
+        ('"""a\nif 1\n"""\nif 1', [{'"""a': STRING}, {"if 1": STRING}, {'"""': STRING},
+                                  {"if": KEYWORD, "1": NUMBER}]),
+        ("\"\"\"a '''\n1 \"\"\"", [{"\"\"\"a '''": STRING}, {'1 """': STRING}]),
+        ("'''a \"\"\"\n1 '''", [{"'''a \"\"\"": STRING}, {"1 '''": STRING}]),
+        ("def print(self, n): pass", [{"def": KEYWORD, "print": NAME, "self": BUILTIN,
+                                      "pass": KEYWORD}]),
+        ("class if_: len", [{"class": KEYWORD, "if_": NAME, "len": BUILTIN}]),
+        ("@torch.no_grad()  # why", [{"@torch.no_grad": BUILTIN, "# why": COMMENT}]),
+        ("len x.len", [{"len": BUILTIN}]), ("x1 = _2", [{}]),
+        ("0xFF 1_000 1.5e-3j", [{"0xFF": NUMBER, "1_000": NUMBER, "1.5e-3j": NUMBER}]),
+        (r"rb'a\'b' 'open", [{r"rb'a\'b'": STRING, "'open": STRING}]),
+        ("", [{}]),
+    ],
+)  # fmt: skip
+def test_each_piece_of_python_has_its_colour(qapp, source, lines):
+    colors = theme.current()
+    wanted = [{text: getattr(colors, role) for text, role in line.items()} for line in lines]
+    assert colors_of(source) == wanted
+
+
+def test_names_that_are_defined_and_comments_have_their_face(qapp):
+    document = QTextDocument("def f(): 'a' # b")
+    highlighter = PythonHighlighter(document)
+    parts = document.firstBlock().layout().formats()
+    faces = [(part.format.fontWeight() == 600, part.format.fontItalic()) for part in parts]
+    assert faces == [(True, False), (True, False), (False, False), (False, True)]
+    del highlighter

@@ -13,6 +13,7 @@ from tests.pictures import assert_same_picture
 from tests.words import assert_same_words
 from widgets import theme
 from widgets.model.palette import BlockPalette
+from widgets.model.palette_list import _rank
 from widgets.model.palette_row import KIND_ROLE
 
 
@@ -228,3 +229,45 @@ def test_the_row_under_the_pointer_is_lit(palette):
     assert resting == theme.current().color("surface")
     assert abs(lit.red() - (resting.red() * 235 + accent.red() * 20) / 255) <= 1
     assert abs(chosen.red() - (resting.red() * 209 + accent.red() * 46) / 255) <= 1
+
+
+def test_the_pointer_over_a_block_is_a_hand(palette):
+    view = palette.list.viewport()
+    header = palette.list.model().index(0, 0)
+    palette.list.scrollTo(header)
+    for place, shape in (
+        (palette.list.visualRect(header).center(), Qt.CursorShape.ArrowCursor),
+        (center_of(palette, "nn.Linear"), Qt.CursorShape.OpenHandCursor),
+    ):
+        QTest.mouseMove(view, place)
+        assert view.cursor().shape() == shape
+    at = center_of(palette, "nn.Linear")
+    QTest.mousePress(view, Qt.MouseButton.LeftButton, pos=at)
+    QTest.mouseMove(view, at + QPoint(40, 5))
+    assert view.cursor().shape() == Qt.CursorShape.ClosedHandCursor
+    QTest.mouseRelease(view, Qt.MouseButton.LeftButton, pos=at + QPoint(40, 5))
+    assert view.cursor().shape() == Qt.CursorShape.ArrowCursor
+
+
+def test_only_the_left_button_chooses_and_drags(palette, qtbot):
+    told, view, at = record(palette), palette.list.viewport(), center_of(palette, "nn.Linear")
+    right = Qt.MouseButton.RightButton
+    with qtbot.assertNotEmitted(palette.block_chosen):
+        QTest.mouseDClick(view, right, pos=at)
+    QTest.mousePress(view, right, pos=at)
+    QTest.mouseMove(view, at + QPoint(40, 5))
+    QTest.mouseRelease(view, right, pos=at + QPoint(40, 5))
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("words", "rank"),
+    [
+        ("linear", 5), ("nn.linear", 5), ("lin", 4), ("nn.l", 4), ("inea", 3), ("dense", 2),
+        ("linear dense", 2), ("linear lin", 4), ("weighs", 1), ("linear qqq", 0), ("", 100),
+    ],
+)  # fmt: skip
+def test_names_rank_before_keywords_and_these_before_groups(words, rank):
+    kind = catalogue.kinds()["nn.Linear"]
+    assert "dense" in kind.keywords
+    assert _rank(kind, words.split()) == rank

@@ -105,6 +105,9 @@ def test_what_was_predicted_is_told(pane: PredictionPane) -> None:
     )
     assert said(pane, "predictions_chosen") == "57 samples: 1 to 2, the largest loss first."
     assert [card.accessibleName() for card in pane.cards.cards] == ["Sample 7", "Sample 3"]
+    tips = [card.toolTip() for card in pane.cards.cards]
+    assert tips[0].endswith("predicted cat; the target is dog.")
+    assert tips[1].endswith("predicted cat; right.")
     assert sample_text(WRONG) == "cat, not dog (75.0 %)"
     assert sample_text(RIGHT) == "cat (99.0 %)"
     assert sample_text(NUMBER) == "2.4, not 2.5"

@@ -238,6 +238,11 @@ def test_a_check_names_the_worst_first_and_says_how_many(card: RuleCard) -> None
     card.check_requested.connect(asked.append)
     card.check.button.click()
     assert asked == [7] and not card.check.button.isEnabled()
+    card.clear()
+    card._ask_check()
+    card._ask_ops()
+    assert asked == [7]
+    card.show_rule(rule())
     card.show_check(CHECK)
     assert card.check.button.isEnabled()
     assert card.check.table.rows() == [

@@ -118,6 +118,17 @@ def test_stepping_goes_leftwards_by_buttons_keys_and_clicks(qtbot, show: Show) -
     assert not view.findChild(QToolButton, "broadcast_next").isEnabled()
 
 
+def test_before_the_first_answer_there_is_no_step(qtbot) -> None:
+    view = BroadcastView()
+    qtbot.addWidget(view)
+    for name in ("start", "next", "all"):
+        button = view.findChild(QToolButton, f"broadcast_{name}")
+        assert button is not None
+        button.setEnabled(True)
+        button.click()
+    assert view.alignment.accessibleDescription() == ""
+
+
 def test_an_element_says_what_it_is_made_of(qtbot, show: Show) -> None:
     view = show(BroadcastView)
     enter(qtbot, view, "operand_a", "col")

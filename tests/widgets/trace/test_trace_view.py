@@ -286,6 +286,11 @@ def test_what_a_call_did(traced):
     stand(traced, 4, grad_enabled=False)
     assert text(traced, "trace_call_mark").startswith("NaN is made here")
     assert not traced.call.values.shown_cards()
+    stand(traced, 12, arguments=(("inplace", "True"),), nodes=1, note="dropped: too large")
+    traced.call.show_step(None, None)
+    told = [label.text() for label in traced.call._labels if label.text()]
+    assert len(told) == 1 and told[0].startswith("Press Start, then choose a call")
+    assert [label.text() for label in traced.call._labels if label.isVisible()] == told
 
 
 def test_the_node_on_the_graph(traced, qtbot):
@@ -565,6 +570,15 @@ def test_the_values_of_a_line_are_set_and_read(view, kind, sections) -> None:
     stand(view, 0, inputs=inputs, outputs=outputs)
     labels = view.call.values.findChildren(QLabel)
     assert [each.text() for each in labels if each.property("role") == "heading"] == sections
+
+
+def test_only_calls_that_another_view_has_chosen_have_a_ground(traced):
+    calls, role = traced.tree.calls, Qt.ItemDataRole.BackgroundRole
+    calls.chosen = frozenset({1, 9})
+    lit = theme.current().color("text", theme.CHOSEN_ALPHA)
+    grounds = [calls.index_of(number).data(role) for number in range(len(CALLS))]
+    assert [number for number, color in enumerate(grounds) if color is not None] == [1, 9]
+    assert grounds[1] == grounds[9] == lit
 
 
 def test_a_call_chosen_while_the_trace_is_hidden_is_in_sight_afterwards(traced):

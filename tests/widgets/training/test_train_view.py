@@ -1142,7 +1142,7 @@ def test_several_processes_go_to_steps_and_on_by_phases(view):
     view.show_training(paused)
     assert view.bar.back.isEnabled() and view.bar.to_step.isEnabled()
     hidden = [unit for unit, button in view.strip.buttons.items() if button.isHidden()]
-    assert hidden == ["op", "module"] and view.bar.step.isEnabled()
+    assert hidden == ["op", "module", "batch"] and view.bar.step.isEnabled()
     assert said(view, "train_result").startswith("2 processes are paused. Step runs one")
     view.show_training(replace(paused, processes=1))
     assert view.bar.back.isEnabled() and not view.strip.buttons["op"].isHidden()

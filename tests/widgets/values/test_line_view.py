@@ -86,6 +86,17 @@ def test_lines_still_under_way_ask_for_more_and_say_so(view) -> None:
     assert wanted == [True] and view.spans()[0].shape == (6, 3)
 
 
+@pytest.mark.parametrize(("lines", "columns"), [(0, 4), (4, 0), (0, 0)])
+def test_a_tensor_without_rows_or_columns_has_no_lines(view, lines, columns) -> None:
+    view.show_lines(lines_of("x = torch.randn(8, 3)"))
+    none = LinesSnapshot(
+        expression="x", slice="", rows=lines, columns=columns, lines=lines, bin_columns=1,
+        low=b"", high=b"", low_at=b"", high_at=b"", done=0, total=0,
+    )  # fmt: skip
+    view.show_lines(none)
+    assert view.spans()[0].size == view.spans()[1].size == 0
+
+
 def test_an_empty_tensor_has_words_instead_of_lines(view) -> None:
     view.show_lines(lines_of("x = torch.zeros(3, device='meta')"))
     assert view.spans()[0].size == 0 and view.readout() == ""

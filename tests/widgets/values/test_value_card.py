@@ -70,6 +70,18 @@ def test_a_scalar_with_a_picture_is_a_number_all_the_same(qtbot) -> None:
     assert _text(card, "value_number") == "3"
 
 
+def test_the_longest_number_fits_where_statistics_do(qtbot) -> None:
+    card = ValueCard(narrow=True)
+    qtbot.addWidget(card)
+    number, statistics = card.findChild(QLabel, "value_number"), card._statistics
+    assert number is not None
+    card.show()
+    assert (
+        number.fontMetrics().horizontalAdvance("-1.23457e-05")
+        <= statistics.minimumSizeHint().width()
+    )
+
+
 def test_what_comes_out_stands_beside_what_goes_in(qtbot) -> None:
     stack = ValueStack("backward_values", columns=2)
     qtbot.addWidget(stack)

@@ -11,24 +11,16 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QSlider, QToolButton
 from engine.protocol import (
     BitsCommand,
     Command,
-    DimCut,
     ErrorSnapshot,
     ReadValuesCommand,
     RunCellCommand,
     Snapshot,
     StatisticsCommand,
+    VariablesSnapshot,
 )
 from engine.session import Session
 from engine.tensors.values import state, statistics
-from tests.pictures import assert_same_picture
-from widgets.values.cut import (
-    assignment,
-    cell_element,
-    element_cell,
-    literal_for,
-    picture_element,
-    slice_text,
-)
+from tests.pictures import assert_same_picture, taken
 from widgets.values.number_table import NumberTable
 from widgets.values.values_view import ValuesView
 
@@ -314,6 +306,22 @@ def test_only_one_window_is_on_its_way_and_the_newest_is_next(qtbot) -> None:
     assert [c.row_start for c in reads] == [100, 900]
 
 
+def test_a_slice_that_is_typed_while_another_is_read_is_read_next(qtbot) -> None:
+    bench = Bench(qtbot, "x = torch.arange(60).reshape(3, 4, 5)")
+    bench.held = []
+    bench.view.refresh()
+    for text in ("1", "2"):
+        bench.slice(text)
+    reads = [c for c in bench.held if isinstance(c, ReadValuesCommand)]
+    assert [c.slice for c in reads] == [""]
+    bench.answer(reads[0])
+    reads = [c for c in bench.held if isinstance(c, ReadValuesCommand)]
+    assert [c.slice for c in reads] == ["", "2"]
+    bench.held = None
+    bench.answer(reads[1])
+    assert bench.view.table.text_at(0, 0) == "40"
+
+
 def test_counting_shows_progress_and_stops(qtbot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "CHUNK", 100)
     monkeypatch.setattr(state, "MOMENT_S", 0.0)
@@ -374,6 +382,13 @@ def test_out_of_sight_it_asks_for_nothing(qtbot) -> None:
     assert {ReadValuesCommand, StatisticsCommand, BitsCommand} == kinds
 
 
+def test_answers_to_other_questions_change_nothing(qtbot) -> None:
+    bench = Bench(qtbot, "x = torch.ones(3)")
+    before = taken(bench.view)
+    bench.view.show_snapshot(VariablesSnapshot(variables=()))
+    assert taken(bench.view) == before
+
+
 def test_a_name_that_is_gone_is_told(qtbot) -> None:
     bench = Bench(qtbot, "x = torch.ones(3)")
     bench._run("del x")
@@ -405,39 +420,6 @@ def test_a_table_of_a_thousand_million_rows_scrolls_to_its_end(qtbot) -> None:
     assert first + count == rows
     QTest.keyClick(table, Qt.Key.Key_Home, Qt.KeyboardModifier.ControlModifier)
     assert table.selected() == (0, 0) and table.cells_in_sight()[0] == 0
-
-
-def test_cells_and_elements_are_each_others_inverse() -> None:
-    dims = (
-        DimCut(size=3, start=2, step=1, count=1, fixed=True),
-        DimCut(size=5, start=1, step=2, count=2),
-        DimCut(size=4, start=0, step=1, count=4),
-        DimCut(size=9, start=8, step=3, count=1),
-    )
-    assert slice_text(dims) == "2, 1::2, :, 8::3"
-    for row in range(8):
-        element = cell_element(dims, row, 0)
-        assert element == (2, 1 + 2 * (row // 4), row % 4, 8)
-        assert element_cell(dims, element) == (row, 0)
-    assert element_cell(dims, (2, 2, 0, 8)) is None
-    assert element_cell(dims, (0, 1, 0, 8)) is None
-    assert picture_element(dims, (2, 1), (1, 1, 0)) == (2, 3, 2, 8)
-
-
-def test_literals_say_what_a_dtype_cannot_hold() -> None:
-    assert literal_for("int8", "0x10") == "16" and literal_for("bool", "true") == "True"
-    assert literal_for("float32", " -.5e3 ") == "-500.0"
-    assert eval(literal_for("complex64", "1 - 2j")) == 1 - 2j
-    assert assignment("w", (), "1.0", True) == "with torch.no_grad(): w.fill_(1.0)"
-    for dtype, text, words in (
-        ("uint8", "256", "0 to 255"),
-        ("int8", "-129", "-128 to 127"),
-        ("int64", "2.5", "not a whole number"),
-        ("bool", "2", "True or False"),
-        ("float32", "x", "is not a number"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            literal_for(dtype, text)
 
 
 WAVE = """

@@ -67,6 +67,8 @@ def facts_text(data: DataSnapshot) -> str:
         f"{data.training:,} samples for training, {data.validation:,} for validation. Shape of a"
         f" sample: {data.sample_shape}, {data.dtype}."
     ]
+    if data.stored:
+        lines.append("Too large for memory: the samples of a batch are read from their files.")
     if data.targets == "numbers":
         lines.append("Targets are numbers.")
     else:

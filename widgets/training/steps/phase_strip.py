@@ -42,6 +42,11 @@ _UNITS: dict[StepUnit, tuple[str, str]] = {
         "Run the next phase of the step: zero_grad, forward, loss, backward or step. Between two"
         " phases everything can be looked at: the gradients under Parameters, say.",
     ),
+    "batch": (
+        "batch",
+        "Run the phases of the next of the batches whose gradients the step adds up; after the last"
+        " one, the rest of the step.",
+    ),
     "epoch": ("epoch", "Let the run go on, and pause after the validation of this epoch."),
 }
 
@@ -92,7 +97,8 @@ class PhaseStrip(QFrame):
             cell.show_number(is_done, text)
         has_next = run.total_steps == 0 or run.step < run.total_steps
         for unit, button in self.buttons.items():
-            button.setVisible(unit in ("phase", "epoch") or run.processes == 1)
+            is_there = numbers is not None and numbers.batches > 1 if unit == "batch" else True
+            button.setVisible(is_there and (unit in ("phase", "epoch") or run.processes == 1))
             button.setEnabled(has_next)
         self._words.setText(_words(numbers, run.is_in_step))
 

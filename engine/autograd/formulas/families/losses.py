@@ -97,8 +97,14 @@ def _nll(given: NodeValues) -> Tensor:
 enter(
     "NllLossBackward0 NllLoss2DBackward0",
     "-1/batch at each sample's class, 0 elsewhere.",
-    Computed("x", "-g · w[t] / W at the class t of each sample, 0 elsewhere", _nll, ("g", "t")),
+    Computed(
+        "x",
+        "-g · w[t] / W at the class t of each sample, 0 elsewhere",
+        _nll,
+        ("g", "w", "t", "W"),
+    ),
     saved={"t": "target", "w": "weight", "W": "total_weight"},
+    defaults={"w": 1.0},
     meanings={
         "t": "the target classes",
         "w": "the weight of each class, 1 by default",

@@ -107,7 +107,7 @@ _with_sum(
     "y = c + x·W: the gradient g gives g·Wᵀ for x, xᵀ·g for W, and g summed over the batch for c.",
     _XW,
     {"x": "mat1", "W": "mat2"},
-    {"c": "the bias", "W": "the second matrix: for a Linear its weight, transposed"},
+    {"W": "the second matrix: for a Linear its weight, transposed"},
 )
 _with_sum(
     "BaddbmmBackward0",

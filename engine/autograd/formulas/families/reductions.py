@@ -19,8 +19,6 @@ def spread(given: NodeValues, t: Tensor) -> tuple[Tensor, tuple[int, ...]]:
     own = tuple(d for d in range(rank) if d not in given.dims() or given.number("keepdim", False))
     if t.dim() == rank:
         return t, own
-    if t.dim() == 0:
-        return t, ()
     for d in given.dims():
         t = t.unsqueeze(d)
     return t, own

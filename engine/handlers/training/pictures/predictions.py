@@ -84,23 +84,25 @@ def read_predictions(lab: Lab, command: ReadPredictionsCommand) -> Iterator[Pred
 
 
 def _data(objective: Objective, part: str) -> _Data:
-    dataset = _dataset(objective)
-    if dataset is not None:
-        is_validation = part == "validation"
+    of_setup, is_validation = _data_of_setup(objective), part == "validation"
+    if of_setup is not None:
+        dataset = of_setup.dataset
         x = dataset.x_val if is_validation else dataset.x_train
         y = dataset.y_val if is_validation else dataset.y_train
         batches = zip(x.split(BATCH), y.split(BATCH), strict=True)
+        if dataset.ragged is not None:  # how long a batch is may count
+            batches = of_setup.in_order(is_validation)
         loss = objective.loss_fn if isinstance(objective, CatalogueObjective) else None
         return _Data(batches, len(y), dataset, loss)
-    if part == "validation":
+    if is_validation:
         return _Data(objective.validation_batches(), objective.validation_samples, None, None)
     return _Data(objective.batches(0, 0), 0, None, None)
 
 
-def _dataset(objective: Objective) -> Dataset | None:
-    """The data set of the set-up, if batches are of it."""
+def _data_of_setup(objective: Objective) -> CatalogueData | None:
+    """The data of the set-up, if batches are of it."""
     data = objective.loaded if isinstance(objective, CodeObjective) else objective
-    return data.dataset if isinstance(data, CatalogueData) else None
+    return data if isinstance(data, CatalogueData) else None
 
 
 def _chosen(found: Predictions, command: ReadPredictionsCommand) -> Tensor:
@@ -164,7 +166,7 @@ def _plane(model: nn.Module, found: Predictions, dataset: Dataset | None) -> Pla
     is_flat = found.x.shape[1:] == (2,) and found.y.ndim == 1 and found.x.is_floating_point()
     if dataset is None or not is_flat or len(dataset.classes) > MAX_MATRIX:
         return None
-    bounds = bounds_of(dataset.x_train.cpu())
+    bounds = bounds_of(found.x if dataset.is_stored else dataset.x_train.cpu())
     chances, classes = predict_plane(model, bounds).max(-1)
     points, labels = found.x[:MAX_POINTS], found.y[:MAX_POINTS]
     wrong = (found.predicted[:MAX_POINTS] != labels).nonzero().flatten()

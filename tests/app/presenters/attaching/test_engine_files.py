@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from app.presenters.attaching.engine_files import EngineFiles
 from app.presenters.export import ExportPresenter
-from app.presenters.train.event_files import SEE, EventFilesPresenter
-from app.presenters.train.run_fetches import RunFetches
+from app.presenters.train.runs.event_files import SEE, EventFilesPresenter
+from app.presenters.train.runs.run_fetches import RunFetches
 from app.templates import load_template
 from app.weights import Weights
 from engine.connecting.engine_place import EnginePlace

@@ -16,6 +16,7 @@ from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import About, Refused, Unwelcome, Welcome
 from engine.process import Departure, Unreached
 from engine.protocol import TrainingSnapshot
+from tests.app.conftest import SCRIPT
 
 WAIT_MS = 30_000
 BOX = EnginePlace("ssh box", "/opt/python")
@@ -246,3 +247,47 @@ def test_the_fields_are_those_of_the_kind(place):
     assert view.key.isEnabled()
     view.show_place("ssh me@box", "/opt/python")
     assert (view.host.text(), view.python.text()) == ("me@box", "/opt/python")
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_words_about_another_window_go_once_its_place_is_taken(
+    place, bench, monkeypatch, agrees: bool
+):
+    bench.dialogs.agrees = agrees
+    called: list[tuple[EnginePlace, bool]] = []
+    monkeypatch.setattr(EnginePlace, "call", lambda place, instead: called.append((place, instead)))
+    monkeypatch.setattr(place._calling, "call", lambda way: way())
+    place.choose("ssh box", "/opt/python", "secret")
+    at = EnginePlace("ssh box", "/opt/python", "secret")
+    assert called == [(at, False)]
+    place._on_failed(Refused("Another window is attached.", is_taken=True))
+    assert called[1:] == ([(at, True)] if agrees else [])
+    assert words(place, "engine_error") == ("" if agrees else "Another window is attached.")
+    assert place.dialog.engine.isEnabled() is not agrees
+    del called[:]
+    place._on_failed(Refused("No.", is_taken=False))
+    assert called == [] and words(place, "engine_error") == "No."
+
+
+def test_an_engine_that_may_not_end_or_is_ours_is_called_as_that(place, bench, link, monkeypatch):
+    called: list[bool] = []
+    monkeypatch.setattr(EnginePlace, "call", lambda place, instead: called.append(instead))
+    monkeypatch.setattr(place._calling, "call", lambda way: way())
+    for own, is_ours in ((None, False), (EnginePlace("ssh other"), False), (BOX, True)):
+        link.place = own
+        place.choose("ssh box")
+        assert called[-1] is is_ours
+    place._may_end = lambda question, yes: False
+    place.choose("ssh box")
+    assert len(called) == 3
+
+
+def test_what_is_in_use_is_said_of_each_state(place, link):
+    link.close()
+    assert words(place, "engine_in_use") == "There is no engine now."
+    link.start()
+    assert words(place, "engine_in_use") == "Starting the engine on this machine…"
+    link.get_ready()
+    assert words(place, "engine_in_use") == "In use: the engine on this machine."
+    link.attach_to(SCRIPT)
+    assert words(place, "engine_in_use") == f"In use: {SCRIPT.about.title}."

@@ -8,8 +8,9 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.presenters.model.structure import StructurePresenter
+from app.selection.references import Module, Parameter
 from engine.project import edits
-from engine.project.document import replace
+from engine.project.document import Model, replace
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
     BackwardSnapshot,
@@ -409,9 +410,15 @@ def test_other_modules_of_console_and_files_are_offered(shown, bench, link):
         FileSubject("/x/net.py", "made"),
     )
     shown.work_on(ConsoleSubject("other"))
+    bench.edit("Add", lambda project: edits.add_block(project, "nn.ReLU", 0, 0)[0])
+    assert compare._others[:2] == (CanvasSubject(), ConsoleSubject("model"))
+    compare.compare_requested.emit(CanvasSubject())
+    command = shown.wait_for(CompareSubjectsCommand)
+    assert (command.other, command.model) == (CanvasSubject(), bench.project.model)
+    bench.edit("Clear", lambda project: replace(project, model=Model()))
     assert compare._others[0] == ConsoleSubject("model") and not shown.view.shows_difference
     compare.compare_requested.emit(ConsoleSubject("model"))
-    command = shown.wait_for(CompareSubjectsCommand)
+    command = shown.wait_for(CompareSubjectsCommand, 2)
     assert (command.subject, command.other) == (ConsoleSubject("other"), ConsoleSubject("model"))
     link.fail("There is no variable named `model`.")
     assert shown.view.bar.told.text() == "There is no variable named `model`."
@@ -419,3 +426,67 @@ def test_other_modules_of_console_and_files_are_offered(shown, bench, link):
 
 def variable_of(name: str, kind: VariableKind = "other") -> Variable:
     return Variable(name=name, kind=kind, type="Net")
+
+
+def test_what_was_known_before_is_offered_and_an_example_is_not(bench, link, qtbot):
+    bench.store.take(VariablesSnapshot(variables=(variable_of("early", "module"),)))
+    desk = Desk(bench, link, qtbot)
+    assert desk.view.compare._others == (ConsoleSubject("early"),)
+    same = replace(variable_of("again", "module"), same_as="early")
+    bench.store.take(VariablesSnapshot(variables=(variable_of("early", "module"), same)))
+    assert desk.view.compare._others == (ConsoleSubject("early"),)
+    bench.store.take(ExampleSnapshot(variables=(variable_of("other", "module"),)))
+    assert desk.view.compare._others == (ConsoleSubject("early"),)
+    link.get_ready()
+    link.close()
+    assert desk.view.compare._others == ()
+
+
+def test_the_canvas_is_compared_with_nothing(shown, link):
+    shown.work_on(CanvasSubject())
+    sent = len(link.sent)
+    shown.view.compare.keep_requested.emit()
+    shown.view.compare.compare_requested.emit(None)
+    kinds = [type(command) for command in link.sent[sent:]]
+    assert KeepBeforeCommand not in kinds and CompareSubjectsCommand not in kinds
+
+
+def test_a_comparison_has_the_set_up_of_the_project(shown, bench):
+    shown.view.compare.keep_requested.emit()
+    kept = shown.wait_for(KeepBeforeCommand)
+    assert kept.training == bench.project.training
+    shown.view.compare.compare_requested.emit(ConsoleSubject("other"))
+    command = shown.wait_for(CompareSubjectsCommand)
+    project = bench.project
+    assert (command.subject, command.objective, command.training) == (
+        project.subject, project.objective, project.training,
+    )  # fmt: skip
+
+
+def test_a_copy_that_is_kept_is_said_and_without_an_engine_why_not(shown, bench, link):
+    shown.view.compare.keep_requested.emit()
+    link.answer(KeptSnapshot(title="model"))
+    assert bench.window.said[-1] == (
+        "A copy of model is kept: Compare tells what has changed since."
+    )
+    link.close()
+    shown.view.compare.keep_requested.emit()
+    assert shown.view.bar.told.text() == link.unsent
+
+
+def test_an_answer_about_the_subject_of_before_is_dropped(shown, bench, link):
+    shown.view.compare.compare_requested.emit(None)
+    asked = len(link.sent)
+    shown.work_on(ConsoleSubject("other"))
+    link.answer(DIFFERENCE, to=asked)
+    assert not shown.view.shows_difference
+
+
+def test_what_is_chosen_here_is_not_shown_here_once_more(shown, bench):
+    shown_again: list[tuple[str, str]] = []
+    shown.view.show_chosen = lambda module, parameter: shown_again.append((module, parameter))
+    path = next(row.path for row in MODULES if row.path)
+    shown.presenter._choose(Module(path))
+    assert bench.selection.current == Module(path) and shown_again == []
+    bench.selection.choose(Parameter(f"{path}.weight"), "elsewhere")
+    assert shown_again == [(path, f"{path}.weight")]

@@ -219,3 +219,18 @@ def test_what_is_read_over_time_is_of_the_run_or_the_loop_that_is_shown(
     assert (bench.selection.views[view.modules], bench.selection.views[view.histograms]) == (
         MODULES, HISTOGRAMS,
     )  # fmt: skip
+
+
+def test_the_lines_show_the_parameter_or_its_module_as_they_are_told_apart(view, bench) -> None:
+    OverTimePresenter(bench, view, bench.window)
+    shown: list[tuple[str, str | None]] = []
+    view.modules.show_chosen = lambda name: shown.append(("lines", name))
+    view.histograms.show_chosen = lambda name: shown.append(("maps", name))
+    bench.selection.choose(Parameter("a.b.weight"), "elsewhere")
+    assert shown == [("maps", "a.b.weight"), ("lines", "a.b")]
+    view.modules._depth.setCurrentIndex(view.modules._depth.findData(None))
+    assert view.modules.by_parameter
+    bench.selection.choose(Parameter("c.bias"), "elsewhere")
+    assert shown[2:] == [("maps", "c.bias"), ("lines", "c.bias")]
+    bench.selection.choose(Module("a"), "elsewhere")
+    assert shown[4:] == [("lines", None)]

@@ -14,7 +14,6 @@ from engine.project.document import ParamGroup, replace
 from engine.project.problems import Problem
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
-    CODE_CHANGED,
     WHOLE_SUBJECT,
     AdjustTrainingCommand,
     CellSnapshot,
@@ -32,6 +31,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
+from engine.training.failures import code_changed, other_batches, unordered
 from tests.app.conftest import SCRIPT
 from tests.model_snapshots import model_snapshot
 from widgets.training.train_view import TrainView
@@ -399,17 +399,23 @@ def test_the_curves_of_a_script_go_on_in_it_and_begin_again_in_its_next_run(desk
     assert points(desk) == [1, 2]
 
 
-def test_code_that_has_changed_since_the_run_began_is_told_until_it_is_read(desk, bench, link):
-    words = "net.py has changed since the run began."
-    error = ErrorReport(type=CODE_CHANGED, message=words, hint="It goes on.")
+@pytest.mark.parametrize(
+    "error",
+    [code_changed(("net.py",)), unordered(), other_batches(2, 3)],
+    ids=lambda error: error.type,
+)
+def test_what_a_run_that_goes_on_does_not_share_with_its_beginning_is_told_until_it_is_read(
+    desk, bench, link, error
+):
     first = TrainingSnapshot(
         run="a", state="running", step=4, steps_per_second=1.0, steps=StepColumns(), device="cpu",
         error=error,
     )  # fmt: skip
     bench.store.take(first)
     bench.store.take(replace(first, step=5, error=None))
-    assert bench.window.banners.banner(CODE_CHANGED).title == words.rstrip(".")
-    bench.window.banners.dismiss(CODE_CHANGED)
+    banner = bench.window.banners.banner(error.type)
+    assert (f"{banner.title}.", banner.text) == (error.message, error.hint)
+    bench.window.banners.dismiss(error.type)
     other = ErrorReport(type="LabError", message="The checkpoint could not be written.")
     bench.store.take(replace(first, step=6, error=other))
-    assert bench.window.banners.banner(CODE_CHANGED) is None
+    assert not bench.window.banners._banners

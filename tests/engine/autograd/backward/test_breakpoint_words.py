@@ -79,13 +79,31 @@ def test_numbers_that_are_not_finite_are_counted(gradient: list[float], said: st
     assert reason(root, torch.tensor(gradient), 0, point) == expected
 
 
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_all_gradients_that_come_in_are_looked_at(bad: int) -> None:
+    parts = torch.ones(3, requires_grad=True).split(1)
+    gradients: list[torch.Tensor] = [torch.ones(1) for _ in parts]
+    gradients[bad] = torch.tensor([math.nan])
+    stepper = BackwardStepper(parts, gradients)
+    for condition, said in (
+        ("not_finite", "1 NaN coming in"), ("makes_not_finite", ""),
+    ):  # fmt: skip
+        found = Breakpoints([Breakpoint(condition=condition)]).reason(stepper)  # type: ignore
+        assert found == (f"Paused before SplitBackward0: {said}." if said else "")
+    point = Breakpoint(condition="shape", shape=(2,))
+    whole = BackwardStepper(
+        torch.ones(3, requires_grad=True).split((1, 2)), [torch.ones(1), torch.ones(2)]
+    )
+    assert Breakpoints([point]).reason(whole).endswith("shape (2,) coming in.")
+
+
 def test_only_the_node_that_makes_numbers_that_are_not_finite_is_told() -> None:
     x = torch.tensor([0.0, 1.0], requires_grad=True)
-    root = (x.sqrt() * 1.0) * 1.0
+    root = ((x * 1.0).sqrt() * 1.0) * 1.0
     point = Breakpoint(condition="makes_not_finite")
-    said = [reason(root, torch.ones(2), steps, point) for steps in range(5)]
+    said = [reason(root, torch.ones(2), steps, point) for steps in range(6)]
     told = "Paused after SqrtBackward0: it was given finite numbers and made 1 inf."
-    assert said == ["", "", "", told, ""]
+    assert said == ["", "", "", told, "", ""]  # the next node passes it on
 
 
 def test_a_module_is_told_where_it_is_entered() -> None:

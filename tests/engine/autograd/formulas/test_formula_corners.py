@@ -84,6 +84,10 @@ CORNERS = {
         "HardshrinkBackward0",
         lambda: F.hardshrink(V(-0.6, -0.5, 0, 0.5, 0.6), 0.5),
     ),
+    "dropout of all": (
+        "NativeDropoutBackward0",
+        lambda: torch.native_dropout(V(1, 2, 3), 1.0, True)[0],
+    ),
     # numbers
     "abs": ("AbsBackward0", lambda: V(*ZERO).abs()),
     "sign": ("SignBackward0", lambda: V(*ZERO).sign()),

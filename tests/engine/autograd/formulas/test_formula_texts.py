@@ -200,6 +200,17 @@ def test_what_is_missing_is_named() -> None:
     )  # fmt: skip
 
 
+def test_what_hooks_have_packed_is_not_read() -> None:
+    x = torch.rand(3, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
+        packed = x.sin()
+    assert NodeValues(node_of(x.sin()), [None]).has("x")
+    given = NodeValues(node_of(packed), [None])
+    assert not given.has("x")
+    with pytest.raises(MissingValue, match="self: packed by hooks"):
+        given["x"]
+
+
 def test_an_undefined_gradient_counts_as_zeros_of_the_right_shape() -> None:
     x = torch.rand(2, 3, dtype=torch.float64, requires_grad=True)
     a, b = x.split((1, 1))
@@ -242,6 +253,17 @@ def test_symbols_of_every_kind_are_explained() -> None:
     clamped = rule_for(x.clamp(min=0.25), torch.ones(2, 3)).symbols(0)
     texts = {s.name: s.text for s in clamped if s.shape is None}
     assert "0.25" in texts.values()
+
+
+@pytest.mark.parametrize(("weight", "told"), [(None, "1"), (torch.tensor([1.0, 3.0]), "")])
+def test_the_weights_of_classes_are_told_or_1(weight: torch.Tensor | None, told: str) -> None:
+    x = torch.rand(3, 2).log().requires_grad_()
+    loss = F.nll_loss(x, torch.tensor([0, 1, 1]), weight)
+    symbols = {s.name: s for s in rule_for(loss, torch.ones(())).symbols(0)}
+    assert list(symbols) == ["g", "w", "t", "W"] and not any(s.note for s in symbols.values())
+    assert symbols["w"].text == told and symbols["w"].meaning.startswith("the weight of each class")
+    assert symbols["w"].shape == (None if weight is None else (2,))
+    assert symbols["t"].shape == (3,) and symbols["W"].saved == "total_weight"
 
 
 def test_inputs_without_a_formula_are_numbered_where_there_are_several() -> None:

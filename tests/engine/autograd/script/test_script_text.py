@@ -296,6 +296,22 @@ def test_a_loss_is_written_as_it_is_called(loss: Any, written: str, tmp_path: Pa
         assert same(model.get_parameter(name).grad, parameter.grad), name
 
 
+@pytest.mark.parametrize(("expression", "has_cells"), [("g * k", True), ("g * 3", False)])
+def test_a_script_of_the_model_has_the_cells_that_its_edits_use(
+    expression: str, has_cells: bool, tmp_path: Path
+) -> None:
+    lab = of_model(F.cross_entropy)
+    run(lab, "k = 3.0")
+    send(lab, StartBackwardCommand())
+    edit(lab, "AddmmBackward0", expression)
+    move(lab, "end")
+    text = exported(lab, tmp_path / "backward.py").text
+    assert ("k = 3.0" in text) is has_cells
+    model = run_here(text, tmp_path / "backward.py")["model"]
+    for name, parameter in lab.models.forward.module.named_parameters():
+        assert same(model.get_parameter(name).grad, parameter.grad), name
+
+
 def test_a_loss_of_ones_own_is_refused() -> None:
     lab = of_model(lambda prediction, y: prediction.sum())
     with pytest.raises(LabError, match="loss cannot be written") as refused:

@@ -17,6 +17,7 @@ from engine.protocol import (
     ErrorSnapshot,
     LandscapeCommand,
     LandscapeSnapshot,
+    LoopSnapshot,
     MeasureStepCommand,
     MemoryCurveSnapshot,
     RunCellCommand,
@@ -145,3 +146,20 @@ def test_a_stop_of_the_slice_leaves_the_run_paused(client: Client) -> None:
     client.send(ContinueTrainingCommand(id=4))
     client.run_to_end()
     assert client.last.state == "finished"
+
+
+@pytest.mark.parametrize("line", ["lab.log(cost=float(i))", "optimizer.step()"])
+def test_a_loop_of_a_cell_is_shown_unless_train_shows_one(client: Client, line: str) -> None:
+    source = f"""\
+weight = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([weight], 0.1)
+for i in range(3):
+    weight.sum().backward()
+    {line}
+"""
+    client.send(RunCellCommand(id=1, source=source))
+    assert [s.step for s in client.said if isinstance(s, LoopSnapshot)][-1] == 3
+    client.send(replace(CANVAS, paused=True))
+    client.said.clear()
+    client.send(RunCellCommand(id=3, source=source))
+    assert not [s for s in client.said if isinstance(s, LoopSnapshot)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,12 @@ import pytest
 from app import templates
 from app.commands.runs import list_runs
 from engine.errors import LabError
-from engine.handlers.training import run_script, runs
+from engine.handlers.training import events, run_script, runs
 from engine.lab import Lab
 from engine.project.document import Project, TrainingSetup, replace
 from engine.protocol import (
     CompareRunsCommand,
+    CopyRunsCommand,
     DeleteRunsCommand,
     EpochRow,
     ListRunsCommand,
@@ -23,9 +26,12 @@ from engine.protocol import (
     NoteRunCommand,
     ReadRunCommand,
     RestoreRunsCommand,
+    RunsSnapshot,
     StepColumns,
     TrainCommand,
+    WriteEventsCommand,
 )
+from engine.protocol.codec import decode_snapshot, encode_snapshot
 from engine.runs.record import MAX_NOTE_CHARS
 from engine.runs.writer import RunWriter
 from engine.session import handler_of
@@ -63,6 +69,19 @@ def test_runs_are_listed_as_far_as_a_snapshot_takes_them(tmp_path: Path, monkeyp
     part = answer(runs.list_runs, ListRunsCommand(runs=str(tmp_path)))
     assert 0 < len(part.runs) < 3 and part.left_out == 3 - len(part.runs)
     assert part.runs == whole.runs[: len(part.runs)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")
+def test_a_folder_whose_name_is_no_text_is_told_and_the_others_are_listed(tmp_path: Path) -> None:
+    whole, other = made(tmp_path), made(tmp_path)
+    os.rename(other, os.fsencode(tmp_path) + b"/run-\xff")
+    told = answer(runs.list_runs, ListRunsCommand(runs=str(tmp_path)))
+    snapshot = decode_snapshot(encode_snapshot(told))
+    assert isinstance(snapshot, RunsSnapshot)
+    rows = {row.folder: row for row in snapshot.runs}
+    assert rows[str(whole)].state == "finished"
+    damaged = rows[f"{tmp_path}/run-\\udcff"]
+    assert damaged.state == "damaged" and "rename the folder" in damaged.problem
 
 
 def test_a_long_run_is_read_in_as_many_steps_as_a_snapshot_takes(tmp_path: Path) -> None:
@@ -143,6 +162,18 @@ def test_runs_are_deleted_together_and_brought_back(tmp_path: Path) -> None:
     assert listed(tmp_path) == [str(second)]  # those before are gone for good
 
 
+def test_runs_of_projects_without_a_file_are_brought_back_to_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENSORLAB_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    run = made(tmp_path / "data" / "runs")
+    answer(runs.delete_runs, DeleteRunsCommand(folders=(str(run),)))
+    back = answer(runs.restore_runs, RestoreRunsCommand(runs=""))
+    assert back.folder == str(tmp_path / "data" / "runs")
+    assert ([row.folder for row in back.runs], back.deleted) == ([str(run)], 0)
+
+
 def test_a_run_that_is_trained_is_not_deleted(tmp_path: Path) -> None:
     rests, trains = made(tmp_path), RunWriter.new(tmp_path, PROJECT)
     trains.begin()
@@ -162,3 +193,67 @@ def test_runs_move_unless_they_are_gone_or_there_already(tmp_path: Path) -> None
     assert listed(after) == [str(after / moves.name)] and listed(before) == [str(stays)]
     moved = answer(runs.read_run, ReadRunCommand(folder=str(after / moves.name)))
     assert moved.steps.step == (1, 2, 3, 4)
+
+
+def test_each_run_is_copied_and_told_before_and_after(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    first, second = made(before), made(before, steps=6)
+    folders = (str(first), str(second), str(first))
+    command = CopyRunsCommand(folders=folders, runs=str(after))
+    told = list(runs.copy_runs(Lab(lambda _: None), command))
+    assert [None if each is None else (each.runs, each.copied) for each in told] == [
+        (3, 0), None, (3, 1), None, (3, 2), None, (3, 3),
+    ]  # fmt: skip
+    assert sorted(listed(after)) == sorted(str(after / each.name) for each in (first, second))
+    assert len(listed(before)) == 2
+    copy = answer(runs.read_run, ReadRunCommand(folder=str(after / second.name)))
+    assert copy.steps.step == (1, 2, 3, 4, 5, 6)
+    lost = CopyRunsCommand(folders=(str(tmp_path / "gone"),), runs=str(after))
+    with pytest.raises(LabError, match="gone: No such file"):
+        list(runs.copy_runs(Lab(lambda _: None), lost))
+
+
+def test_runs_are_written_as_event_files_each_into_its_own_folder(tmp_path: Path) -> None:
+    folders = tuple(str(made(tmp_path / "runs", steps)) for steps in (2, 3))
+    out = tmp_path / "events"
+    command = WriteEventsCommand(folders=folders, path=str(out))
+    told = list(events.write_events(Lab(lambda _: None), command))
+    last = told.pop()
+    written = tuple(str(out / Path(folder).name) for folder in folders)
+    assert (last.runs, last.steps, last.written) == (2, 0, written)
+    assert [None if each is None else (each.runs, each.steps, each.written) for each in told] == [
+        (0, 2, ()), None, (1, 3, ()), None,
+    ]  # fmt: skip
+    assert {each.path for each in (*told[::2], last)} == {str(out)}
+    assert all(list(Path(folder).glob("events.*")) for folder in written)
+    with pytest.raises(LabError, match="has something already"):
+        list(events.write_events(Lab(lambda _: None), command))
+    lost = WriteEventsCommand(folders=(str(tmp_path),), path=str(out))
+    with pytest.raises(LabError) as refused:
+        list(events.write_events(Lab(lambda _: None), lost))
+    assert refused.value.hint == "Choose another run."
+    (tmp_path / "file").write_text("")
+    barred = WriteEventsCommand(folders=folders, path=str(tmp_path / "file"))
+    with pytest.raises(LabError, match=r"file/.* could not be written: Not a directory\."):
+        list(events.write_events(Lab(lambda _: None), barred))
+
+
+def test_a_run_that_goes_on_is_moved_with_all_that_it_writes_next(tmp_path: Path) -> None:
+    lab, model = Lab(lambda _: None), templates.load_template("mlp").model
+    setup = TrainingSetup(epochs=2, batch_size=400)
+    command = TrainCommand(model=model, training=setup, runs=str(tmp_path / "before"))
+    steps = handler_of(TrainCommand)(lab, command)
+    for _ in steps:
+        if lab.run is not None and lab.run.step == 3:
+            break
+    folder = lab.run.files.writer.folder
+    lab.run.snapshot("paused")  # it writes a checkpoint
+    move = MoveRunsCommand(folders=(str(folder),), runs=str(tmp_path / "after"))
+    (done,) = runs.move_runs(lab, move)
+    target = tmp_path / "after" / folder.name
+    assert done.moved == ((str(folder), str(target)),) and not folder.exists()
+    *_, last = steps
+    assert (last.state, last.folder, last.step) == ("finished", str(target), 8)
+    assert Path(last.checkpoint).is_relative_to(target) and Path(last.checkpoint).exists()
+    kept = answer(runs.read_run, ReadRunCommand(folder=str(target)))
+    assert kept.steps.step == tuple(range(1, 9)) and not folder.exists()

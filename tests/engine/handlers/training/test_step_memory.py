@@ -65,3 +65,15 @@ def test_of_code_with_a_module_that_is_computed_again(client: Client) -> None:
     assert all(parameter.grad is None for parameter in net.parameters())
     client.send(replace(command, id=3, training=replace(SETUP, recomputed=("7",))))
     assert "no module “7”" in client.error.error.message
+
+
+def test_in_a_lower_precision_less_is_kept(client: Client) -> None:
+    kept = []
+    for precision in ("float32", "bfloat16"):
+        setup = replace(SETUP, precision=precision)
+        client.send(MeasureStepCommand(id=1, model=MLP, training=setup))
+        found = client.said[-1]
+        assert isinstance(found, StepMemorySnapshot)
+        assert found.without == found.measured
+        kept.append(found.without.kept)
+    assert kept[1] != kept[0]

@@ -4,6 +4,7 @@ the run is the one that was not stopped, bit for bit."""
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,7 +13,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from engine.autograd.graph.engine_run import execution_order
-from engine.project.document import TrainingSetup, replace
+from engine.project.document import Model, TrainingSetup, replace
+from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import (
     BackwardSnapshot,
     Command,
@@ -21,6 +23,7 @@ from engine.protocol import (
     GraphSnapshot,
     HeldSnapshot,
     OutputSnapshot,
+    RunCellCommand,
     RunFileCommand,
     RunHeldCommand,
     StepLineCommand,
@@ -28,6 +31,7 @@ from engine.protocol import (
     StepUnit,
     TrainCommand,
     TrainingSnapshot,
+    VariablesSnapshot,
 )
 from tests.engine.runs.killed import NAMES, OWN, command_of
 
@@ -205,6 +209,28 @@ def test_modules_are_held_at_their_end_in_forward_and_backward(hand: Hand) -> No
     ]
 
 
+@pytest.mark.parametrize("is_canvas", [False, True])
+def test_behind_a_held_step_the_variables_are_those_of_the_console(
+    hand: Hand, is_canvas: bool
+) -> None:
+    hand.send(RunCellCommand(source="mine = 1"))
+    if is_canvas:
+        begin(hand)
+    else:
+        hand.send(RunFileCommand(id=1, path=str(OWN_CASES["vae"].path)))
+        hand.send(replace(command_of("vae"), id=2, fresh=True, paused=True))
+    told: list[list[bool]] = []
+    units: tuple[StepUnit, ...] = ("op", "step")  # the second step is not held
+    for step, unit in enumerate(units, 1):
+        del hand.said[:-1]
+        hand.answers = by("op", "step")
+        while hand.last.step < step:
+            hand.step(unit)
+        lists = [said for said in hand.said if isinstance(said, VariablesSnapshot)]
+        told.append(["mine" in {each.name for each in said.variables} for said in lists])
+    assert told == [[False, False, True], []]
+
+
 def test_from_inside_it_goes_on_by_less_and_by_more(hand: Hand) -> None:
     begin(hand)
     hand.answers = by("op", "module", "phase")
@@ -240,6 +266,25 @@ def test_the_next_line_of_the_canvas_is_held_too(hand: Hand) -> None:
     while hand.last.step < 1:
         hand.step("op")
     assert lines[:3] == sorted(lines[:3]) and len(set(lines[:3])) == 3
+
+
+def test_behind_the_last_line_of_a_step_of_code_no_line_is_held(hand: Hand) -> None:
+    cell = "net = nn.Linear(3, 1)\ndata = (torch.ones(16, 3), torch.ones(16, 1))"
+    step = "def step(batch):\n    breakpoint()\n    return model(batch[0]).sum()\n"
+    hand.send(RunCellCommand(source=cell))
+    command = TrainCommand(
+        id=1, model=Model(), training=TrainingSetup(epochs=1, batch_size=16), paused=True,
+        subject=ConsoleSubject("net"), objective=Objective(data="data", step=step),
+    )  # fmt: skip
+    hand.send(command)
+    hand.answers = lambda: StepLineCommand(id=3)
+    listener = sys.gettrace()
+    hand.step("step")
+    still = sys.gettrace()
+    sys.settrace(listener)
+    held = [(s.function, s.line) for s in hand.said if isinstance(s, HeldSnapshot) and s.at]
+    assert held == [("step", 2), ("step", 3)]
+    assert still is None and hand.last.step == 1
 
 
 def test_a_weight_that_is_changed_inside_counts_from_there(hand: Hand) -> None:

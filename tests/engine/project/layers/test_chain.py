@@ -13,7 +13,7 @@ from engine.exporting.weights_fit import find_fit, load_fit, under_names
 from engine.models.live import LiveModel
 from engine.project import wiring
 from engine.project.layers.chain import MAX_TENSORS, Found, NoChain, model_of
-from engine.project.layers.layers_of_keys import usual_group, within
+from engine.project.layers.layers_of_keys import parts_of, usual_group, within
 
 
 def shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
@@ -191,3 +191,17 @@ def test_tensors_get_the_names_of_the_modules_that_stand_for_their_branches() ->
     named = under_names(state, {"block": "h.1", "last": "h.10"})
     assert list(named) == ["block.attn.w", "last.w", "other"] and named["last.w"] is b
     assert list(under_names({"weight": a}, {"linear1": ""})) == ["linear1.weight"]
+
+
+@pytest.mark.parametrize("around", ["", "body"])
+def test_an_encoder_layer_is_one_part_wherever_it_lies(around: str) -> None:
+    module = nn.TransformerEncoderLayer(6, 1, 10)
+    shapes = {
+        f"{around}.{name}".lstrip("."): tuple(tensor.shape)
+        for name, tensor in module.state_dict().items()
+    }
+    parts, left_out = parts_of(shapes)
+    assert [(part.path, part.layer.kind) for part in parts] == [(around, "TransformerEncoderLayer")]
+    assert parts[0].layer.params == {"d_model": 6, "dim_feedforward": 10} and left_out == []
+    del shapes[f"{around}.norm2.weight".lstrip(".")], shapes[f"{around}.norm2.bias".lstrip(".")]
+    assert len(parts_of(shapes)[0]) == 4  # its parts one by one

@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import LabError
 from engine.project.document import Model, TrainingSetup
-from engine.project.subject import ConsoleSubject, FileSubject, Objective
+from engine.project.subject import CodeSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
     PredictionsSnapshot,
     ReadPredictionsCommand,
@@ -29,7 +29,7 @@ def data(count=4):
 """
 
 
-def read(ask: Ask, subject: ConsoleSubject | FileSubject, data: str = "data()") -> int:
+def read(ask: Ask, subject: CodeSubject, data: str = "data()") -> int:
     """The number of samples that the subject's predictions are of."""
     command = ReadPredictionsCommand(
         model=Model(),

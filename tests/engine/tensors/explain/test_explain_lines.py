@@ -163,6 +163,8 @@ def test_predicts_the_class_of_an_error(line: str) -> None:
     refusal = steps[-1].refusal
     assert refusal is not None and refusal.raises is RAISED[line]
     assert [fact.differs for fact in check(steps)] == [()] * len(steps)
+    refusal.raises = ZeroDivisionError
+    assert check(steps)[-1].differs == ("refusal",)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,7 @@ def test_an_index_out_of_range_is_named(line: str, named: str) -> None:
     assert named in str(step.refusal)
 
 
-@pytest.mark.parametrize("line", ["x[0, many]", "x[0].gather(0, many)"])
+@pytest.mark.parametrize("line", ["x[0, many]", "x[0].gather(0, many)", "x[many, i[:1, 0]]"])
 def test_many_indices_are_not_checked_and_said_to_be(line: str) -> None:
     known = variables() | {"many": torch.full(((1 << 20) + 1,), 4)}
     steps = read(line, known)
@@ -232,12 +234,109 @@ def test_tries_writing_on_copies_only(line: str) -> None:
     assert (said.result.shape, said.result.stride) == (known["x"].shape, known["x"].stride())
 
 
+def test_what_writes_by_an_argument_without_a_name_is_tried_on_a_copy_too() -> None:
+    x = torch.tensor([-1.0, 2.0])
+    steps = read("F.relu(x, True) + x", variables() | {"F": torch.nn.functional, "x": x})
+    assert [step.outcome and step.outcome.kind for step in steps] == ["in place", "copy"]
+    assert [fact.differs for fact in check(steps)] == [(), ()]
+    assert x.tolist() == [-1, 2] and x._version == 0
+
+
 @pytest.mark.parametrize(
-    "line", ["x.", "nothing + 1", "open('f')", "x.tolist()", "x", "a = 1; b = 2"]
+    "line",
+    ["x.", "nothing + 1", "open('f')", "x.tolist()", "x", "a = 1; b = 2"],
 )
 def test_says_what_it_cannot_explain(line: str) -> None:
     with pytest.raises(LabError):
         read(line, variables())
+
+
+NOT_TOLD = {
+    "del x": "Only one operation or assignment is explained.",
+    "a = b = x": "Only one operation or assignment is explained.",
+    "a = 1; b = 2": "One line is explained at a time.",
+    "": "One line is explained at a time.",
+    "x.": "This is not a line of Python yet: invalid syntax.",
+    "\0": "This is not a line of Python yet: source code string cannot contain null bytes.",
+    "x": "There is no operation on a tensor in this line.",
+    "a, b = x": "There is no operation on a tensor in this line.",
+    "x.size(0)": "There is no operation on a tensor in this line.",
+    "x.requires_grad": "There is no operation on a tensor in this line.",
+    "x.vieww(3)": "Tensors have no `vieww`.",
+    "x.max(0).value": "These results have no `value`.",
+    "x.split(2).foo": "These results have no `foo`.",
+    "1 / 0": "`1 / 0` cannot be read: division by zero",
+    "n[5] + x": "`n[5]` cannot be read: list index out of range",
+    "torch.zeros(-1)": "torch.zeros refuses: zeros: Dimension size must be non-negative.",
+    "x.grad.add(1)": "`x` has no gradient yet: x.grad is None.",
+    "x in y": "There is no rule for `x in y`.",
+    "not x": "There is no rule for `not x`.",
+    "0 < x < 1": "There is no rule for a chain of comparisons.",
+    "x.data = y": "There is no rule for assigning to an attribute.",
+    "torch.cat(*[x])": "There is no rule for arguments unpacked with *.",
+    "torch.add(x, **n)": "There is no rule for arguments unpacked with *.",
+    "lambda: x": "There is no rule for `lambda: x`.",
+    "x[y:3]": "There is no rule for a tensor as the bound of a slice.",
+    "x[0] @= y": "There is no rule for `x[0] @= y`.",
+    "x.item()": "There is no rule for `item`.",
+    "torch.save(x, 'f')": "There is no rule for calling `torch.save`.",
+    "x.sum(dim=torch)": f"There is no rule for {torch!r} as an argument.",
+}
+
+
+@pytest.mark.parametrize("line", NOT_TOLD)
+def test_why_a_line_is_not_explained(line: str) -> None:
+    with pytest.raises(LabError) as raised:
+        read(line, variables() | {"n": [1, 2]})
+    told = NOT_TOLD[line]
+    assert str(raised.value) == told
+    assert isinstance(raised.value, NoRule) == told.startswith("There is no rule for")
+
+
+def test_the_names_of_results_are_told() -> None:
+    for line, hint in (
+        ("x.max(0).a", "They have values, indices."),
+        ("x.split(2).a", "Take one, as by [0]."),
+    ):
+        with pytest.raises(LabError) as raised:
+            read(line, variables())
+        assert raised.value.hint == hint
+
+
+STEPS = {
+    "x **= 2": ["x **= 2 pow_ in place"],
+    "x[0] **= 2": [
+        "x[0] __getitem__ view",
+        "x[0] **= 2 pow_ in place",
+        "x[0] = (the result) __setitem__ in place",
+    ],
+    "x @= x.T": ["x.T T view", "x @= x.T matmul copy"],
+    "n @= x": ["n @= x matmul None"],
+    "x.shape[0] * x": ["x.shape[0] * x mul copy"],
+    "(n[0] + 1) * x": ["(n[0] + 1) * x mul copy"],
+    "-n[0] * -x": ["-x neg copy", "-n[0] * -x mul copy"],
+    "x[n[0]:]": ["x[n[0]:] __getitem__ view"],
+    "x.max(0).values": ["x.max(0) max copy"],
+    "x.max(0).indices.T": ["x.max(0) max copy", "x.max(0).indices.T T view"],
+    "x.split(2)[1].T": ["x.split(2) split view", "x.split(2)[1].T T view"],
+    "torch.zeros(3, 1) + x": ["torch.zeros(3, 1) + x add copy"],
+    "x.where(x > 3, y)": ["x > 3 gt copy", "x.where(x > 3, y) where copy"],
+    "torch.Tensor.add(x, y)": ["torch.Tensor.add(x, y) add copy"],
+    "x[0] = y": ["x[0] = y __setitem__ in place"],
+}
+
+
+@pytest.mark.parametrize("line", STEPS)
+def test_each_operation_of_a_line_is_a_step(line: str) -> None:
+    steps = read(line, variables() | {"n": [1, 2]})
+    told = [f"{s.source} {s.operation} {s.outcome and s.outcome.kind}" for s in steps]
+    assert told == STEPS[line]
+
+
+@pytest.mark.parametrize("line", ["n += 1", "n += x", "n[0] += 1", "n[0] = x", "x.new = x"])
+def test_only_changes_of_tensors_are_explained(line: str) -> None:
+    with pytest.raises(NoRule, match=r"not a tensor|assigning to"):
+        read(line, variables() | {"n": [1, 2]})
 
 
 def test_reading_builds_no_graph_and_writes_nothing() -> None:

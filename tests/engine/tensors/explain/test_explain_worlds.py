@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from engine.errors import LabError
 from engine.tensors.explain import NoRule, check, read
 
 ROWS = 1 << 10
@@ -24,6 +25,7 @@ def variables() -> dict[str, object]:
         "far": torch.tensor([0, ROWS]),
         "weight": torch.ones(ROWS, ROWS, requires_grad=True),
         "odd": torch.zeros(4 << 16, 2).as_strided((2, 1, 4 << 16), (1, 2, 2)),
+        "spun": large.to(torch.complex64),
         "mean": torch.zeros(4),
         "var": torch.ones(4),
     }
@@ -77,6 +79,12 @@ def test_operations_without_words_of_their_own_are_predicted(line: str) -> None:
         "large[1:, :8].view(ROWS - 1, 2, 4)".replace("ROWS", str(ROWS)),
         "large.unflatten(0, (2, -1))",
         "large.T + 1",
+        "large[:2].add_(large[2:4])",
+        "large[2:4].add_(large[:2])",
+        "large[:0].add_(large[:0])",
+        "large[:, :5].add_(large[:, 1:6])",
+        "large.add_(large)",
+        "large.add_(double[:1])",
         "large @ large.T[:, :7]",
         "large[mask]",
         "large[mask[0]]",
@@ -98,6 +106,9 @@ def test_large_tensors_are_predicted_without_their_numbers(line: str) -> None:
         "torch.nn.functional.linear(double, weight)",
         "mask @ mask",
         "mask - mask",
+        "spun.clamp(0)",
+        "spun.floor()",
+        "spun.max()",
         "large[far]",
         "torch.nn.functional.embedding(far, large)",
         "large.index_select(0, far)",
@@ -110,6 +121,10 @@ def test_large_tensors_are_predicted_without_their_numbers(line: str) -> None:
         "large @ x",
         "large.long().mul_(0.5)",
         "large[1:].add_(large[:-1])",
+        "large[:-1].add_(large[1:])",
+        "large[3:5].add_(large[2:4])",
+        "large[2:4].add_(large[3:5])",
+        "large.add_(large.T)",
         "large[1:] = large[:-1]",
         "large[far - 1] = x",
         "large[:1].expand(ROWS, ROWS).add_(1)".replace("ROWS", str(ROWS)),
@@ -178,3 +193,55 @@ def test_a_graph_that_the_line_itself_makes_is_counted_in() -> None:
     given = eval("(w * 2) @ b", {}, dict(known))
     said = read("(w * 2) @ b", known)[-1].outcome
     assert said is not None and said.result.stride == given.stride()
+
+
+@pytest.mark.parametrize(
+    ("line", "work"),
+    [
+        ("large @ large", ROWS**3),
+        ("large @ large[:, :7]", ROWS**2 * 7),
+        ("torch.addmm(large[0, :3], large, large[:, :3])", ROWS**2 * 3),
+        ("large + 1", ROWS**2),
+        ("large[0] + large", ROWS**2),
+        ("large.sum(1)", ROWS**2),
+        ("large.T", 0),
+        ("large.add_(1)", 0),
+        ("large.T.reshape(-1)", ROWS**2),
+        ("x @ x.T", 3 * 4 * 3),
+    ],
+)
+def test_the_work_is_the_elements_that_are_read_or_multiplied(line: str, work: int) -> None:
+    outcome = read(line, variables())[-1].outcome
+    assert outcome is not None and outcome.work == work
+
+
+@pytest.mark.parametrize("line", ["large + blank", "blank + large", "large @ blank"])
+def test_sizes_on_two_devices_are_refused_in_torchs_words(line: str) -> None:
+    known = variables() | {"blank": torch.empty(7, device="meta")}
+    with pytest.raises(RuntimeError) as raised:
+        eval(line, dict(known))
+    refusal = read(line, known)[-1].refusal
+    assert refusal is not None and refusal.said == str(raised.value)
+
+
+def shrunk() -> torch.Tensor:
+    t = torch.ones(4)
+    t.untyped_storage().resize_(0)
+    return t
+
+
+@pytest.mark.filterwarnings("ignore:.*(quantize_per_tensor|prototype).*:UserWarning")
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: torch.eye(3).to_sparse(), "is not an ordinary strided tensor"),
+        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "is not an ordinary"),
+        (lambda: torch.quantize_per_tensor(torch.ones(3), 0.5, 0, torch.quint8), "is not an ordin"),
+        (lambda: torch.empty(3, dtype=torch.bits8), "is not an ordinary strided tensor"),
+        (torch.nn.parameter.UninitializedParameter, "has no shape yet: it is not initialised"),
+        (shrunk, "cannot be read: its storage was released or shrunk"),
+    ],
+)
+def test_a_tensor_that_is_not_a_plain_one_is_told(make, words: str) -> None:
+    with pytest.raises(LabError, match=f"`odd` {words}"):
+        read("odd + 1", {"odd": make()})

@@ -73,6 +73,8 @@ ERRORS = {
     "torch.einsum('ii->i', x)": "has it at dimensions of 4 and 3",
     "x @ x.T.to(torch.float8_e5m2)": "must have one dtype here",
     "x + x.to(torch.float8_e5m2)": "must have one dtype here",
+    "nn.Linear(2, 1, device='meta').to('cpu')": "has a shape and no numbers",
+    "torch.ones(1, device='meta').item()": "module.to_empty",
     "torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).sum()": "sum is not made for quantised",
     "x.T.view(-1)": "reshape copies",
     "x + torch.ones(3)": "dim 1 of the result one has 4 elements, the other 3",
@@ -167,8 +169,10 @@ ERRORS = {
     "x.long() ** -1": "Use floats",
     "torch.cat([x[0, 0], x[0, 0]])": "Use stack",
     "nn.BatchNorm1d(4)(x[:1])": "at least two values per channel",
-    "F.cross_entropy(x, torch.tensor([0, 3, 4]))": "this label is 4",
-    "F.nll_loss(x, torch.tensor([0, 3, -2]))": "this label is -2",
+    "F.cross_entropy(x, torch.tensor([0, 3, 4]))": "4 classes, numbered 0 to 3, and a label is 4",
+    "F.cross_entropy(torch.ones(1, 3, 5), torch.full((1, 5), 7))": "numbered 0 to 2, and a label",
+    "F.cross_entropy(torch.ones(3), torch.tensor(7))": "numbered 0 to 2, and a label is 7. Give",
+    "F.nll_loss(x, torch.tensor([0, 3, -2]))": "numbered 0 to 3, and a label is -2",
     "F.one_hot(torch.tensor([0, 4]), 3)": "num_classes - 1",
     "F.cross_entropy(x, torch.zeros(3, 1).long())": "target.squeeze(1)",
     "F.cross_entropy(x, torch.zeros(4).long())": "The prediction holds 3 samples, the target 4",
@@ -200,7 +204,14 @@ def test_torchs_error_is_told_in_plain_words(line: str) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("x"), RuntimeError("something new"), KeyboardInterrupt(), KeyError("shape '[2]'")],
+    [
+        ValueError("x"),
+        RuntimeError("something new"),
+        KeyboardInterrupt(),
+        KeyError("shape '[2]'"),
+        KeyError(3),
+        IndexError(None, "index 7 is out of bounds"),
+    ],
 )
 def test_an_unknown_error_gets_no_guess(error: BaseException) -> None:
     assert explain_error(error) == ""
@@ -223,3 +234,16 @@ def test_an_assert_on_a_gpu_is_told_with_its_likely_cause() -> None:
     assert "an earlier one's" in told and "labels.max()" in told
     other = explain_error(torch.AcceleratorError("CUDA error: an illegal memory access"))
     assert "cannot be used again" in other and "label that is not" not in other
+
+
+def test_an_index_that_the_table_has_is_no_mistake() -> None:
+    class Odd(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is F.embedding:
+                raise IndexError("mine")
+            return super().__torch_function__(func, types, args, kwargs)
+
+    with pytest.raises(IndexError) as raised:
+        F.embedding(torch.tensor([0, 2]), torch.ones(3, 4).as_subclass(Odd))
+    assert explain_error(raised.value) == ""

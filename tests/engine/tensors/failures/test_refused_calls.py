@@ -426,6 +426,11 @@ x[torch.tensor([1.5])]
     dtype [0 1] An index tensor is int64 or bool: float32.
     x: 0=3 1=4
     torch.tensor([1.5]): 0=1 wrong dtype
+x[torch.tensor([0]), torch.tensor([1.5])]
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([0]): 0=1
+    torch.tensor([1.5]): 0=1 wrong dtype
 x.gather(0, torch.zeros(1, 1))
     dtype [0 1] An index tensor is int64 or bool: float32.
     x: 0=3 1=4
@@ -790,6 +795,11 @@ F.cross_entropy(x, torch.tensor([0, 3, 4]))
         label 4.
     x: 0=3 1=4! (4 classes, 0…3)
     torch.tensor([0, 3, 4]): 0=3 (holds 0…4) wrong note
+F.cross_entropy(x, torch.tensor([0, 3, 5]), weight=torch.ones(4))
+    index [0 1] x has scores of 4 classes, numbered 0 to 3, and torch.tensor([0, 3, 5]) holds the
+        label 5.
+    x: 0=3 1=4! (4 classes, 0…3)
+    torch.tensor([0, 3, 5]): 0=3 (holds 0…5) wrong note
 F.embedding(torch.tensor([1, -1]), x)
     index [0 1] The rows of x are numbered from 0, and the index holds -1. In embedding a
         negative index does not count from the end.
@@ -800,6 +810,213 @@ F.embedding(torch.tensor(-1), x)
         negative index does not count from the end.
     x: 0=3! 1=4 (numbered 0…2)
     torch.tensor(-1): (holds -1) wrong note
+F.embedding(torch.tensor([0.5]), x)
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    torch.tensor([0.5]): 0=1 wrong dtype
+    x: 0=3 1=4
+x.scatter(0, torch.tensor([[0.5]]), x)
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([[0.5]]): 0=1 1=1 wrong dtype
+    x: 0=3 1=4
+x.scatter_add(0, torch.tensor([[0]]), x.double())
+    dtype [0 1] The dtypes do not match: float32 and float64.
+    x: 0=3 1=4 wrong dtype
+    torch.tensor([[0]]): 0=1 1=1
+    x.double(): 0=3 1=4 wrong dtype
+x[torch.tensor([0])] = torch.ones(4).double()
+    dtype [0 1] The dtypes do not match: float32 and float64.
+    x: 0=3 1=4 wrong dtype
+    torch.tensor([0]): 0=1
+    torch.ones(4).double(): 0=4 wrong dtype
+x.index_add(0, torch.tensor([0]), x[:1].double())
+    dtype [0 1] The dtypes do not match: float32 and float64.
+    x: 0=3 1=4 wrong dtype
+    torch.tensor([0]): 0=1
+    x[:1].double(): 0=1 1=4 wrong dtype
+x.index_copy(0, torch.tensor([0]), x[:1].double())
+    dtype [0 1] The dtypes do not match: float32 and float64.
+    x: 0=3 1=4 wrong dtype
+    torch.tensor([0]): 0=1
+    x[:1].double(): 0=1 1=4 wrong dtype
+x.take_along_dim(torch.tensor([[0.5]]), 0)
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([[0.5]]): 0=1 1=1 wrong dtype
+x.scatter(0, torch.tensor([[0]]), x.double())
+    dtype [0 1] The dtypes do not match: float32 and float64.
+    x: 0=3 1=4 wrong dtype
+    torch.tensor([[0]]): 0=1 1=1
+    x.double(): 0=3 1=4 wrong dtype
+x[torch.tensor([0.5])] = torch.ones(4)
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([0.5]): 0=1 wrong dtype
+    torch.ones(4): 0=4
+x[torch.tensor([0.5])] = torch.ones(4).double()
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([0.5]): 0=1 wrong dtype
+    torch.ones(4).double(): 0=4
+x.index_put((torch.tensor([0.5]),), torch.ones(4))
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([0.5]): 0=1 wrong dtype
+    torch.ones(4): 0=4
+x.masked_fill(torch.ones(3, 4), 0)
+    other [0 1]
+    x: 0=3 1=4
+    torch.ones(3, 4): 0=3 1=4
+x.take(torch.tensor([0.5]))
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([0.5]): 0=1 wrong dtype
+x.permute(())
+    other [0 1]
+    x: 0=3 1=4
+x.reshape(())
+    other [0 1]
+    x: 0=3 1=4
+x.view(2, 2)
+    elements [0 1] x has 12 elements, but 4 were asked for.
+    x: 0=3 1=4 (12 elements) wrong note
+    asked for: 0=2! 1=2! (2 · 2 = 4 elements) wrong note
+x.view(3, 4, 2)
+    elements [0 1 2] x has 12 elements, but 24 were asked for.
+    x: 0=3 1=4 (12 elements) wrong note
+    asked for: 0=3! 1=4! 2=2! (3 · 4 · 2 = 24 elements) wrong note
+x.T.view(2, 6)
+    elements [0 1] view() cannot copy, and no strides describe this shape in the order of x.T.
+    x.T: 0=4 1=3 (12 elements)
+    strides: 0=1! 1=4! (not C order)
+    asked for: 0=2 1=6
+x.T.reshape(5)
+    elements [0 1] x.T has 12 elements, but 5 were asked for.
+    x.T: 0=4 1=3 (12 elements) wrong note
+    asked for: 0=5! (5 elements) wrong note
+x.view(0)
+    elements [0 1] x has 12 elements, but 0 were asked for.
+    x: 0=3 1=4 (12 elements) wrong note
+    asked for: 0=0! (0 elements) wrong note
+torch.ones(1).view(2)
+    elements [0] torch.ones(1) has 1 element, but 2 were asked for.
+    torch.ones(1): 0=1 (1 element) wrong note
+    asked for: 0=2! (2 elements) wrong note
+x.view(-1, 5, -1)
+    elements [0 1 2] torch infers one size only: more than one is -1.
+    x: 0=3 1=4 (12 elements) wrong note
+    asked for: 0=-1! 1=5 2=-1! (only one -1) wrong note
+x.reshape(-1, 7)
+    elements [0 1] x has 12 elements, not a multiple of 7.
+    x: 0=3 1=4 (12 elements) wrong note
+    asked for: 0=-1 1=7! (12 is not a multiple of 7) wrong note
+x[:, 1:].view(9)
+    elements [0 1] view() cannot copy, and no strides describe this shape in the order of x[:, 1:].
+    x[:, 1:]: 0=3 1=3 (9 elements)
+    strides: 0=4! 1=1 (not C order)
+    asked for: 0=9
+x.split([5], 1)
+    elements [0 1] The pieces add up to 5, but dim 1 has 4.
+    x: 0=3 1=4!
+    pieces: 1=5! (sum 5) wrong note
+x.split([1, 1, 2])
+    elements [0 1 2] The pieces add up to 4, but dim 0 has 3.
+    x: 0=3! 1=4
+    pieces: 0=1! 1=1! 2=2! (sum 4) wrong note
+x.split((1, 1), 0)
+    elements [0 1] The pieces add up to 2, but dim 0 has 3.
+    x: 0=3! 1=4
+    pieces: 0=1! 1=1! (sum 2) wrong note
+x.permute(1, 1)
+    dimension [0 1] Each of the 2 dimensions of x must be named once.
+    x: 0=3 1=4
+    dims: 0=1 1=1!
+x.permute(0, 1, 1)
+    dimension [0 1 2] Each of the 2 dimensions of x must be named once.
+    x: 0=3 1=4
+    dims: 0=0 1=1 2=1!
+images.permute(0, 1, 1, 3)
+    dimension [0 1 2 3] Each of the 4 dimensions of images must be named once.
+    images: 0=2 1=3 2=28 3=28
+    dims: 0=0 1=1 2=1! 3=3
+x.sum(3)
+    dimension [0 1 2 3] x has no dim 3: it has 2 dimensions.
+    x: 0=3 1=4
+    dim: 3=3!
+x.sum(-4)
+    dimension [-4 -3 -2 -1] x has no dim -4: it has 2 dimensions.
+    x: -2=3 -1=4
+    dim: -4=-4!
+x.softmax(2)
+    dimension [0 1 2] x has no dim 2: it has 2 dimensions.
+    x: 0=3 1=4
+    dim: 2=2!
+images.transpose(0, 4)
+    dimension [0 1 2 3 4] images has no dim 4: it has 4 dimensions.
+    images: 0=2 1=3 2=28 3=28
+    dim: 4=4!
+torch.tensor(1.0).sum(2)
+    dimension [0 1 2] torch.tensor(1.0) has no dim 2: it has 0 dimensions.
+    torch.tensor(1.0):
+    dim: 2=2!
+F.cross_entropy(x, torch.zeros(4).long())
+    join [0 1] x holds 3 samples, but torch.zeros(4).long() 4.
+    x: 0=3! 1=4
+    torch.zeros(4).long(): 0=4!
+F.cross_entropy(torch.ones(2, 3, 4), torch.full((2, 4), 3))
+    index [0 1 2] torch.ones(2, 3, 4) has scores of 3 classes, numbered 0 to 2, and
+        torch.full((2, 4), 3) holds the label 3.
+    torch.ones(2, 3, 4): 0=2 1=3! 2=4 (3 classes, 0…2)
+    torch.full((2, 4), 3): 0=2 1=4 (holds 3…3) wrong note
+F.cross_entropy(x, torch.tensor([0, -7, 1]))
+    index [0 1] x has scores of 4 classes, numbered 0 to 3, and torch.tensor([0, -7, 1]) holds
+        the label -7.
+    x: 0=3 1=4! (4 classes, 0…3)
+    torch.tensor([0, -7, 1]): 0=3 (holds -7…1) wrong note
+F.nll_loss(x, torch.tensor([0, 4, 1]))
+    index [0 1] x has scores of 4 classes, numbered 0 to 3, and torch.tensor([0, 4, 1]) holds
+        the label 4.
+    x: 0=3 1=4! (4 classes, 0…3)
+    torch.tensor([0, 4, 1]): 0=3 (holds 0…4) wrong note
+x + torch.ones(3, 4, device='meta')[:, :2]
+    broadcast [-2 -1] At dim -1, counted from the right, x has 4, torch.ones(3, 4,
+        device='meta')[:, :2] has 2: neither is 1.
+    x: -2=3 -1=4!
+    torch.ones(3, 4, device='meta')[:, :2]: -2=3 -1=2!
+torch.cat([x, torch.ones(3, 4, device='meta')])
+    device [0 1] They are on different devices: cpu and meta.
+    x: 0=3 1=4 wrong device
+    torch.ones(3, 4, device='meta'): 0=3 1=4 wrong device
+x.addmm(x, x.T.double())
+    dtype [0 1] The dtypes do not match: float32 and float64.
+    x: 0=3 1=4 wrong dtype
+    x: 0=3 1=4 wrong dtype
+    x.T.double(): 0=4 1=3 wrong dtype
+x.gather(0, torch.tensor([[0.5]]))
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([[0.5]]): 0=1 1=1 wrong dtype
+x.index_select(0, torch.tensor([0.5]))
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([0.5]): 0=1 wrong dtype
+x[torch.tensor([0.5]), torch.tensor([0.5])]
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([0.5]): 0=1 wrong dtype
+    torch.tensor([0.5]): 0=1 wrong dtype
+x.scatter(0, torch.tensor([[0.0]]), 1.0)
+    dtype [0 1] An index tensor is int64 or bool: float32.
+    x: 0=3 1=4
+    torch.tensor([[0.0]]): 0=1 1=1 wrong dtype
+x.dot(torch.ones(3))
+    other [0 1]
+    x: 0=3 1=4
+    torch.ones(3): 0=3
+torch.ones(3).dot(torch.ones(3).double())
+    dtype [0] The dtypes do not match: float32 and float64.
+    torch.ones(3): 0=3 wrong dtype
+    torch.ones(3).double(): 0=3 wrong dtype
 """
 """A call, then indented the kind, the headings and the sentence, and a line for each row of the
 picture: its cells with their headings, ! where they do not fit, its note and what is wrong."""

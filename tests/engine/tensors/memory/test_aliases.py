@@ -84,6 +84,21 @@ def test_detached_data_parameter_and_two_names(namespace) -> None:
     assert {parent(aliases, name) for name in ("d", "raw", "p")} == {("x", "same")}
 
 
+def test_of_tensors_made_elsewhere_one_hangs_on_another_that_begins_where_it_does(
+    namespace,
+) -> None:
+    base = torch.arange(6.0)
+
+    def over_it(start: int) -> torch.Tensor:
+        return torch.empty(0).set_(base.untyped_storage(), start, (2,), (1,))
+
+    namespace.variables.update(base=base, part=over_it(2), same=over_it(2), late=over_it(4))
+    aliases = read_aliases(namespace)
+    names = ("base", "part", "same", "late")
+    assert [parent(aliases, name) for name in names] == [None, ("same",), ("base",), ("base",)]
+    assert {told(aliases)[name].kind for name in names[1:]} == {"shared"}
+
+
 def test_numpy_shares_both_ways(namespace) -> None:
     run(
         namespace,

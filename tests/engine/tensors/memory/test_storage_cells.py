@@ -118,19 +118,27 @@ def test_quantised_conjugate_and_meta_say_what_the_cells_hold() -> None:
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR:UserWarning", "ignore:The PyTorch API of nested")
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "shape", "words"),
     [
-        (lambda: torch.eye(3).to_sparse(), "_values()"),
-        (lambda: torch.eye(3).to_sparse_csr(), "crow_indices()"),
-        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "unbind()"),
-        (torch.nn.parameter.UninitializedParameter, "not initialised"),
+        (lambda: torch.eye(3).to_sparse(), (3, 3), "_values()"),
+        (lambda: torch.eye(3).to_sparse_csr(), (3, 3), "crow_indices()"),
+        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), (), "unbind()"),
+        (torch.nn.parameter.UninitializedParameter, (), "not initialised"),
     ],
     ids=["coo", "csr", "nested", "lazy"],
 )
-def test_what_has_no_storage_says_so(make, words) -> None:
+def test_what_has_no_storage_says_so(make, shape, words) -> None:
     shown = read_window("x", make(), None, 8)
-    assert shown.cells is None
+    assert shown.cells is None and shown.shape == shape
     assert words in shown.note
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(-3, 1), (0, 1), (1, 1), (2, 2), (MAX_CELLS + 9, MAX_CELLS)]
+)
+def test_a_window_has_at_least_one_cell_and_no_more_than_the_most(count: int, shown: int) -> None:
+    found = read_window("t", torch.arange(2 * MAX_CELLS), 3, count)
+    assert len(found.values) == shown
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 3, 1, 2), (0, 2, 1, 3), (3, 2, 1, 0)])
@@ -147,6 +155,15 @@ def test_a_storage_that_was_released_is_not_read() -> None:
     t.untyped_storage().resize_(0)
     shown = read_window("t", t, None, 8)
     assert shown.cells == 0 and "released" in shown.note
+    t.untyped_storage().resize_(8)
+    shown = read_window("t", t, None, 8)
+    assert shown.values == ("", "") and "shrunk" in shown.note
+
+
+def test_what_has_no_storage_reads_no_cell() -> None:
+    t = torch.ones(3)
+    found = locate("t", t, Reached({"s": torch.eye(3).to_sparse(), "t": t}), cell=1)
+    assert [reader.expression for reader in found.readers] == ["t"]
 
 
 def test_reading_leaves_graph_version_and_random_numbers_alone() -> None:
@@ -202,7 +219,8 @@ def test_other_element_sizes_and_numpys_memory_are_matched_by_bytes(session, sen
         sent,
         "n = np.zeros(8, np.float32)\na = torch.from_numpy(n)\nb = torch.from_numpy(n[2:])\n"
         "c = torch.zeros(3, dtype=torch.complex64)\nr = torch.view_as_real(c)\n"
-        "i = torch.zeros(2, dtype=torch.int32)\nh = i.view(torch.int16)",
+        "i = torch.zeros(2, dtype=torch.int32)\nh = i.view(torch.int16)\n"
+        "bytes_ = i.view(torch.uint8)",
     )
 
     def readers(name: str, cell: int) -> dict:
@@ -214,7 +232,11 @@ def test_other_element_sizes_and_numpys_memory_are_matched_by_bytes(session, sen
     assert readers("b", 0) == {"b": ((0,),), "a": ((2,),), "n": ((2,),)}
     assert readers("c", 1) == {"c": ((1,),), "r": ((1, 0), (1, 1))}
     assert readers("r", 3) == {"r": ((1, 1),), "c": ((1,),)}
-    assert readers("i", 1) == {"i": ((1,),), "h": ((2,), (3,))}
+    assert readers("i", 1) == {
+        "i": ((1,),), "h": ((2,), (3,)), "bytes_": ((4,), (5,), (6,), (7,)),
+    }  # fmt: skip
+    assert readers("h", 1) == {"h": ((1,),), "i": ((0,),), "bytes_": ((2,), (3,))}
+    assert readers("bytes_", 5) == {"bytes_": ((5,),), "i": ((1,),), "h": ((2,),)}
 
 
 def test_many_readers_are_named_in_part() -> None:
@@ -288,7 +310,8 @@ def test_what_is_inside_modules_lists_and_dicts_is_named(session, sent) -> None:
 def test_more_readers_than_are_listed_are_told(session, sent) -> None:
     run(session, sent, f"x = torch.zeros(1)\nviews = [x[:] for _ in range({MAX_READERS + 5})]")
     found = ask(session, sent, LocateCommand(expression="x", cell=0))
-    assert len(found.readers) == MAX_READERS and "first" in found.note
+    assert len(found.readers) == MAX_READERS
+    assert found.note == f"More than {MAX_READERS} tensors read it: these are the first."
     run(session, sent, "del views[60:]")
     found = ask(session, sent, LocateCommand(expression="x", cell=0))
     assert len(found.readers) == 61 and found.note == ""

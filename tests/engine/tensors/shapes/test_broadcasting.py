@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from engine.console.namespace import Namespace
 from engine.errors import LabError
 from engine.tensors.shapes.broadcasting import broadcast, broadcast_dims, read_element
-from engine.tensors.shapes.elements import window_sizes
-from engine.tensors.shapes.operands import MAX_DIMS, operand
+from engine.tensors.shapes.elements import MAX_TRIED, trial, window_sizes
+from engine.tensors.shapes.operands import MAX_DIMS, Operand, operand
 
 SHAPES = st.lists(st.sampled_from([0, 1, 2, 3, 5]), max_size=4).map(tuple)
 
@@ -228,3 +228,15 @@ def test_one_or_five_operands_are_refused(namespace: Namespace) -> None:
 
 def test_an_element_of_the_result_reads_index_0_of_what_is_stretched() -> None:
     assert read_element((4, 2, 3), (1, 4)) == (0, 3)
+
+
+def test_an_operation_is_tried_on_a_small_tensor_itself_and_on_meta_for_a_large_one() -> None:
+    small, large = torch.ones(MAX_TRIED), torch.ones(MAX_TRIED + 1, dtype=torch.float64)
+    assert trial(Operand("x", (MAX_TRIED,), small)) is small
+    tried = trial(Operand("x", (MAX_TRIED + 1,), large))
+    assert tried.is_meta and tried.shape == large.shape and tried.dtype == torch.float64
+    assert trial(Operand("(2, 3)", (2, 3))).equal(torch.zeros(2, 3))
+    assert trial(Operand("(1025, 64)", (1025, 64))).is_meta
+    assert trial(Operand("m", (2,), torch.ones(2, device="meta"))).is_meta
+    unread = torch.sparse_coo_tensor(torch.tensor([[0, 0]]), torch.ones(2), (3,)).to("meta")
+    assert trial(Operand("s", (3,), unread)).layout == torch.strided

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.console.namespace import Namespace
 from engine.errors import LabError
+from engine.protocol import Cells
 from engine.tensors.shapes import picking
 from engine.tensors.shapes.index_plan import plan_of
 from engine.tensors.shapes.index_text import parse
@@ -60,6 +61,12 @@ def check(namespace: Namespace, source: str) -> None:
         for start, size in zip(snapshot.source.start, snapshot.source.size, strict=True)
     )
     assert snapshot.picked == tuple(counts[shown].flatten().tolist())
+    for start in (0, 1):  # a window beside the ends of each dimension
+        begin = tuple(min(start, n - 1) for n in base.shape)
+        size = tuple(max(1, n - 1 - at) for n, at in zip(base.shape, begin, strict=True))
+        shown = tuple(slice(at, at + n) for at, n in zip(begin, size, strict=True))
+        found = plan.counts(Cells(tuple(base.shape), begin, size))
+        assert found == counts[shown].flatten().tolist(), (source, begin, size)
 
 
 @st.composite
@@ -282,6 +289,8 @@ def test_torchs_errors_are_kept_and_explained(namespace: Namespace, source: str,
         ("x.sum()", "not an index that can be shown"),
         ("x[torch.randn(3) > 0]", "computes something"),
         ("x[print(1)]", "computes something"),
+        ("x[torch.zeros(16777217) > 0]", "is too large to be made here"),
+        ("x[torch.arange(end=2)]", "keyword arguments cannot be used here"),
         ("x[1.5]", "cannot be used"),
         ("x[[[0, 1], [1, 0]]]", "flat list"),
         ("x[x]", "int64"),

@@ -96,6 +96,19 @@ def test_infinities_and_missing_elements_are_gaps() -> None:
     assert np.isnan(found.high).tolist() == [[False, True, True, True]] and found.not_finite == 3
 
 
+@pytest.mark.parametrize(("chunk", "read"), [(1, 3), (5, 3), (6, 6), (8, 6), (9, 9)])
+def test_a_piece_has_whole_bins_and_at_least_one(monkeypatch, chunk: int, read: int) -> None:
+    monkeypatch.setattr(lines, "CHUNK", chunk)
+    columns = 3 * MAX_BINS - 1
+    found = LinePoints(cut_tensor(torch.arange(2.0 * columns).view(2, columns), ""), 2)
+    assert found.bin_columns == 3
+    done = [found.done for _ in range(3) if found.advance()]
+    assert done == [read, 2 * read, 3 * read]
+    while found.advance():
+        pass
+    assert found.done == found.total == 2 * columns
+
+
 def test_a_slice_gives_its_own_columns() -> None:
     t = torch.arange(24.0).view(2, 3, 4)
     found = seen(t, slice_text="1, :, ::2")

@@ -158,6 +158,7 @@ def test_nested_has_holes(layout: torch.layout) -> None:
     n = torch.nested.nested_tensor([torch.ones(2, 3), torch.full((1, 3), 5.0)], layout=layout)
     cells = read(n, row_count=9, column_count=9).cells
     assert cells == (("1",) * 3, ("1",) * 3, ("5",) * 3, ("",) * 3)
+    assert window_picture(cut_tensor(n, "")) == (None, (1, 1))
 
 
 def test_a_nested_tensor_is_laid_out_up_to_a_size() -> None:
@@ -299,3 +300,15 @@ def test_pictures_are_thinned_as_told() -> None:
     np.testing.assert_array_equal(
         np.frombuffer(shown.data, "<f4"), many.reshape(-1)[: 163 * 100].numpy()
     )
+
+
+def test_of_large_images_one_is_shown_as_a_list_of_one() -> None:
+    x = torch.arange(3 * 200 * 200.0).reshape(3, 200, 200)
+    shown, (row_step, column_step) = window_picture(cut_tensor(x, ""))
+    assert shown is not None and shown.shape == (1, 100, 100) and shown.sampled
+    assert (row_step, column_step) == (2, 2)
+    np.testing.assert_array_equal(
+        np.frombuffer(shown.data, "<f4").reshape(shown.shape), x[:1, ::2, ::2].numpy()
+    )
+    two, step = window_picture(cut_tensor(x, "1:, :90, :90"))
+    assert two is not None and two.shape == (2, 90, 90) and step == (1, 1) and not two.sampled

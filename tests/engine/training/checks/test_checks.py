@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import log
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -381,6 +382,16 @@ def test_data_without_a_batch_is_told() -> None:
         Checking(Net(), objective, SETUP)
 
 
+def test_an_error_after_the_loss_is_no_label_that_the_loss_refuses(easy) -> None:
+    def loss(prediction: Tensor, target: Tensor) -> Tensor:
+        nn.functional.cross_entropy(prediction, target)
+        raise ValueError("after it")
+
+    found = of_code(Net(), tensors(*easy), loss)
+    for kind in ("labels", "first_loss"):
+        assert found[kind].text == "This cannot be checked: ValueError: after it", kind
+
+
 def test_code_that_raises_is_told_for_its_check(easy: tuple[Tensor, Tensor]) -> None:
     x, y = easy
 
@@ -388,5 +399,12 @@ def test_code_that_raises_is_told_for_its_check(easy: tuple[Tensor, Tensor]) -> 
         raise ValueError("no")
 
     found = of_code(Net(), tensors(x, y), loss)
-    assert found["labels"] == Check("labels", "error", "This cannot be checked: ValueError: no")
+    (line,) = (
+        n
+        for n, text in enumerate(Path(__file__).read_text().splitlines(), 1)
+        if text == '        raise ValueError("no")'
+    )
+    told = "This cannot be checked: ValueError: no", f'{__file__}:{line}: raise ValueError("no")'
+    assert found["labels"] == Check("labels", "error", *told)
+    assert found["first_loss"] == Check("first_loss", "error", *told)
     assert found["inputs"].verdict == "good"

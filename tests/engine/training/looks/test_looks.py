@@ -13,7 +13,7 @@ from torch import nn
 from engine.project.document import ParamGroup, TrainingSetup, replace
 from engine.runs.parameter_figures import Look
 from engine.training.looks.histograms import BINS, histogram
-from engine.training.looks.looks import Looks, StepLook
+from engine.training.looks.looks import SHARE, Looks, StepLook
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import CatalogueObjective
 
@@ -130,8 +130,8 @@ def looked_at(monkeypatch, look_s: float, steps: int) -> list[int]:
 
 
 def test_the_first_steps_get_a_look_and_later_ones_once_time_has_passed(monkeypatch) -> None:
-    """A look of 0.3 s is followed by 60 s without one."""
-    assert looked_at(monkeypatch, 0.3, 6100) == [1, 2, 4, 8, 16, 21, 6022]
+    """A look of 0.18 s is followed by 60 s without one."""
+    assert looked_at(monkeypatch, 0.18, 6100) == [1, 2, 4, 8, 16, 21, 6022]
 
 
 def test_looks_that_take_little_time_come_less_often_as_a_run_goes_on(monkeypatch) -> None:
@@ -141,6 +141,29 @@ def test_looks_that_take_little_time_come_less_often_as_a_run_goes_on(monkeypatc
     late = taken[1:] > 100
     assert (gaps[late] <= 0.05 * taken[1:][late] + 1.01).all()
     assert (gaps[late] >= 0.05 * taken[:-1][late] - 1.01).all()
+
+
+def test_once_no_look_is_free_the_last_one_is_waited_for_with_what_keeping_it_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("engine.training.looks.looks.perf_counter", lambda: now)
+    net = nn.Linear(2, 1)
+    looks = Looks(dict(net.named_parameters()), free_s=0.5)
+    look = looks.begin(20, by_hand=False)
+    assert look is not None
+    look.spent_s = 0.006
+    now = 110.0
+    looks.end(look)
+    looks.spend(0.003)
+    assert looks.due_s == 110.5  # a twentieth of the time since it began
+    looks.end_free()
+    assert looks.due_s == pytest.approx(110.0 + 0.009 / SHARE)
+    looks.spend(0.003)
+    assert looks.due_s == pytest.approx(110.0 + 0.012 / SHARE)
+    later = looks.due_s
+    looks.end_free()
+    assert looks.due_s == later
 
 
 def test_a_frozen_parameter_has_no_gradient_and_does_not_move(make_mlp: Make, moons) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
+from engine.handlers.training.pictures import memory
 from engine.handlers.training.pictures.memory import fitting, highest
 from engine.project.document import TrainingSetup
 from engine.protocol import (
+    AllocatorBlock,
+    AllocatorSegment,
     MemoryBlock,
     MemoryCurveSnapshot,
     MemoryKind,
@@ -17,7 +22,8 @@ from engine.protocol import (
     TraceMemoryCommand,
     encode_snapshot,
 )
-from engine.training.memory.tracking import KINDS
+from engine.training.memory.allocator import Piece, Segment
+from engine.training.memory.tracking import KINDS, Block
 from tests.engine.handlers.test_training_handlers import MLP, Client, assert_equal
 
 SETUP = TrainingSetup(epochs=1, batch_size=64, seed=3)
@@ -78,3 +84,51 @@ def test_a_step_with_long_names_is_told_with_fewer_operations() -> None:
     found = fitting(make)
     assert len(found.ops) == 300 and encode_snapshot(found)
     assert encode_snapshot(make(100))
+    asked: list[int] = []
+
+    def small(limit: int) -> MemoryCurveSnapshot:
+        asked.append(limit)
+        return make(300)
+
+    assert fitting(small) == make(300) and asked == [1500]
+
+
+def test_the_largest_segments_are_told_as_far_as_their_blocks_fit() -> None:
+    """The allocator's, which is on GPUs only."""
+
+    def segment(size: int, *pieces: Piece) -> Segment:
+        return Segment(size, size < 100, pieces)
+
+    held = Block(5, 7, 1, None, "gradients", "x" * 90)
+    early = Block(5, -1, 3, None, "parameters", "w")
+    found: Any = SimpleNamespace(
+        segments=[
+            segment(300, Piece(1, 8, 5, "held"), Piece(2, 9, 0, "free")),
+            segment(50, Piece(3, 8, 5, "held"), Piece(4, 6, 4, "held"), Piece(1, 8, 5, "waiting")),
+        ],
+        holders={1: held, 3: early},
+    )
+    first = AllocatorSegment(
+        300, False,
+        (AllocatorBlock(8, 5, "held", "gradients", "x" * 80, 2), AllocatorBlock(9, 0, "free")),
+    )  # fmt: skip
+    second = AllocatorSegment(
+        50, True,
+        (AllocatorBlock(8, 5, "held", "parameters", "w", -1), AllocatorBlock(6, 4, "held"),
+         AllocatorBlock(8, 5, "waiting")),
+    )  # fmt: skip
+    for limit, expected in ((9, (first, second)), (5, (first, second)), (4, (first,)), (1, ())):
+        assert memory._segments(found, {7: 2}, limit) == expected
+
+
+def test_an_operation_and_a_storage_are_told_by_the_ends_of_their_names() -> None:
+    ops = [SimpleNamespace(name="aten.mm", phase="forward", place=("m" * 81, "f.py", 3, "s" * 90)),
+           SimpleNamespace(name="aten.add", phase="loss", place=(None, "", 0, ""))]  # fmt: skip
+    tracker: Any = SimpleNamespace(ops=ops)
+    told = memory._op(tracker, 0)
+    assert told == MemoryOp(0, "aten.mm", "forward", "m" * 80, "f.py", 3, "s" * 80)
+    assert memory._op(tracker, 1).module is None and memory._op(tracker, 1).number == 1
+    for died, expected in ((None, -1), (9, 9), (10, -1), (12, -1), (0, 0)):
+        block = memory._block(Block(4, 3, 0, died, "other", "n" * 81), {3: 1}, 10)
+        assert block == MemoryBlock("other", 4, 3, expected, 1, "n" * 80)
+    assert memory._block(Block(4, -1), {3: 1}, 10).op == -1

@@ -18,6 +18,7 @@ from engine.training.objectives.held_out import rows_of
 
 X, LABELS = torch.arange(60.0).view(30, 2), torch.arange(30) % 5 // 2
 NUMBERS = X.sum(1)
+NAME = "Name a Dataset or tensors"
 SETUP = DataSetup(hold_out=True, validation_fraction=0.3, split_seed=4)
 
 
@@ -95,16 +96,17 @@ def test_data_that_is_named_for_validation_goes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "words", "hint"),
     [
-        (DataLoader(TensorDataset(X, LABELS)), "No share of a DataLoader can be held out"),
-        (lambda: iter([X]), "No share of a function"),
-        (Stream(), "No share of a Stream"),
-        (Endless(), "No share of a Endless"),
-        ([X[:4], X[:5]], "different numbers of samples"),
-        ((X[:3], torch.tensor([0, 1, 2])), "every class needs samples"),
+        (DataLoader(TensorDataset(X, LABELS)), "No share of a DataLoader can be held out", NAME),
+        (lambda: iter([X]), "No share of a function", NAME),
+        (Stream(), "No share of a Stream", NAME),
+        (Endless(), "No share of a Endless", NAME),
+        ([X[:4], X[:5]], "different numbers of samples", "Dim 0 counts"),
+        ((X[:3], torch.tensor([0, 1, 2])), "every class needs samples", ""),
     ],
 )
-def test_what_cannot_be_split_is_refused(data: Any, words: str) -> None:
-    with pytest.raises(LabError, match=words):
+def test_what_cannot_be_split_is_refused(data: Any, words: str, hint: str) -> None:
+    with pytest.raises(LabError, match=words) as raised:
         rows_of(data, SETUP)
+    assert raised.value.hint.startswith(hint)

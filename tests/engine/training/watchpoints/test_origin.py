@@ -153,3 +153,19 @@ def test_a_module_of_torch_is_named_by_its_path() -> None:
     assert "In forward, `F.log_softmax` in `2` (" in origin.text
     assert "The first infinite number came from `F.linear` in `0` (" in origin.text
     assert (origin.module, origin.line) == ("2", line_of("Outcome(net(x).sum(), 1))"))
+
+
+def test_a_loss_that_is_finite_has_no_origin_though_a_mask_is_not() -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            hidden = torch.tensor([0.0, 0.0, -torch.inf])
+            return F.softmax(self.head(x) + hidden, -1)
+
+    net, x = Masked(), torch.ones(2, 3)
+    assert origin_of_loss(net, (x,), lambda: Outcome(net(x).sum(), 2)) is None
+    nan = torch.tensor(float("nan"))
+    assert origin_of_loss(net, (x,), lambda: Outcome(nan, 2)) is None  # no call has made it

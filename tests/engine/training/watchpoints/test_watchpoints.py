@@ -16,6 +16,7 @@ from engine.datasets.load import load_dataset
 from engine.project.document import HoldWhen, TrainingSetup, replace
 from engine.protocol import Hold
 from engine.training.loop import TrainingLoop
+from engine.training.watchpoints.loss_spike import LossSpikes
 
 SGD = {"optimizer": "optim.SGD", "optimizer_params": {"lr": 0.5}}
 Make = Callable[[], nn.Module]
@@ -70,6 +71,37 @@ def test_loss_spike(setup: TrainingSetup, make_mlp: Make) -> None:
     assert found, "the loss must spike for this test"
     first = found[0][0]
     assert f"The loss is {losses[first.step - 1]:.4g}," in first.text
+
+
+def test_a_spike_is_told_when_it_begins_once_there_are_ten_losses() -> None:
+    spikes = LossSpikes(limit=2.0)
+    assert [spikes.look(loss) for loss in (1.0, 50.0, *[1.0] * 7)] == [""] * 9
+    assert spikes.look(50.0) == ""  # nine before it
+    told = "The loss is 50, 50 times the median 1 of the {} before it."
+    assert [spikes.look(loss) for loss in (50.0, 50.0, 2.0, 2.5)] == [
+        told.format(10), "", "", "The loss is 2.5, 2.5 times the median 1 of the 13 before it.",
+    ]  # fmt: skip
+    assert [spikes.look(1.0) for _ in range(20)] == [""] * 20
+    assert spikes.look(50.0) == told.format(20)
+    none = LossSpikes(limit=2.0)
+    assert [none.look(loss) for loss in (*[0.0] * 12, 5.0, -5.0)] == [""] * 14
+
+
+def test_phases_are_those_of_a_run_without_a_limit_where_dead_units_are_looked_for(
+    setup: TrainingSetup,
+) -> None:
+    seen = []
+    for hold in (HoldWhen(), HoldWhen(dead_units=1.0)):
+        loop = TrainingLoop(Halved(), replace(setup, hold=hold))
+        steps, phases = loop.steps(), []
+        while loop.step < 12:
+            loop.by = "phase"
+            next(steps)
+            phases.append((loop.step, loop.current and tuple(loop.current.done)))
+        seen.append(phases)
+        steps.close()
+        loop.close()
+    assert seen[0] == seen[1] and len(seen[0]) >= 12 * 5
 
 
 def test_gradient_norm(setup: TrainingSetup, make_mlp: Make) -> None:

@@ -524,6 +524,21 @@ def test_ticks_that_lie_close_have_different_labels(plot: LivePlot) -> None:
     assert axis.tickStrings([1.0, 2.0], 1.0, 1.0) == ["1", "2"]
 
 
+def test_labels_of_a_logarithmic_axis_stand_apart_and_powers_of_ten_come_first(
+    plot: LivePlot,
+) -> None:
+    plot.set_log(True)
+    axis = plot._canvas.axes["left"]
+    for first, last in ((0.0, 4.0), (1.0, 1.8)):
+        axis.setRange(first, last)
+        near, away = (px / axis.height() * (last - first) for px in (12, 16))  # a label has 14
+        ten = math.ceil(first)
+        shown = axis.tickStrings([ten - away, ten - near, ten, ten + near, ten + away], 1.0, 1.0)
+        assert [bool(text) for text in shown] == [True, False, True, False, True]
+    axis.setRange(2.0, 2.0)
+    assert axis.tickStrings([2.0], 1.0, 1.0) == ["100"]
+
+
 def turn_wheel(plot: LivePlot, notches: int, share: float = 0.5) -> None:
     x0, x1 = plot._canvas.x_range()
     plot._canvas.wheel_turned.emit(float(notches), x0 + share * (x1 - x0))

@@ -56,6 +56,8 @@ def test_what_is_in_the_data_is_told(form: DataForm) -> None:
         "2 classes, training + validation: no 27 + 7, yes 21 + 5.\n"
         "(0.5, 1) → no"
     )
+    form.report.show_data(replace(TABLE, stored=True))
+    assert "read from their files.\n2 classes" in said(form, "data_facts")
     assert said(form, "data_skipped") == (
         "Skipped: 3.\nRow 9 has 1 cell; there are 4 columns.\n… and 2 more"
     )

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 
 from engine.project.subject import Objective
 from engine.protocol import StepSnapshot
+from tests.pictures import assert_same_picture
 from widgets import make
 from widgets.training.settings.objective_form import ObjectiveForm
 
@@ -148,3 +149,12 @@ def test_the_data_is_of_the_code_or_a_data_set(form):
     form.show_objective(Objective("a", "held"))  # the names are there again
     assert form.data.isVisible() and form.data.text() == "a"
     assert form.step.toPlainText() == ""
+
+
+@pytest.mark.parametrize("has_step", [False, True])
+def test_pictures(form, has_step):
+    form.around.resize(320, 460)
+    form.offer_names(["loader", "held", "more"])
+    form.show_objective(Objective("loader", "", "def step(batch): ...\n" * has_step))
+    form.show_usual_step(USUAL)
+    assert_same_picture(form.around, f"objective_form_{'own' if has_step else 'usual'}_step")

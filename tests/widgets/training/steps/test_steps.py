@@ -98,6 +98,21 @@ def test_an_unusual_order_is_in_its_order_and_its_effect_is_told(strip: PhaseStr
     assert "each step uses the gradient of the batch before" in words
 
 
+def test_batches_are_offered_where_a_step_has_several(strip: PhaseStrip, qtbot) -> None:
+    button = strip.buttons["batch"]
+    strip.show_run(run())
+    assert button.isHidden()
+    strip.show_run(run(step_numbers=NUMBERS, is_in_step=True))
+    assert button.isHidden()
+    several = StepNumbers(3, ("zero_grad",), PHASES, 1, 4, (2, 3))
+    strip.show_run(run(step_numbers=several, is_in_step=True))
+    assert not button.isHidden()
+    with qtbot.waitSignal(strip.step_requested, check_params_cb=lambda unit: unit == "batch"):
+        button.click()
+    strip.show_run(run(step_numbers=several, processes=2))
+    assert button.isHidden()
+
+
 def test_the_button_asks_for_the_next_phase(strip: PhaseStrip, qtbot) -> None:
     strip.show_run(run())
     with qtbot.waitSignal(strip.step_requested, check_params_cb=lambda unit: unit == "phase"):
