@@ -72,15 +72,10 @@ def test_one_that_is_not_there_is_not_waited_for() -> None:
 
 
 def test_nothing_stays_open() -> None:
-    def is_open() -> bool:
-        return any(
-            "pidfd" in os.readlink(f"/proc/self/fd/{each}")
-            for each in os.listdir("/proc/self/fd")
-            if os.path.lexists(f"/proc/self/fd/{each}")
-        )
-
-    assert not is_open()
     found = ExitCode(os.getpid())
-    assert is_open() == (found._descriptor >= 0)
+    if found._descriptor < 0:
+        pytest.skip("this system tells of no process by a descriptor")
+    path = f"/proc/self/fd/{found._descriptor}"
+    assert "pidfd" in os.readlink(path)
     del found
-    assert not is_open()
+    assert not os.path.lexists(path)
