@@ -24,6 +24,7 @@ class GradientCuts:
 
     def __init__(self) -> None:
         self._cuts = Remembered[GradientCut]()
+        self._integer: GradientCut | None = None  # the last of an integer tensor: often a target
 
     def slot(self, t: Tensor, requires_grad: bool) -> Slot:
         """The note in a call's recording on the argument `t`."""
@@ -36,8 +37,12 @@ class GradientCuts:
             return found[1]
         if type(t) is not Tensor and (known := self._known(t)) is not None:
             return known
-        is_input = t.is_floating_point() or t.is_complex()
-        return GradientCut("input" if is_input else "integer", weakref.ref(t))
+        if self._integer is not None and self._integer.tensor() is t:
+            return self._integer
+        if t.is_floating_point() or t.is_complex():
+            return GradientCut("input", weakref.ref(t))
+        self._integer = GradientCut("integer", weakref.ref(t))
+        return self._integer
 
     def note_result(
         self, name: str, given: Given, result: Tensor, place: Callable[[], Place | None]

@@ -162,5 +162,5 @@ class ModulePaths:
         self._classes[path] = type(module).__name__
 
 
-def _nothing() -> None:
-    """The module around one that stands alone."""
+_nothing = type(None)
+"""Gives the module around one that stands alone, and takes no Python function for it."""

@@ -92,6 +92,8 @@ class Writes:
     def __init__(self) -> None:
         self._seen = Remembered[_Seen]()  # by the storage
         self._made = Remembered[Making]()
+        self.remember = self._made.set
+        """Remember how a tensor was made."""
         self._steps: dict[int, tuple[weakref.ref[Optimizer], str, int | None]] = {}
         self._again: dict[object, Sequence[Written]] = {}
 
@@ -134,7 +136,7 @@ class Writes:
         if earlier is not None and earlier.depth >= MAX_EARLIER:
             earlier = None
         depth = 0 if earlier is None else earlier.depth + 1
-        self._made.set(t, Making(at, weakref.ref(parent), earlier, depth))
+        self.remember(t, Making(at, weakref.ref(parent), earlier, depth))
 
     def making_of(
         self, t: Tensor, known: Sequence[Tensor]
@@ -157,7 +159,7 @@ class Writes:
         """`t` is the result of another call with these arguments and results, and came about as in
         the first."""
         if isinstance(made, Making):
-            self._made.set(t, made)
+            self.remember(t, made)
             return
         earlier: Making | None = None
         for at, parent in reversed(made):
@@ -167,7 +169,7 @@ class Writes:
                 earlier = None
             earlier = Making(at, parent, earlier, 0 if earlier is None else earlier.depth + 1)
         if earlier is not None:
-            self._made.set(t, earlier)
+            self.remember(t, earlier)
 
     def wrote_again(self, call: object, written: Sequence[Written]) -> None:
         """A call has written as the one before of its kind did. It is looked at when the cell
@@ -238,7 +240,7 @@ class Watch:
         self.written: list[Written] | None = None
         """Gets what is written from now on."""
         self.making_of, self.made_again = writes.making_of, writes.made_again
-        self.wrote_again = writes.wrote_again
+        self.wrote_again, self.remember = writes.wrote_again, writes.remember
 
     def after(self, func: Callable, args: tuple, given: Given, result: object) -> None:
         """Look for all that a torch function with the tensor arguments `given` did."""

@@ -142,10 +142,9 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
             whole: Whole | None = None
             if is_off:
                 try:
-                    found = None if running else repeats.find(self, place(2), args, kwargs)
-                    if found is not None:
-                        alike, given = found
-                        repeat = repeats.begin(alike, given)
+                    begun = None if running else repeats.begin(self, place(2), args, kwargs)
+                    if begun is not None:
+                        alike, given, repeat = begun
                         if repeat is not None:
                             try:
                                 result = original(self, *args, **kwargs)

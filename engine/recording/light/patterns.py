@@ -46,8 +46,10 @@ class Pattern(NamedTuple):
     results: tuple[Result, ...]
     written: list[Written]
     plain_nodes: int = -1
-    """The number of its nodes, if it returns one tensor of which nothing need be told, and has
-    written to none."""
+    """The number of its nodes, if it returns one tensor of which nothing need be told but `made`,
+    and has written to none."""
+    made: Making | None = None
+    """How this tensor came to share memory."""
 
     def is_of(self, nodes: int, noted: list[Noted]) -> bool:
         """Whether a call that made `nodes` nodes, and for which `noted` was noted, ran the same

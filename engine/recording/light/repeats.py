@@ -21,7 +21,7 @@ from ..gradient_cuts import GradientCuts
 from ..open_calls import next_sequence
 from ..recording import Place
 from ..remembered import Remembered
-from ..writes import Watch, Written, version_of
+from ..writes import Making, Watch, Written, version_of
 from .patterns import Alike, Noted, Pattern, Repeat, Result
 
 WHOLE_CALLS = 8
@@ -73,11 +73,14 @@ class Repeats:
         self._cuts, self._watch, self._looks = cuts, watch, looks
         self._alike = Remembered[dict[Hashable, Alike]]()
 
-    def find(
+    def begin(
         self, module: nn.Module, place: Place | None, args: tuple, kwargs: dict[str, Any]
-    ) -> tuple[Alike, list[Tensor]] | None:
-        """The calls that this one is like, and the tensors among its arguments; None for one that
-        cannot be compared. No mode may be on."""
+    ) -> tuple[Alike, list[Tensor], Repeat | None] | None:
+        """The calls that this one is like, the tensors among its arguments, and its note if it need
+        not be looked into; None for a call that cannot be compared. No mode may be on.
+
+        After a call that is noted, also if it has raised, the `end` of its note is to be set, and
+        it is no longer running."""
         found = self._alike.values.get(id(module))  # as `get`, without a call
         if found is not None and found[0]() is module:
             known = found[1]
@@ -100,27 +103,26 @@ class Repeats:
                 return None
             alike = known[key] = Alike(type(module).__name__, place)
             alike.is_unfit = any(map(_is_special, module.modules()))
-        return None if alike.is_unfit else (alike, given)
-
-    def begin(self, alike: Alike, given: list[Tensor]) -> Repeat | None:
-        """Note a call, if it need not be looked into. After it, also if it has raised, its `end`
-        is to be set, and it is no longer running."""
+        if alike.is_unfit:
+            return None
         alike.calls += 1
         pattern = alike.pattern
         if pattern is None or alike.calls <= WHOLE_CALLS:
-            return None
+            return alike, given, None
         if self._looks() if self._looks is not None else alike.calls % EVERY == 0:
-            return None
+            return alike, given, None
         repeat = Repeat(alike, pattern, tuple(map(ref, given)), next_sequence(), self._cuts)
         self.noted.append(repeat)
         self.is_running = True
-        return repeat
+        return alike, given, repeat
 
     def end(self, repeat: Repeat, given: list[Tensor], result: object) -> None:
         """The noted call has returned `result`."""
         alike, pattern = repeat.alike, repeat.pattern
-        if repeat.end - repeat.first == pattern.plain_nodes and type(result) is Tensor:
-            return  # as most do
+        if repeat.end - repeat.first == pattern.plain_nodes and type(result) is Tensor:  # most do
+            if pattern.made is not None and self._watch is not None:
+                self._watch.remember(result, pattern.made)
+            return
         results = [result] if type(result) is Tensor else _tensors(result)
         nodes = pattern.end - pattern.first
         if repeat.end - repeat.first != nodes or len(results) != len(pattern.results):
@@ -184,7 +186,9 @@ class Repeats:
         given = [t for t, _ in whole.given]
         written = [each for each in whole.written if each.tensor() is not None]
         returned = tuple(self._result(t, given, results) for t in results)
-        is_plain = returned == (Result(),) and not written
+        made = returned[0].made if returned else None
+        made = made if isinstance(made, Making) else None
+        is_plain = returned == (Result(made),) and not written
         alike.pattern = Pattern(
             first,
             end,
@@ -195,6 +199,7 @@ class Repeats:
             returned,
             written,
             end - first if is_plain else -1,
+            made,
         )
 
     def _result(self, t: Tensor, given: list[Tensor], results: list[Tensor]) -> Result:

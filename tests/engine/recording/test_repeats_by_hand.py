@@ -42,12 +42,11 @@ class Loop:
     ) -> str:
         """How it was taken."""
         x = torch.ones(3, 9, requires_grad=True)
-        found = self.repeats.find(self.module, PLACE, (x,), {})
-        if found is None:
+        begun = self.repeats.begin(self.module, PLACE, (x,), {})
+        if begun is None:
             return "not compared"
-        self.alike, given = found
+        self.alike, given, repeat = begun
         assert [id(each) for each in given] == [id(x)]
-        repeat = self.repeats.begin(self.alike, given)
         whole = None if repeat else self.repeats.begin_whole(self.alike, given, (0, 0), 0)
         first = next_sequence()
         y, small = x, None
@@ -188,11 +187,11 @@ def found(*calls: tuple[tuple, dict[str, Any]]) -> list[tuple[int, int]]:
     seen: list[Alike] = []
     told = []
     for args, kwargs in calls:
-        answer = repeats.find(module, PLACE, args, kwargs)
+        answer = repeats.begin(module, PLACE, args, kwargs)
         if answer is None:
             told.append((-1, -1))
             continue
-        alike, given = answer
+        alike, given, _ = answer
         if all(alike is not each for each in seen):
             seen.append(alike)
         told.append((next(i for i, each in enumerate(seen) if each is alike), len(given)))
@@ -235,7 +234,7 @@ def test_lines_modes_and_gradients_are_told_apart() -> None:
     repeats, module = Repeats(deque(), GradientCuts(), None, None), nn.Linear(3, 3)
 
     def alike(line: int = 1) -> Alike:
-        answer = repeats.find(module, ("f", line), (X,), {})
+        answer = repeats.begin(module, ("f", line), (X,), {})
         assert answer is not None
         return answer[0]
 
@@ -259,7 +258,7 @@ def test_a_compiled_module_or_one_with_hooks_is_never_told_from_another_call() -
     for add in ("register_forward_hook", "register_forward_pre_hook"):
         repeats, module = Repeats(deque(), GradientCuts(), None, None), nn.Sequential(nn.ReLU())
         getattr(module[0], add)(lambda *_: None)
-        assert repeats.find(module, PLACE, (X,), {}) is None
+        assert repeats.begin(module, PLACE, (X,), {}) is None
 
 
 # -- a recording that is folded --------------------------------------------------------------------
