@@ -41,7 +41,7 @@ class _Watched:
 class Zeroing:
     """Looks at a few `.grad` when backward begins. (How they were cleared does not matter, nor how
     many backward calls there are for one step.) After the first steps of an optimizer it looks at a
-    few of its steps again, whenever it is told of one."""
+    few of its steps again, whenever it is told of one: at one if they are cleared."""
 
     def __init__(self, notes: Notes, names: Names) -> None:
         self._notes, self._names = notes, names
@@ -78,7 +78,8 @@ class Zeroing:
                     self._tell(optimizer, watched, held)
                     return
         watched.steps += 1
-        if watched.steps > MAX_WATCHED_STEPS:
+        is_cleared = watched.is_again and watched.is_clear and watched.backwards > 0
+        if is_cleared or watched.steps > MAX_WATCHED_STEPS:
             self.active.remove(watched)
 
     def after_step(self, optimizer: Optimizer, has_closure: bool) -> None:

@@ -97,7 +97,7 @@ class ModuleCalls(Protocol):
 def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractContextManager[None]:
     """Tell `recorder` of each call of a module. (torch's global hooks cost five times as much.)
     While a module runs that calls one function, or that repeats, `mode` is off."""
-    get_ident = threading.get_ident
+    get_ident, is_compiling = threading.get_ident, torch.compiler.is_dynamo_compiling
     thread, repeats, running = get_ident(), recorder.repeats, recorder.running
     checks, place = recorder.checks, recorder.frames.place
 
@@ -116,7 +116,7 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
                         raise
                 with _pushed(mode):  # which sees what raises
                     return original(self, *args)
-            if torch.compiler.is_dynamo_compiling() or get_ident() != thread:
+            if is_compiling() or get_ident() != thread:
                 return original(self, *args, **kwargs)
             known = ONE_FUNCTION.get(type(self))
             is_off = _depth() == 1

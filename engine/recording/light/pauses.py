@@ -58,7 +58,7 @@ def training_unseen(
         if is_users is None:
             code = inspect.unwrap(kind.step).__code__
             is_users = users[kind] = is_user_file(code.co_filename)
-        if is_users or len(args) > 1 or any(kwargs.values()) or not _depth():
+        if is_users or len(args) > 1 or (kwargs and any(kwargs.values())) or not _depth():
             return None
         top = _pop()
         if top is not mode:

@@ -13,7 +13,13 @@ from engine.advice.losses import suffix_for
 from engine.advice.notes import Names, Notes, all_zero, counted, listed
 from engine.advice.trained import _parameters_under
 from engine.advice.units import Units
-from engine.advice.zeroing import AGAIN_AFTER, LEFT_AFTER, MAX_WATCHED_STEPS, Zeroing
+from engine.advice.zeroing import (
+    AGAIN_AFTER,
+    LEFT_AFTER,
+    MAX_WATCHED_STEPS,
+    TOLD_AFTER,
+    Zeroing,
+)
 from engine.protocol import Finding
 
 # -- units -----------------------------------------------------------------------------------------
@@ -170,8 +176,18 @@ def test_an_optimizer_is_watched_in_its_first_16_steps_and_again_after_48() -> N
             watched.append(step)
     first = range(1, MAX_WATCHED_STEPS + 1)
     assert watched[:16] == [*first] and watched[16] == 16 + AGAIN_AFTER + 1
-    assert watched[16:18] == [65, 66] and watched[18] == 66 + AGAIN_AFTER + 1
+    assert watched[17] == 66 + AGAIN_AFTER  # step 66 has seen that they are cleared
     assert not clearing.zeroing.is_early and not clearing.found
+
+
+def test_an_optimizer_that_is_watched_again_is_watched_on_while_nothing_is_cleared() -> None:
+    clearing = Clearing()
+    for _ in range(65):
+        clearing.step()
+    for _ in range(TOLD_AFTER):
+        assert clearing.zeroing.active and not clearing.found
+        clearing.step(is_cleared=False)
+    assert len(clearing.found) == 1 and not clearing.zeroing.active
 
 
 def test_several_backward_calls_for_one_step_are_one() -> None:
