@@ -197,13 +197,14 @@ def steps_shown(
     # `args` of both begins with the optimizer.
     def before(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         nonlocal is_shown
-        known = gate.known
-        if (gate.is_shut and known is None) or get_ident() != thread:
-            return
-        if gate.is_shut and known is not None:
-            met = known.get(id(optimizer))
-            if met is not None and met() is optimizer:
+        if gate.is_shut:
+            known = gate.known
+            met = None if known is None else known.get(id(optimizer))
+            if known is None or (met is not None and met() is optimizer):
                 return
+        if get_ident() != thread:
+            return
+        if gate.is_shut:
             gate.open()
         is_shown = is_seen() and not (
             may_capture and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
@@ -219,19 +220,20 @@ def steps_shown(
                     each.before_step(optimizer, has_closure)
 
     def after(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
+        if get_ident() != thread:
+            return
         if gate.is_shut:
-            if gate.known is not None and get_ident() == thread:
+            if gate.known is not None:
                 gate.made, gate.backwards_before = next_sequence(), gate.backwards
             if perf_counter() < gate.due_s and gate.steps + 1 < gate.due_step:
-                if get_ident() == thread:
-                    gate.steps += 1
+                gate.steps += 1
                 return
-        elif is_shown and get_ident() == thread and _forks.count == forks:
+        elif is_shown and _forks.count == forks:
             has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
             _now.stepping = None
             for each in stepping:
                 each.after_step(optimizer, has_closure)
-        if gate.ended is not None and get_ident() == thread and _forks.count == forks:
+        if gate.ended is not None and _forks.count == forks:
             gate.ended(optimizer)
 
     run_backward = Patch(torch.autograd, "backward")

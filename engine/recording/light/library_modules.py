@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Protocol
 
 import torch
@@ -106,11 +106,12 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
 
         @wraps(original)
         def __call__(self, *args, **kwargs):
+            # What torch's own `__call__` does: it is one function less in each call.
+            is_direct = is_torchs and self._compiled_call_impl is None
+            run = self._call_impl if is_direct else partial(original, self)
             if repeats.is_running:
                 try:
-                    if is_torchs and self._compiled_call_impl is None:  # what the original does
-                        return self._call_impl(*args, **kwargs)
-                    return original(self, *args, **kwargs)
+                    return run(*args, **kwargs)
                 except Exception:
                     if get_ident() != thread or not _may_run_again(self, args, kwargs):
                         raise
@@ -130,7 +131,7 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
                     if checks and func in checks:
                         checks[func]((*args, *[own[name] for name in names]), {})
                     first = next_sequence()
-                    result = original(self, *args)
+                    result = run(*args)
                     args = (*args, *[own[name] for name in names]) if names else args
                     recorder.ran_one(self, func, args, first, result)
                     return result
@@ -147,7 +148,7 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
                         alike, given, repeat = begun
                         if repeat is not None:
                             try:
-                                result = original(self, *args, **kwargs)
+                                result = run(*args, **kwargs)
                             finally:
                                 repeats.is_running, repeat.end = False, next_sequence()
                             repeats.end(repeat, given, result)
