@@ -20,8 +20,9 @@ from .guessing import Guess, guess_of
 from .loaders import NOTHING_GIVEN, Given, arguments_of, end_workers, loader_of
 from .seen_batches import SeenBatches
 
-SHUFFLED_BYTES = 1 << 26
-"""The samples of a larger set are not copied for an epoch."""
+PICKED_BYTES = 1 << 20
+"""So much of the samples is picked at once, in whole batches: one small batch after the other would
+take longer than a small model's step."""
 
 
 class CatalogueData:
@@ -73,9 +74,8 @@ class CatalogueData:
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """As `Dataset.train_batch` has them; the order is not drawn from the global generator.
 
-        A small set is shuffled once an epoch, so that each batch is a slice without a copy. Of a
-        large one, each batch is picked, so that there is no second copy of the whole; and read, if
-        it is stored.
+        The next few batches are picked together, or read if they are stored: there is never a
+        second copy of the whole set.
         """
         dataset = self.dataset
         if self._given_loader is not None:
@@ -89,11 +89,8 @@ class CatalogueData:
             found = self._loaded(x, y, order, first)
         elif isinstance(x, StoredRows):
             found = self._read(x, y, order.split(self._size)[first:])
-        elif x.nbytes > SHUFFLED_BYTES:
-            picked = order.split(self._size)[first:]  # index_select: a quarter of indexing's time
-            found = ((x.index_select(0, rows), y.index_select(0, rows)) for rows in picked)
         else:
-            found = self._slices(x.index_select(0, order), y.index_select(0, order), first)
+            found = self._picked(x, y, order[first * self._size :])
         if dataset.ragged is not None:
             found = self._cut(found, dataset.ragged, dataset.ragged.train[rows], first)
         return self._training(found, epoch, first)
@@ -111,7 +108,7 @@ class CatalogueData:
         x, y = (
             (dataset.x_val, dataset.y_val) if is_validation else (dataset.x_train, dataset.y_train)
         )
-        found = self._slices(x, y, 0)
+        found = self._slices(x, y)
         if ragged is None:
             return found
         return self._cut(found, ragged, ragged.val if is_validation else ragged.train, 0)
@@ -180,8 +177,14 @@ class CatalogueData:
         for x, y in self._loader:
             yield placed(x, self._device), placed(y, self._device)
 
-    def _slices(self, x: Tensor, y: Tensor, first: int) -> Iterator[tuple[Tensor, Tensor]]:
-        for start in range(first * self._size, len(y), self._size):
+    def _picked(self, x: Tensor, y: Tensor, order: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        of_batch = max(1, x[: self._size].nbytes)
+        at_once = max(1, PICKED_BYTES // of_batch) * self._size
+        for rows in order.split(at_once):  # index_select: a quarter of indexing's time
+            yield from self._slices(x.index_select(0, rows), y.index_select(0, rows))
+
+    def _slices(self, x: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        for start in range(0, len(y), self._size):
             yield x[start : start + self._size], y[start : start + self._size]
 
 

@@ -160,7 +160,7 @@ def test_the_batches_of_a_large_set_are_those_of_a_small_one(
 ) -> None:
     objective = CatalogueObjective(nn.Linear(2, 2), moons)
     expected = list(objective.batches(epoch=2, first=1))
-    monkeypatch.setattr(catalogue_data, "SHUFFLED_BYTES", 0)
+    monkeypatch.setattr(catalogue_data, "PICKED_BYTES", 0)
     found = list(objective.batches(epoch=2, first=1))
     assert [len(y) for _, y in found] == [32, 16]
     for pair, pair_expected in zip(found, expected, strict=True):

@@ -37,12 +37,12 @@ def plain(data: CatalogueData, epoch: int) -> list[tuple[Tensor, Tensor]]:
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
-@pytest.mark.parametrize("way", ["slices", "picked", "loaded"])
+@pytest.mark.parametrize("way", ["together", "singly", "loaded"])
 def test_each_way_gives_the_batches_of_the_order(
     way: str, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if way == "picked":
-        monkeypatch.setattr(catalogue_data, "SHUFFLED_BYTES", 0)
+    if way == "singly":
+        monkeypatch.setattr(catalogue_data, "PICKED_BYTES", 0)
     data = CatalogueData(loading(workers=0) if way == "loaded" else SETUP)
     before = torch.get_rng_state()
     for epoch in (0, 1, 0):
@@ -52,12 +52,16 @@ def test_each_way_gives_the_batches_of_the_order(
     data.close()
 
 
-def test_a_set_as_large_as_the_limit_is_shuffled_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_whole_batches_as_the_limit_allows_are_picked_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     data = CatalogueData(SETUP)
-    for limit, is_slice in ((80 * 2 * 4, True), (80 * 2 * 4 - 1, False)):
-        monkeypatch.setattr(catalogue_data, "SHUFFLED_BYTES", limit)
-        x, _ = next(data.batches(0, 0))
-        assert (x.untyped_storage().nbytes() == 80 * 2 * 4) is is_slice
+    of_batch = 32 * 2 * 4
+    for limit, together in ((1, 32), (2 * of_batch - 1, 32), (2 * of_batch, 64), (1 << 20, 80)):
+        monkeypatch.setattr(catalogue_data, "PICKED_BYTES", limit)
+        x, y = next(data.batches(0, 0))
+        assert x.untyped_storage().nbytes() == together * 2 * 4
+        assert y.untyped_storage().nbytes() == together * y.element_size()
 
 
 def test_the_last_batch_is_dropped_if_the_setup_says_so() -> None:
