@@ -28,10 +28,9 @@ from .waiting import Waiting
 from .zeroing import Zeroing
 
 FIRST = 32
-"""The first steps: all of them are checked. Checks of later steps (`Units.wants`) are at
-multiples of EVERY."""
-EVERY = 64
-"""After the first steps, one step in this many is checked."""
+"""The first steps: all of them are checked."""
+FIRST_TURN, EVERY = 64, 128
+"""The next step that is checked, and the number of which all later ones are multiples."""
 
 
 LOOKED_OVER = 8
@@ -117,7 +116,7 @@ class Adviser(Steps):
             return -inf, 0
         if self._units.wants(self.steps + 1):
             return -inf, 0
-        return inf, EVERY - self.steps % EVERY - 1
+        return inf, _until_turn(self.steps) - 1
 
     def count(self, passed: Passed) -> None:
         self._notes.steps += passed.steps
@@ -145,7 +144,7 @@ class Adviser(Steps):
         steps = self._notes.steps = self._notes.steps + 1
         if self._is_broken:
             return
-        is_turn = steps % EVERY == 0
+        is_turn = _until_turn(steps - 1) == 1
         if not self._is_early and self._looks != is_turn:
             self._look_on(is_turn)
         self._looks_at_units = steps in LOOKED_AT or (
@@ -230,3 +229,8 @@ class Adviser(Steps):
     def _break(self) -> None:
         self._is_broken = True
         logging.getLogger(__name__).exception("No more advice is given about this code.")
+
+
+def _until_turn(steps: int) -> int:
+    """The number of steps until the next one that is checked, once the first ones have passed."""
+    return FIRST_TURN - steps if steps < FIRST_TURN else EVERY - steps % EVERY

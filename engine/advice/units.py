@@ -15,7 +15,7 @@ from ..recording.modes import Running, Tell
 from ..recording.recording import Place
 from .notes import Names, Notes, counted, is_plain
 
-LOOKED_AT = frozenset({*range(16, 33, 2), *range(64, 2049, 64)})
+LOOKED_AT = frozenset({*range(16, 33, 2), 64, *range(128, 2049, 128)})
 """The optimizer steps after which outputs are looked at."""
 FEW_UNTIL = 192
 _FOR_FEW = range(33, FEW_UNTIL + 1)

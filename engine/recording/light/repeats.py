@@ -26,7 +26,7 @@ from .patterns import Alike, Noted, Pattern, Repeat, Result
 
 WHOLE_CALLS = 8
 """The calls of one kind that are looked into before the first one that is not."""
-EVERY = 64
+EVERY = 128
 """After those, one call in this many is looked into, unless `looks` says which ones matter."""
 MAX_KEYS = 64
 """Ways to call a module that are told apart. What is called in more ways is always looked into."""

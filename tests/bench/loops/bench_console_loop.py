@@ -48,7 +48,7 @@ from tests.bench.blocks import paced_by_cpu_time, ratio
 from tests.bench.loops.loop_models import MODELS
 
 WARM_UP = 50
-TURN_S = 0.04
+TURN_S = 0.8
 """CPU time of the steps that are measured in one turn: short, so that the turns of a block meet the
 same. Always whole EVERYs: then as many calls are looked into as in a long loop."""
 MIN_BLOCKS = 9

@@ -42,11 +42,11 @@ class Run:
         self.adviser.told[F.batch_norm](F.batch_norm, given, {}, net(x), (net,))
 
 
-def test_the_first_32_steps_are_looked_at_and_then_one_in_64() -> None:
+def test_the_first_32_steps_are_looked_at_then_64_and_then_one_in_128() -> None:
     run = Run()
-    looked = [step for step in range(1, 300) if all(run.step(2))]
-    assert looked == [*range(1, 35), 65, 129, 193, 257]
-    assert run.adviser.steps == 299
+    looked = [step for step in range(1, 400) if all(run.step(2))]
+    assert looked == [*range(1, 35), 65, 129, 257, 385]
+    assert run.adviser.steps == 399
 
 
 def test_while_a_new_optimizer_has_graphs_to_walk_all_steps_are_looked_at() -> None:

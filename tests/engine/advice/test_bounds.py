@@ -49,7 +49,7 @@ def differences(count: int) -> str:
 def stretched_at(step: int) -> str:
     """Of steps that are counted from 1, this one has a difference that is stretched."""
     difference = f"(net(x) - (y if step != {step} else y[:, 0])).square().mean()"
-    return LOOP.replace("range(6)", "range(1, 201)").replace("F.mse_loss(net(x), y)", difference)
+    return LOOP.replace("range(6)", "range(1, 301)").replace("F.mse_loss(net(x), y)", difference)
 
 
 def evaluated(count: int, mode: str) -> str:
@@ -98,12 +98,12 @@ BOUNDS = {
         BEGIN + stretched_at(35),
         "broadcast",
     ),
-    "the last step before one in 64": (
-        BEGIN + stretched_at(129),
-        BEGIN + stretched_at(128),
+    "the last step before one in 128": (
+        BEGIN + stretched_at(257),
+        BEGIN + stretched_at(256),
         "broadcast",
     ),
-    "the first step after one in 64": (
+    "the first step after the 64th": (
         BEGIN + stretched_at(65),
         BEGIN + stretched_at(66),
         "broadcast",

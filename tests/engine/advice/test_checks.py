@@ -101,12 +101,12 @@ def test_once_it_was_told_or_not_it_looks_anew() -> None:
     relu = Relu(nn.ReLU())
     for step in (16, 18, 64):
         relu.show(step, torch.ones(64, 2))
-    for step in (128, 192):
+    for step in (128, 256):
         relu.show(step, torch.zeros(64, 2))
     assert not relu.found
-    relu.show(256, torch.zeros(64, 2))
+    relu.show(384, torch.zeros(64, 2))
     assert relu.found[0].evidence == (
-        "2 of 2 outputs were 0 for all of 192 values each, at 3 steps from 128 to 256",
+        "2 of 2 outputs were 0 for all of 192 values each, at 3 steps from 128 to 384",
     )
 
 
@@ -117,7 +117,7 @@ def test_outputs_without_a_graph_or_without_numbers_are_left_alone() -> None:
         relu.units.told[F.relu](F.relu, (), {}, torch.zeros(99, 3), relu.modules)
     assert not relu.found
     relu.show(128, torch.zeros(99, 3))
-    relu.show(192, torch.zeros(99, 4))  # another width: not this layer
+    relu.show(256, torch.zeros(99, 4))  # another width: not this layer
     assert not relu.found
 
 
@@ -125,11 +125,12 @@ def test_few_values_are_looked_at_in_more_steps() -> None:
     relu = Relu(nn.ReLU())
     assert [step for step in range(3000) if relu.units.wants(step)] == [
         *range(16, 33, 2),
-        *range(64, 2049, 64),
+        64,
+        *range(128, 2049, 128),
     ]
     relu.show(16, torch.zeros(127, 3))
     wanted = [step for step in range(3000) if relu.units.wants(step)]
-    assert wanted == [*range(16, 33, 2), *range(33, 193), *range(256, 2049, 64)]
+    assert wanted == [*range(16, 33, 2), *range(33, 193), *range(256, 2049, 128)]
     relu.show(18, torch.zeros(1, 3))
     assert not relu.units.wants(33)
 

@@ -113,7 +113,7 @@ def test_shapes_that_are_meant_so(desk: Desk, cell: str) -> None:
 def test_a_difference_before_the_step_of_another_optimizer_is_told_at_its_own_backward(
     desk: Desk,
 ) -> None:
-    """One step in 64 is looked at by then, and the other optimizer has begun the next one."""
+    """Only the 64th step is looked at by then, and the other optimizer has begun the next one."""
     cell = """
 other = nn.Parameter(torch.ones(2))
 of_net = torch.optim.SGD(net.parameters(), 0.01)

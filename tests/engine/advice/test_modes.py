@@ -209,8 +209,8 @@ def test_units_that_die_later(desk: Desk) -> None:
     begin = DROPOUT.replace("nn.Dropout(0.5)", "nn.Identity()")
     alive = "with torch.no_grad():\n    net[0].bias.fill_(3.0)\n"
     dead = "with torch.no_grad():\n    net[0].bias.fill_(-100.0)\n"
-    found = desk.only(f"{begin}{alive}fit(330)\n{dead}fit(330)")
-    assert found.kind == "dead_units" and found.evidence[0].endswith("at 3 steps from 512 to 640")
+    found = desk.only(f"{begin}{alive}fit(330)\n{dead}fit(440)")
+    assert found.kind == "dead_units" and found.evidence[0].endswith("at 3 steps from 512 to 768")
 
 
 def test_each_relu_is_looked_at_on_its_own(desk: Desk) -> None:

@@ -68,12 +68,12 @@ class Loop:
         return "whole"
 
 
-def test_eight_calls_are_looked_into_and_then_each_64th() -> None:
+def test_eight_calls_are_looked_into_and_then_each_128th() -> None:
     loop = Loop()
-    taken = [loop.call() for _ in range(130)]
+    taken = [loop.call() for _ in range(260)]
     whole = [number for number, each in enumerate(taken, 1) if each == "whole"]
-    assert whole == [*range(1, 9), 64, 128] and taken.count("noted") == 120
-    assert len(loop.noted) == 120 and all(each.is_as_expected for each in loop.noted)
+    assert whole == [*range(1, 9), 128, 256] and taken.count("noted") == 250
+    assert len(loop.noted) == 250 and all(each.is_as_expected for each in loop.noted)
 
 
 def test_who_wants_to_look_says_which_calls_are_looked_into() -> None:
@@ -104,13 +104,13 @@ def test_so_is_one_that_gives_more_tensors() -> None:
 
 def test_a_pattern_stays_while_the_same_functions_run() -> None:
     loop = Loop()
-    for _ in range(63):
+    for _ in range(127):
         loop.call()
     assert loop.alike is not None
     before = loop.alike.pattern
     assert isinstance(before, Pattern) and before.end - before.first == 1
     assert loop.call() == "whole" and loop.alike.pattern is before
-    for _ in range(63):
+    for _ in range(127):
         loop.call()
     assert loop.call(name="add") == "whole"
     after = loop.alike.pattern
