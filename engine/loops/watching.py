@@ -39,15 +39,14 @@ class Watching:
 
     def watch(self, subject: Subject, module: nn.Module, paths: Sequence[str]) -> None:
         """Watch exactly these parts of the subject's module. Raises LabError, and changes nothing,
-        for a part that it does not have or that TorchScript runs, and for more than MAX_WATCHED."""
+        for a part that it does not have or that is never called, and for more than MAX_WATCHED."""
         parts = {path: part for path, part, _ in own_modules(module, remove_duplicate=False)}
         if unknown := [path for path in paths if path not in parts]:
             raise LabError(f"{type(module).__name__} has no module `{unknown[0]}`.")
-        for path in filter(None, paths):
-            if isinstance(parts.get(path.rpartition(".")[0]), torch.jit.ScriptModule):
+        for path in paths:
+            if reason := _why_not_called(parts, path):
                 raise LabError(
-                    f"TorchScript runs `{path}` without Python, so it cannot be watched.",
-                    hint="Watch the whole subject.",
+                    f"{reason}, so it cannot be watched.", hint="Watch the whole subject."
                 )
         if len(paths) > MAX_WATCHED:
             raise LabError(
@@ -86,6 +85,21 @@ class Watching:
         for part in self._parts.values():
             part.end()
         self._parts = {}
+
+
+def _why_not_called(parts: Mapping[str, nn.Module], path: str) -> str:
+    """Why no hook of this part is ever called; "" if it may be."""
+    names = path.split(".") if path else []
+    for depth in range(len(names)):
+        around, inside = parts[".".join(names[:depth])], ".".join(names[depth:])
+        if isinstance(around, torch.jit.ScriptModule):
+            return f"TorchScript runs `{path}` without Python"
+        if isinstance(around, torch.fx.GraphModule) and not any(
+            node.op == "call_module" and f"{inside}.".startswith(f"{node.target}.")
+            for node in around.graph.nodes
+        ):
+            return f"The graph has the operations of `{path}` and never calls it"
+    return ""
 
 
 class _Sums(NamedTuple):
