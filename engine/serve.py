@@ -50,6 +50,8 @@ LEAVING_S = 2.0
 """The time that the current job has to end after the engine was asked to quit."""
 ATTEND_S = 0.05
 """How often a loop that is held looks whether it may go on."""
+AGAIN_S = 0.05
+"""After this time an interrupt comes again that Python has dropped."""
 WAKING_S = 0.5
 """The longest wait for a message. Python calls the handler of a signal only after the wait, if the
 signal came to another thread, or in the moment before the wait."""
@@ -100,6 +102,7 @@ def answer(mailbox: Mailbox, standard_files: tuple[int, int] | None = None) -> N
     )
     mailbox.came = inside.wanted
     mailbox.attach(session)
+    sys.unraisablehook = mailbox.dropped
     mailbox.send(ready())
     busy = False
     while True:
@@ -273,6 +276,16 @@ class Mailbox:
             signal.pthread_kill(self._main_thread, signal.SIGINT)
         else:
             signal.raise_signal(signal.SIGINT)
+
+    def dropped(self, raised: sys.UnraisableHookArgs) -> None:
+        """Python drops what is raised in a finalizer, and what is raised here. An interrupt comes
+        again a little later."""
+        if isinstance(raised.exc_value, KeyboardInterrupt):
+            again = threading.Timer(AGAIN_S, self._interrupt)
+            again.daemon = True
+            again.start()
+        else:
+            sys.__unraisablehook__(raised)
 
     @contextmanager
     def _uninterrupted(self) -> Iterator[None]:

@@ -178,6 +178,18 @@ def test_a_sleep_is_interrupted_too(shared_engine):
     assert answers(shared_engine, sleeping)[-1].error.line in (2, 3)
 
 
+def test_an_interrupt_that_a_finalizer_takes_comes_again(shared_engine):
+    source = (
+        "class Slow:\n    def __del__(self):\n        print('ends')\n        while True: pass\n"
+        "Slow()\nwhile True: pass"
+    )
+    hanging = shared_engine.send(RunCellCommand(source=source))
+    wait_for_print(shared_engine)
+    shared_engine.signal(InterruptSignal())
+    end = answers(shared_engine, hanging)[-1]
+    assert end.error.type == "KeyboardInterrupt" and end.error.line == 6
+
+
 @pytest.mark.parametrize(
     ("method", "shown"),
     [("__repr__", "stuck"), ("__str__", "str(stuck)"), ("__len__", "len(stuck)")],
