@@ -336,5 +336,6 @@ def test_a_trial_in_a_process_of_its_own_begins_with_the_weights_that_it_is_give
 
 def test_a_sweep_trains_each_trial_in_one_process(tmp_path: Path) -> None:
     project = replace(PROJECT, training=replace(PROJECT.training, processes=2))
-    with pytest.raises(LabError, match="A trial of a sweep trains in one process"):
+    with pytest.raises(LabError, match="A trial of a sweep trains in one process") as refused:
         swept(tmp_path, RATE, project=project)
+    assert refused.value.hint == "Set processes to 1."

@@ -99,6 +99,7 @@ def test_a_damaged_checkpoint_is_passed_over_only_in_a_run_that_is_named(
     assert "damaged" in words and step == -1
     damaged.unlink()
     assert f"The run {folder} has no checkpoint" in find(client, folder=str(folder))[0]
+    assert client.said[-1].error.hint == "Train again, into a new folder."
 
 
 def test_another_set_up_does_not_fit(client: Client, folder: Path) -> None:

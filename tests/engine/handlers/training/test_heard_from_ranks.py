@@ -271,16 +271,18 @@ def test_a_run_that_is_left_is_stopped_in_its_folder(heard: Heard) -> None:
 
 def test_what_cannot_be_begun_is_told(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
     fields: dict[str, Any]
-    for fields, words in (
-        ({"find_divergence": True}, "Only a run of one process is held where it diverged"),
-        ({"to_step": 1}, "was not trained by several processes"),
+    for fields, words, way in (
+        ({"find_divergence": True}, "Only a run of one process is held where it diverged",
+         "Set processes to 1, Resume from the checkpoint before, and let it diverge again."),
+        ({"to_step": 1}, "was not trained by several processes", "Set processes to 1 to go to"),
         ({"training": replace(TWO, order=("forward", "loss", "backward", "zero_grad", "step"))},
-         "in another order"),
+         "in another order", ""),
         ({"training": replace(TWO, data=replace(TWO.data, loading=Loading(
-            workers=2, in_order=False)))}, "they must come in order"),
+            workers=2, in_order=False)))}, "they must come in order", ""),
     ):  # fmt: skip
-        with pytest.raises(LabError, match=words):
+        with pytest.raises(LabError, match=words) as refused:
             heard.train(**fields)
+        assert refused.value.hint.startswith(way)
 
     def refuses(*_: Any) -> None:
         raise OSError("no process")
@@ -318,8 +320,9 @@ def test_commands_of_the_window_go_to_rank_0(heard: Heard) -> None:
     sent: list[Any] = []
     run = ranks.RanksRun(TWO, heard.folder, sent.append)
     for by in ("op", "module"):
-        with pytest.raises(LabError, match="Several processes go on by phases"):
+        with pytest.raises(LabError, match="Several processes go on by phases") as refused:
             run.pass_on(StepTrainingCommand(by=by))
+        assert refused.value.hint == "Take the next phase; or train in one process."
     commands = [StepTrainingCommand(by="phase"), ContinueTrainingCommand()]
     for command in commands:
         run.pass_on(command)
@@ -377,28 +380,34 @@ def test_a_step_back_gets_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("step", "start", "fields", "words"),
+    ("step", "start", "fields", "words", "hint"),
     [
-        (-1, 0, {}, "has the steps 0 to 24, not -1"),
-        (25, 8, {}, "has the steps 0 to 24, not 25"),
-        (3, None, {}, "no state from which step 3 can be reached"),
-        (3, 2, {"objective": Objective("other")}, "repeating steps from 2 on, which had another"),
-        (3, 2, {"training": replace(TWO, processes=3)}, "number of processes of a run.*: 2, now 3"),
-        (3, 2, {"training": replace(TWO, sharding="FSDP2")}, "The sharding of a run cannot"),
-        (3, 2, {"training": replace(TWO, seed=9)}, "seed"),
+        (-1, 0, {}, "has the steps 0 to 24, not -1", ""),
+        (25, 8, {}, "has the steps 0 to 24, not 25", ""),
+        (3, None, {}, "no state from which step 3 can be reached", "A model that is divided"),
+        (3, 2, {"objective": Objective("other")}, "repeating steps from 2 on, which had another",
+         "Go there with the loss of then"),
+        (3, 2, {"training": replace(TWO, processes=3)}, "number of processes of a run.*: 2, now 3",
+         "Set it back; or Resume"),
+        (3, 2, {"training": replace(TWO, sharding="FSDP2")}, "The sharding of a run cannot",
+         "Set it back; or Resume"),
+        (3, 2, {"training": replace(TWO, seed=9)}, "seed", ""),
     ],
 )  # fmt: skip
 def test_what_cannot_be_gone_to_is_told(
-    step: int, start: int | None, fields: dict, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(LabError, match=words):
+    step: int, start: int | None, fields: dict, words: str, hint: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    with pytest.raises(LabError, match=words) as refused:
         way(monkeypatch, step, start, **fields)
+    assert refused.value.hint.startswith(hint)
 
 
 def test_the_loss_can_be_another_where_nothing_is_repeated(monkeypatch) -> None:
     assert way(monkeypatch, 3, 3, objective=Objective("other")).objective.data == "other"
-    with pytest.raises(LabError, match="has written no state yet"):
+    with pytest.raises(LabError, match="has written no state yet") as refused:
         way(monkeypatch, 3, 3, replace(TOLD, checkpoint=""))
+    assert refused.value.hint == "Let it do a step first."
 
 
 # -- in the ranks --------------------------------------------------------------------------------
@@ -463,8 +472,9 @@ def test_rank_0_begins_with_the_weights_that_it_was_given(
     assert made == [(objective, whole, module, TWO.seed)]
     assert module.bias.item() == (1.0 if is_loaded else 5.0)
     other: Any = First(rank, lambda own: b"other")
-    with pytest.raises(LabError, match=f"Rank {rank} has another model, set-up or data"):
+    with pytest.raises(LabError, match=f"Rank {rank} has another model, set-up or data") as refused:
         as_rank.begin_as_rank(other, module, objective, command)
+    assert refused.value.hint == "Start all ranks with the same project file and the same options."
 
 
 def test_the_ranks_go_on_from_the_checkpoint_of_rank_0(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -234,8 +234,9 @@ def test_runs_are_written_as_event_files_each_into_its_own_folder(tmp_path: Path
     assert refused.value.hint == "Choose another run."
     (tmp_path / "file").write_text("")
     barred = WriteEventsCommand(folders=folders, path=str(tmp_path / "file"))
-    with pytest.raises(LabError, match=r"file/.* could not be written: Not a directory\."):
+    with pytest.raises(LabError, match=r"file/.* could not be written: Not a dir") as refused:
         list(events.write_events(Lab(lambda _: None), barred))
+    assert refused.value.hint == "Choose a folder that you may write."
 
 
 def test_a_run_that_goes_on_is_moved_with_all_that_it_writes_next(tmp_path: Path) -> None:
