@@ -12,7 +12,8 @@ import torch
 from engine.console.namespace import Namespace
 from engine.errors import LabError
 from engine.tensors.error_help import explain_error
-from engine.tensors.shapes import index_text, picking, reductions
+from engine.tensors.shapes import index_text, picking, products, reductions
+from engine.tensors.shapes.elements import MAX_TRIED
 from engine.tensors.shapes.index_text import parse
 from engine.tensors.shapes.operands import MAX_DIMS, MAX_ELEMENTS, operand
 from engine.tensors.shapes.picking import pick
@@ -226,3 +227,80 @@ def test_a_reduction_without_elements_or_a_kernel_says_so(
         found = reduction(x, "sum", (0,))
         assert found.note.startswith(words) and bool(found.note) == bool(words)
         assert found.shape == (4,) and math.prod(found.source_shape) == 12
+
+
+@pytest.mark.parametrize("op", ["amax", "min", "argmax", "median", "std"])
+def test_a_large_tensor_whose_dtype_has_no_such_reduction_is_told_in_torchs_words(
+    namespace: Namespace, op: str
+) -> None:
+    dtype = torch.bool if op == "std" else torch.complex64
+    x = namespace.variables["x"] = torch.zeros(2, MAX_TRIED, dtype=dtype)
+    with pytest.raises(RuntimeError) as raised:
+        getattr(x, op)(1)
+    found = reduction(operand(namespace, "x"), op, (1,))  # type: ignore[arg-type]
+    assert str(raised.value) in (found.note, found.error.message if found.error else "")
+    assert found.winner is None and found.result is not None and found.result.texts == ()
+
+
+def test_a_product_is_summed_up_to_its_bound(
+    namespace: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = namespace.variables["x"]
+    namespace.variables["y"] = x.T  # type: ignore[attr-defined]
+    given = (x @ x.T).flatten().tolist()  # type: ignore
+    for most, numbers, note in (
+        (3 * 3 * 4, given, ""),
+        (3 * 3 * 4 - 1, [], "Too many products to sum here: run the line for the numbers."),
+    ):
+        monkeypatch.setattr(products, "MAX_PRODUCTS", most)
+        found = product([operand(namespace, name) for name in "xy"], "matmul")
+        assert found.shape == (3, 3) and found.note == note and found.count == 4
+        assert found.result is not None
+        assert [float(text) for text in found.result.texts] == numbers
+    typed = product([operand(namespace, "(3, 4)"), operand(namespace, "y")], "matmul")
+    assert (typed.note, typed.count, typed.terms) == ("", 0, ())
+    assert typed.result is not None and typed.result.texts == ()
+
+
+@pytest.mark.parametrize(
+    ("equation", "words", "hint"),
+    [
+        ("i", "`i` does not fit a's shape (3, 4), which has 2 dimensions.", "Write one letter"),
+        ("ijk", "`ijk` does not fit a's shape (3, 4)", "Write one letter for each dimension"),
+        ("...ijk", "`...ijk` does not fit a's shape (3, 4)", "Write one letter"),
+        ("i.j", "`i.j` does not fit a's shape (3, 4)", "Write one letter"),
+        ("ij->ii", "Each letter of the result `ii` must come from an operand", "For a result with"),
+        ("ij->k", "Each letter of the result `k` must come from an operand", "For a result with"),
+        ("ij,jk->ik", "`ij,jk->ik` names 2 operands, and there are 1.", "Write the letters of"),
+        ("ij->i2", "`ij->i2` is not an einsum equation.", "Letters name dimensions: ij,jk->ik"),
+        ("", "`` is not an einsum equation.", "Letters name dimensions: ij,jk->ik"),
+    ],
+)
+def test_an_equation_that_does_not_fit_is_refused_with_a_way(
+    namespace: Namespace, equation: str, words: str, hint: str
+) -> None:
+    told, way = refused(lambda: product([operand(namespace, "x")], "einsum", equation))
+    assert told.startswith(words) and way.startswith(hint)
+
+
+@pytest.mark.parametrize("equation", ["ij", "ji", "i j -> j i", "ij->", "...j->j...", "ij->j"])
+def test_the_result_of_an_equation_is_einsums(namespace: Namespace, equation: str) -> None:
+    x = namespace.variables["x"]
+    given = torch.einsum(equation, x)
+    found = product([operand(namespace, "x")], "einsum", equation)
+    assert found.error is None and found.shape == tuple(given.shape)
+    assert found.result is not None
+    assert [float(text) for text in found.result.texts] == given.flatten().tolist()
+
+
+def test_a_line_that_writes_into_much_is_told_without_numbers(
+    namespace: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace.variables["row"] = torch.ones(4)
+    for most in (12, 11):
+        monkeypatch.setattr(picking, "MAX_PICKED", most)
+        for source in ("x[0] = row", "x[0] = 7.0", "x.index_fill_(0, one, 7.0)", "x[0] += row"):
+            found = pick(namespace, source)
+            assert found.error is None and found.shape is not None, source
+        refused_list = pick(namespace, "x[0] = [1, 2]")
+        assert refused_list.error is not None and refused_list.after is None
