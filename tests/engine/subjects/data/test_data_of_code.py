@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from engine.errors import LabError
@@ -97,7 +99,7 @@ def test_a_run_is_predicted_on_the_data_that_it_has(lab: Lab, ask: Ask) -> None:
     objective = Objective("data()")
     setup = TrainingSetup(epochs=1, batch_size=2)
     command = TrainCommand(model=Model(), training=setup, subject=net, objective=objective)
-    steps = handler_of(TrainCommand)(lab, command)
+    steps: Any = handler_of(TrainCommand)(lab, command)
     while lab.run is None or lab.run.step < 1:
         next(steps)
     made = lab.console.namespace.variables["made"]

@@ -76,6 +76,29 @@ def test_operands_that_do_not_broadcast_have_no_words_of_stretching() -> None:
     assert told.reasoning == ("float32 stays float32.",)
 
 
+@pytest.mark.parametrize(
+    "line", ["x.gather(1, i + 9)", "x.index_select(0, i[1] + 9)", "x.take(i + 11)"]
+)
+def test_an_index_out_of_range_is_refused_with_torchs_error_beside_our_words(line: str) -> None:
+    refusal = last(line).refusal
+    with pytest.raises((RuntimeError, IndexError)) as raised:
+        eval(line, variables())
+    assert refusal is not None and "is out of range: dim" in str(refusal)
+    assert refusal.raises is type(raised.value) and refusal.said == str(raised.value)
+    assert refusal.hint.startswith("Choose from ")
+
+
+def test_numbers_lists_and_masks_are_read_as_an_index() -> None:
+    known = {**variables(), "n": torch.tensor(1), "yes": torch.tensor(True), "r": torch.tensor(1.0)}
+    for line in ("x[n]", "x[yes]", "x[[0, 2]]", "x[[]]", "x[n, [0, 1]]"):
+        told = read(line, known)[-1].outcome
+        given = eval(line, dict(known))
+        assert told is not None and told.result.shape == tuple(given.shape), line
+    assert read("x[r]", known)[-1].refusal is not None
+    with pytest.raises((NoRule, LabError)):
+        read("x[[0, 'a'], wide[0, :1]]", known)
+
+
 def test_a_large_tensor_is_written_to_as_torch_would() -> None:
     told = last("large[0] = 3.5").outcome
     assert told is not None and told.kind == "in place"
