@@ -247,6 +247,15 @@ def test_the_error_of_a_lost_rank_has_its_last_lines_and_the_way_on(heard: Heard
     ]  # fmt: skip
 
 
+def test_after_rank_0_has_failed_what_others_tell_is_still_heard(heard: Heard) -> None:
+    later = snapshot("running", 2)
+    heard.train(FAILED, later, failed=RankFailure(1, 1, "no"))
+    assert (
+        heard.told[1] is later
+        and heard.told[-1].error.message == "Rank 1 ended with exit code 1: no"
+    )
+
+
 def test_an_error_ends_the_run_only_if_it_could_not_begin(heard: Heard) -> None:
     def error(command: str) -> ErrorSnapshot:
         return ErrorSnapshot(command=command, error=ErrorReport(type="LabError", message="no"))
@@ -279,6 +288,8 @@ def test_what_cannot_be_begun_is_told(heard: Heard, monkeypatch: pytest.MonkeyPa
          "in another order", ""),
         ({"training": replace(TWO, data=replace(TWO.data, loading=Loading(
             workers=2, in_order=False)))}, "they must come in order", ""),
+        ({"training": replace(TWO, sharding="FSDP2", precision="float16")},
+         "FSDP2 cannot train this", "Set sharding to none"),
     ):  # fmt: skip
         with pytest.raises(LabError, match=words) as refused:
             heard.train(**fields)
@@ -486,3 +497,71 @@ def test_the_ranks_go_on_from_the_checkpoint_of_rank_0(monkeypatch: pytest.Monke
     assert as_rank.begin_together(whole, None) is None
     other: Any = First(1, lambda own: b"first's")
     assert as_rank.begin_together(other, None) == "first's"
+
+
+class Followed:
+    """What a rank that follows does: `ran` has its steps, and how it was left."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, resume: Any, ends: int | None) -> None:
+        self.ran: list[Any] = []
+        followed = self
+
+        class Loop:
+            step = 0
+            metrics = SimpleNamespace(drain=lambda with_cuda: followed.ran.append("drain"))
+
+            def __init__(self, *given: Any) -> None:
+                followed.given = given
+
+            def restore(self, saved: Any) -> None:
+                followed.ran.append(("restore", saved))
+
+            def steps(self) -> Iterator[None]:
+                for self.step in range(1, 4):
+                    if self.step == ends:
+                        raise as_rank.RanksEnded
+                    followed.ran.append(self.step)
+                    yield
+
+            def flush(self) -> None:
+                followed.ran.append("flush")
+
+            def close(self) -> None:
+                followed.ran.append("close")
+
+        subject = SimpleNamespace(module="module", objective=lambda: "whole")
+        monkeypatch.setattr(as_rank, "subject_of", lambda lab, command: subject)
+        monkeypatch.setattr(as_rank, "begin_as_rank", lambda *given: ("rows", *given[1:3]))
+        monkeypatch.setattr(as_rank, "begin_together", lambda ranks, own: resume)
+        monkeypatch.setattr(as_rank, "TrainingLoop", Loop)
+        monkeypatch.setattr(as_rank, "FLUSHED_STEPS", 2)
+        monkeypatch.setattr(
+            as_rank.dist, "destroy_process_group", lambda: self.ran.append("destroyed")
+        )
+
+    def follow(self, **fields: Any) -> None:
+        ranks: Any = SimpleNamespace(end=lambda: self.ran.append("end"))
+        lab: Any = SimpleNamespace(ranks=ranks)
+        command = TrainCommand(**{"model": MLP, "training": TWO, **fields})
+        as_rank.follow(lab, command)
+        module, self.setup, objective, watching, subject, given_ranks = self.given
+        assert (module, objective, watching) == ("module", ("rows", "module", "whole"), None)
+        assert subject == command.subject and given_ranks is ranks
+
+
+def test_a_rank_that_follows_trains_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed = Followed(monkeypatch, None, None)
+    followed.follow()
+    assert followed.ran == [1, 2, "flush", "drain", 3, "end", "close"]
+    assert followed.setup == TWO
+
+
+@pytest.mark.parametrize("to_step", [None, 3])
+def test_a_rank_that_follows_goes_on_with_the_set_up_of_then_until_it_is_there(
+    monkeypatch: pytest.MonkeyPatch, to_step: int | None
+) -> None:
+    saved = SimpleNamespace(setup="the set-up of then")
+    followed = Followed(monkeypatch, saved, 2)
+    followed.follow(to_step=to_step)
+    assert followed.ran == [("restore", saved), 1, "destroyed", "close"]
+    assert followed.setup == (TWO if to_step is None else "the set-up of then")
