@@ -1,0 +1,103 @@
+"""Windows, bits, statistics and lines as commands ask for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from engine.errors import LabError
+from engine.lab import Lab
+from engine.protocol import (
+    BitsCommand,
+    Command,
+    LinesCommand,
+    ReadValuesCommand,
+    StatisticsCommand,
+)
+from engine.session import handler_of
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab(emit=lambda snapshot: None)
+
+
+def ask(lab: Lab, command: Command) -> list[Any]:
+    return [s for s in handler_of(type(command))(lab, command) if s is not None]
+
+
+def test_a_window_has_the_rows_and_columns_that_are_asked_for(lab: Lab) -> None:
+    t = lab.console.namespace.variables["t"] = torch.arange(40.0).view(2, 4, 5)
+    command = ReadValuesCommand(
+        expression="t", slice="1, 1:", row_start=1, row_count=2, column_start=3, column_count=9
+    )
+    (told,) = ask(lab, command)
+    expected = t[1, 1:][1:3, 3:]
+    assert [[float(text) for text in row] for row in told.cells] == expected.tolist()
+    assert (told.rows, told.columns, told.row_start, told.column_start) == (3, 5, 1, 3)
+    assert (told.expression, told.slice, told.device, told.dtype) == (
+        "t", "1, 1:", "cpu", "float32",
+    )  # fmt: skip
+    assert told.picture is None and told.picture_step == (1, 1) and told.version == 0
+    (told,) = ask(lab, ReadValuesCommand(expression="t", picture=True))
+    assert told.picture is not None and told.picture.source_shape == (2, 4, 5)
+    t.add_(1)
+    assert ask(lab, command)[0].version == 1
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+def test_how_an_element_may_be_written(lab: Lab) -> None:
+    w = torch.ones(3, 2, requires_grad=True)
+    lab.console.namespace.variables.update(
+        plain=torch.ones(2), w=w, part=w[1:], result=w * 2, view=(w * 2)[0],
+        meta=torch.ones(2, device="meta"), sparse=torch.eye(2).to_sparse(),
+        quantised=torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8),
+    )  # fmt: skip
+    for name, edit in (
+        ("plain", "assign"), ("w", "no_grad"), ("part", "no_grad"), ("result", "assign"),
+        ("view", "assign"), ("meta", ""), ("sparse", ""), ("quantised", ""),
+    ):  # fmt: skip
+        assert ask(lab, ReadValuesCommand(expression=name))[0].edit == edit, name
+
+
+def test_bits_are_of_one_element(lab: Lab) -> None:
+    lab.console.namespace.variables["t"] = torch.tensor([[1.0, -2.5]])
+    (told,) = ask(lab, BitsCommand(expression="t", index=(0, 1)))
+    assert (told.expression, told.index, told.text, told.dtype, told.note) == (
+        "t", (0, 1), "-2.5", "float32", "",
+    )  # fmt: skip
+    with pytest.raises(LabError, match="`t` has 2 dimensions: 1 indices do not name one element"):
+        ask(lab, BitsCommand(expression="t", index=(0,)))
+    lab.console.namespace.variables["m"] = torch.ones(1, device="meta")
+    (told,) = ask(lab, BitsCommand(expression="m", index=(0,)))
+    assert told.text == "" and told.parts == () and "meta device" in told.note
+
+
+def test_a_count_begins_anew_where_it_is_of_other_numbers(lab: Lab) -> None:
+    t = lab.console.namespace.variables["t"] = torch.arange(6.0).view(2, 3)
+    for command in (StatisticsCommand(expression="t"), LinesCommand(expression="t", lines=2)):
+        (told,) = ask(lab, command)
+        assert (told.done, told.total, told.slice) == (6, 6, "")
+    assert lab.values.statistics is None is lab.values.lines
+    (told,) = ask(lab, StatisticsCommand(expression="t", slice="0"))
+    assert (told.total, told.maximum, told.mean, told.zeros) == (3, 2.0, 1.0, 1)
+    t[0, 0] = torch.nan
+    (told,) = ask(lab, StatisticsCommand(expression="t"))
+    assert (told.nans, told.minimum, told.positive_infs, told.negative_infs) == (1, 1.0, 0, 0)
+    (told,) = ask(lab, LinesCommand(expression="t", lines=1))
+    assert (told.rows, told.columns, told.lines, told.not_finite) == (2, 3, 1, 1)
+    assert told.bin_columns == 1 and len(told.low) == len(told.high) == 3 * 4
+
+
+def test_what_is_no_tensor_is_refused(lab: Lab) -> None:
+    lab.console.namespace.variables["n"] = 3
+    for command in (
+        ReadValuesCommand(expression="n"),
+        StatisticsCommand(expression="n"),
+        LinesCommand(expression="n", lines=1),
+        BitsCommand(expression="n", index=()),
+    ):
+        with pytest.raises(LabError, match="`n` is"):
+            ask(lab, command)
