@@ -101,3 +101,81 @@ def test_what_is_no_tensor_is_refused(lab: Lab) -> None:
     ):
         with pytest.raises(LabError, match="`n` is"):
             ask(lab, command)
+
+
+@pytest.mark.filterwarnings("ignore:.*(quantize_per|Sparse CSR|prototype).*:UserWarning")
+def test_how_the_numbers_lie_in_memory_is_noted(lab: Lab) -> None:
+    z, ones = torch.tensor([1 + 2j, 3j]), torch.ones(2, 2)
+    whole = torch.quantize_per_tensor(ones, 0.5, 3, torch.qint8)
+    scales, zeros = torch.tensor([0.5, 0.1]), torch.tensor([0, 1])
+    channels = torch.quantize_per_channel(ones, scales, zeros, 1, torch.qint8)
+    notes = {
+        "plain": (ones, ""),
+        "conjugate": (z.conj(), "a conjugate view: the imaginary parts in memory have the other"),
+        "negative": (z.conj().imag, "a negative view: the numbers in memory have the other sign"),
+        "coo": (ones.to_sparse(), "layout sparse_coo: zeros are not stored"),
+        "csr": (ones.to_sparse_csr(), "layout sparse_csr: zeros are not stored"),
+        "whole": (whole, "quantised: (stored - 3) · 0.5"),
+        "channels": (channels, "quantised per channel along dim 1"),
+        "meta": (torch.ones(2, device="meta"), "on the meta device: it has a shape but no data"),
+        "ragged": (
+            torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+            "nested: 2 tensors of their own shapes; empty cells do not exist",
+        ),
+    }  # fmt: skip
+    for name, (t, words) in notes.items():
+        lab.console.namespace.variables["t"] = t
+        (told,) = ask(lab, ReadValuesCommand(expression="t"))
+        assert told.note.startswith(words) and bool(told.note) == bool(words), name
+    assert torch.equal(z.conj().imag.resolve_neg(), torch.tensor([-2.0, -3.0]))
+    lab.console.namespace.variables["t"] = z.conj().imag
+    (told,) = ask(lab, ReadValuesCommand(expression="t", row_count=1, column_count=2))
+    assert told.cells == (("-2", "-3"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("", ":"), ("1", "1"), ("-1", "-1"), ("1:", "1:"), (":2", ":2"), ("::2", "::2"),
+        ("-2:", "-2:"), (":-1", ":-1"), ("1:2, 0", "1:2, 0"), ("..., 1", "..., 1"),
+        ("0, ..., ::3", "0, ..., ::3"), ("5:", "5:"), ("2:1", "2:1"), ("0, 1, 2", "0, 1, 2"),
+        (":, 1:9", ":, 1:9"), ("-9:2", "-9:2"),
+    ],
+)  # fmt: skip
+def test_a_slice_is_read_as_python_reads_it(lab: Lab, text: str, plain: str) -> None:
+    t = lab.console.namespace.variables["t"] = torch.arange(24.0).view(3, 2, 4)
+    (told,) = ask(lab, ReadValuesCommand(expression="t", slice=text, row_count=99, column_count=99))
+    expected = eval(f"t[{plain}]", {"t": t})
+    assert [float(x) for row in told.cells for x in row] == expected.flatten().tolist()
+    if expected.ndim and expected.numel():
+        assert (told.rows, told.columns) == (expected[..., 0].numel(), expected.shape[-1])
+    for cut, size in zip(told.dims, t.shape, strict=True):
+        assert cut.size == size
+    assert [cut.count for cut in told.dims if not cut.fixed] == list(expected.shape)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "hint"),
+    [
+        ("0, 0, 0, 0", "4 indices, but `t` has 3 dimensions.", "Its shape is (3, 2, 4)."),
+        ("3", "Index 3 is out of range: dim 0 has 3 elements.", "Write -3 to 2."),
+        ("-4", "Index -4 is out of range: dim 0 has 3 elements.", "Write -3 to 2."),
+        (":0, 0, 4", "Index 4 is out of range: dim 2 has 4 elements.", "Write -4 to 3."),
+        ("x > 0", "`x > 0` cannot be used in a slice here.", "Write an integer, a slice (2:8"),
+        ("None", "`None` cannot be used in a slice here.", "Write an integer, a slice (2:8"),
+        ("1.5:", "`1.5` cannot be used in a slice here.", "Write an integer, a slice (2:8"),
+        ("True", "`True` cannot be used in a slice here.", "Write an integer, a slice (2:8"),
+        ("0, ::-1", "The step of a slice must be positive", "torch.flip(x, (1,)) reverses a dim"),
+        ("::0", "The step of a slice must be positive", "torch.flip(x, (0,)) reverses a dim"),
+        ("..., ...", "Only one ... can stand for the dimensions left out.", "Write an integer"),
+        ("1 2", "`1 2` is not a slice.", "Write an integer, a slice (2:8, ::2) or ..."),
+        ("0](1", "`0](1` is not a slice.", "Write an integer, a slice (2:8, ::2) or ..."),
+    ],
+)
+def test_a_slice_that_does_not_fit_is_refused_with_a_way(
+    lab: Lab, text: str, words: str, hint: str
+) -> None:
+    lab.console.namespace.variables["t"] = torch.arange(24.0).view(3, 2, 4)
+    with pytest.raises(LabError) as refused:
+        ask(lab, ReadValuesCommand(expression="t", slice=text))
+    assert str(refused.value).startswith(words) and refused.value.hint.startswith(hint)
