@@ -195,3 +195,24 @@ def test_of_many_names_that_do_not_fit_the_first_are_told(
     assert (told.counts, told.loaded, told.matched) == ((2, 2, 0), False, 0)
     assert [fit.name for fit in told.missing] == ["linear1.weight"]
     assert [(fit.name, fit.shape) for fit in told.unexpected] == [("a", (1,))]
+
+
+@pytest.mark.parametrize("is_fresh", [True, False])
+@pytest.mark.parametrize("format", ["script", "pt2"])
+def test_only_a_script_begins_with_fresh_weights(
+    format: Any, is_fresh: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written gets a fresh subject: its module is not the live one."""
+    lab = Lab(emit=lambda snapshot: None)
+    live = lab.models.live_model(SMALL, SETUP.seed).module
+    written: list[Any] = []
+
+    def write(work: Work, *_: object) -> str:
+        written.append(work.source.module)
+        return ""
+
+    monkeypatch.setattr(programs, "_write", write)
+    asked = command(format=format, fresh=is_fresh, verify=False, path=str(tmp_path / "made.py"))
+    list(export.export(lab, asked))
+    (module,) = written
+    assert (module is not live) is (is_fresh and format == "script")

@@ -247,6 +247,19 @@ def test_the_error_of_a_lost_rank_has_its_last_lines_and_the_way_on(heard: Heard
     ]  # fmt: skip
 
 
+def test_where_no_rank_is_known_to_be_lost_the_last_lines_are_rank_0_s(heard: Heard) -> None:
+    folder = heard.written()
+
+    def prints() -> None:
+        for rank in (0, 1):
+            log_of(folder / RANKS, rank).write_text(f"of rank {rank}\n")
+
+    heard.train(prints)
+    assert heard.told[-1].error.hint.splitlines()[:3] == [
+        "It printed last:", "of rank 0", f"All of it: {log_of(folder / RANKS, 0)}",
+    ]  # fmt: skip
+
+
 def test_after_rank_0_has_failed_what_others_tell_is_still_heard(heard: Heard) -> None:
     later = snapshot("running", 2)
     heard.train(FAILED, later, failed=RankFailure(1, 1, "no"))
@@ -565,3 +578,55 @@ def test_a_rank_that_follows_goes_on_with_the_set_up_of_then_until_it_is_there(
     followed.follow(to_step=to_step)
     assert followed.ran == [("restore", saved), 1, "destroyed", "close"]
     assert followed.setup == (TWO if to_step is None else "the set-up of then")
+
+
+@pytest.mark.parametrize("is_back", [True, False])
+def test_rank_0_goes_to_a_step_with_the_run_of_the_checkpoint(
+    is_back: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tmp_path / "before"
+    start = SimpleNamespace(setup=replace(TWO, seed=5), run="before")
+    asked: list[Any] = []
+
+    class Writer:
+        @staticmethod
+        def resumed(folder: Path, run: str, project: Project) -> Any:
+            asked.append((folder, run, project))
+            return Writer()
+
+        def forked(self, step: int, folder: Path) -> Any:
+            return "forked", step, folder
+
+    def newest_in(folder: Path, step: int) -> Any:
+        return start if (folder, step) == (before, 3) else None
+
+    monkeypatch.setattr(repeating_ranks, "RunWriter", Writer)
+    monkeypatch.setattr(repeating_ranks.RunStates, "newest_in", newest_in)
+    monkeypatch.setattr(repeating_ranks, "begin_as_rank", lambda *given: ("rows", *given))
+    monkeypatch.setattr(repeating_ranks, "begin_together", lambda *given: asked.append(given))
+    monkeypatch.setattr(repeating_ranks, "TrainingLoop", lambda *given: given)
+    monkeypatch.setattr(repeating_ranks, "Way", lambda *given: given)
+    monkeypatch.setattr(repeating_ranks.repeated_run, "of_ranks", lambda *given: given)
+    lab: Any = Lab(emit=lambda snapshot: None)
+    module: Any = "module"
+    lab.ranks = ranks_of_run = "ranks"
+    folder = tmp_path / "after" if is_back else before
+    newest = str(before / "checkpoints" / "step-00000004.pt")
+    command = TrainCommand(
+        model=MLP, training=TWO, to_step=3, checkpoint=newest, folder=str(folder),
+        subject=ConsoleSubject("net"), objective=Objective("data"),
+    )  # fmt: skip
+    whole: Any = "whole"
+    loop, way, writer, kept = repeating_ranks.again_as_rank(lab, module, command, whole)  # type: ignore
+    rows = ("rows", ranks_of_run, module, whole, command)
+    assert asked[0] == (ranks_of_run, start)
+    assert loop == (module, start.setup, rows, lab.subjects.watching, command.subject, ranks_of_run)
+    assert way == (start, 3, TWO, rows, lab.control.pause.set)
+    project = Project(
+        model=MLP, training=start.setup, subject=command.subject, objective=command.objective
+    )
+    assert asked[1] == (before, "before", project)
+    if is_back:
+        assert writer == ("forked", 3, folder) and kept == ""
+    else:
+        assert isinstance(writer, Writer) and kept == newest
