@@ -47,17 +47,34 @@ def test_a_window_has_the_rows_and_columns_that_are_asked_for(lab: Lab) -> None:
     assert ask(lab, command)[0].version == 1
 
 
-@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 2), (1, 3), (3, 2), (4, 4), (7, 9), (0, 99), (2, 0)]
+)
+def test_rows_of_several_matrices_are_counted_through(lab: Lab, first: int, count: int) -> None:
+    """Rows within one matrix, and over the end of one into the next."""
+    t = lab.console.namespace.variables["t"] = torch.arange(40.0).view(2, 4, 5)
+    command = ReadValuesCommand(
+        expression="t", row_start=first, row_count=count, column_start=1, column_count=3
+    )
+    (told,) = ask(lab, command)
+    expected = t.view(8, 5)[first : first + count, 1:4].tolist()
+    assert [[float(text) for text in row] for row in told.cells] == expected
+    assert (told.rows, told.columns) == (8, 5)
+
+
+@pytest.mark.filterwarnings("ignore:.*(quantize_per_tensor|prototype).*:UserWarning")
 def test_how_an_element_may_be_written(lab: Lab) -> None:
     w = torch.ones(3, 2, requires_grad=True)
     lab.console.namespace.variables.update(
         plain=torch.ones(2), w=w, part=w[1:], result=w * 2, view=(w * 2)[0],
         meta=torch.ones(2, device="meta"), sparse=torch.eye(2).to_sparse(),
         quantised=torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8),
+        ragged=torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]),
     )  # fmt: skip
     for name, edit in (
         ("plain", "assign"), ("w", "no_grad"), ("part", "no_grad"), ("result", "assign"),
         ("view", "assign"), ("meta", ""), ("sparse", ""), ("quantised", ""),
+        ("ragged", ""),
     ):  # fmt: skip
         assert ask(lab, ReadValuesCommand(expression=name))[0].edit == edit, name
 
