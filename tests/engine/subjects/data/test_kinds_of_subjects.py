@@ -17,7 +17,14 @@ from engine.models.check import check
 from engine.models.live import LiveModel
 from engine.project.document import Block, DataSetup, Loading, Model, TrainingSetup, replace
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
-from engine.protocol import CheckModelCommand, RunCellCommand, RunFileCommand, StartForwardCommand
+from engine.protocol import (
+    CheckModelCommand,
+    ReadStructureCommand,
+    RunCellCommand,
+    RunFileCommand,
+    StartForwardCommand,
+    WatchCommand,
+)
 from tests.engine.handlers.test_training_handlers import chain
 from tests.engine.subjects.conftest import Ask, Write
 
@@ -238,3 +245,27 @@ def test_nothing_is_given_where_a_command_has_neither_blocks_nor_data(lab: Lab) 
     assert isinstance(canvas, CanvasModel)
     assert (canvas.model, canvas.training) == (Model(), TrainingSetup())
     assert canvas.written == Objective()
+
+
+@pytest.mark.parametrize(("rows", "size"), [(1, 2), (2, 2), (3, 3)])
+def test_the_example_of_one_sample_has_two(lab: Lab, ask: Ask, rows: int, size: int) -> None:
+    """In eval mode, in which a normalisation takes one sample too; then the mode is as before."""
+    ask(RunCellCommand(source="net = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2))"))
+    net = lab.console.namespace.variables["net"]
+    lab.console.namespace.variables["pair"] = torch.ones(rows, 3), torch.zeros(rows, 2)
+    step = "def step(batch):\n    return model(batch[0]).sum()"
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    example = of_console(lab, written=Objective("pair", step=step)).example()
+    assert example.size == size and tuple(example.tensors[0].shape) == (size, 3)
+    assert net.training
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
+def test_only_the_watched_subject_tells_what_is_watched(lab: Lab, ask: Ask, net: nn.Module) -> None:
+    lab.console.namespace.variables["other"] = nn.Sequential(nn.Linear(3, 2))
+    ask(WatchCommand(subject=ConsoleSubject("net"), paths=("layer",)))
+    for name, paths in (("net", ("layer",)), ("other", ())):
+        (told,) = ask(ReadStructureCommand(subject=ConsoleSubject(name)))
+        assert told.watched == paths and told.title == name and told.made is False
+        assert told.optimizers == ("adam",) and told.unregistered == ()
