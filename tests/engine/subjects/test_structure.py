@@ -77,6 +77,15 @@ def test_weights_are_those_of_torch():
     assert not rows["steps"].persistent
 
 
+@pytest.fixture
+def warns_always():
+    """torch warns each time here, not once a process."""
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(False)
+
+
+@pytest.mark.usefixtures("warns_always")
 def test_a_gradient_with_a_graph_has_its_norm_without_a_warning():
     module = nn.Linear(2, 1)
     loss = module(torch.ones(1, 2)).square().sum()
