@@ -136,3 +136,13 @@ def test_a_long_text_is_cut_and_one_thing_is_one() -> None:
         "2 dims",
         "1,000 dims",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("add", "other"), ("add_", "broadcast"), ("__add__", "other")]
+)
+def test_only_a_call_in_place_may_not_stretch_its_first_tensor(name: str, kind: str) -> None:
+    one, three = CallTensor("one", (1,)), CallTensor("three", (3,))
+    found = failed_operands(Call(name, (one, three), message="they cannot be broadcast"))
+    assert found is not None and found.kind == kind
+    assert found.operands[0].failing == ((0,) if kind == "broadcast" else ())
