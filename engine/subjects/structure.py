@@ -140,7 +140,7 @@ def _weight_row(name: str, kind: str, tensor: Tensor, names: list[str]) -> Weigh
         mean=mean,
         std=std,
         histogram=None if lazy else histogram(tensor.detach()),
-        gradient=None if tensor.grad is None else _norm(tensor.grad),
+        gradient=None if tensor.grad is None else _norm(tensor.grad.detach()),
     )
 
 

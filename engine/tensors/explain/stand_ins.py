@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -88,6 +89,14 @@ def _with_grad(made: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
         if base is not None and base.is_leaf and base.requires_grad:
             leaf = made.requires_grad_()
             return leaf.view_as(leaf)
-        if 0 in made.stride():  # torch refuses to write to several elements in one cell
-            return made.requires_grad_()
-        return made.mul_(torch.ones((), dtype=made.dtype, device=made.device, requires_grad=True))
+        return _Result.apply(made, torch.ones((), requires_grad=True))
+
+
+class _Result(torch.autograd.Function):
+    """Makes a tensor a result of one that requires grad. Nothing is written to it, which torch
+    refuses where several elements are in one cell."""
+
+    @staticmethod
+    def forward(ctx: Any, made: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        ctx.mark_dirty(made)
+        return made

@@ -69,8 +69,10 @@ def split_marks(call: Call) -> FailedOperands | None:
     dim = call.given(2, "dim", default=0)
     if not isinstance(sizes, list | tuple) or type(dim) is not int or not seen.shape:
         return None
+    if not all(type(size) is int for size in sizes):
+        return None
     dim %= len(seen.shape)
-    total = sum(size for size in sizes if type(size) is int)
+    total = sum(sizes)
     if total == seen.shape[dim]:
         return None
     columns = tuple(range(dim, dim + len(sizes[:MAX_DIMS])))

@@ -21,6 +21,7 @@ import torch
 
 from ...console.namespace import Namespace
 from ...errors import LabError
+from ..error_help import explain_error
 
 MAX_COMPUTED = 1 << 24
 """An index is computed each time from tensors of up to this many elements."""
@@ -256,4 +257,4 @@ def _computed(node: ast.expr, op: ast.AST, *values: Any) -> Any:
     try:
         return _OPERATORS[type(op)](*values)
     except (RuntimeError, TypeError, ArithmeticError) as error:
-        raise LabError(f"`{text}`: {error}", hint="Both sides must broadcast.") from error
+        raise LabError(f"`{text}`: {error}", hint=explain_error(error)) from error

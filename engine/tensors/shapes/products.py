@@ -92,8 +92,10 @@ def product(
 ) -> ProductSnapshot:
     """All that a view shows of one product. Raises LabError for an equation that cannot be read, or
     a wrong number of operands."""
-    if not 1 <= len(operands) <= MAX_OPERANDS or (op != "einsum" and len(operands) != 2):
-        raise LabError(f"{op} takes two operands.", hint="einsum takes one to four.")
+    if op == "einsum" and not 1 <= len(operands) <= MAX_OPERANDS:
+        raise LabError(f"einsum takes one to {MAX_OPERANDS} operands here.")
+    if op != "einsum" and len(operands) != 2:
+        raise LabError(f"{op} takes two operands.", hint=f"einsum takes one to {MAX_OPERANDS}.")
     shapes = tuple(operand.shape for operand in operands)
     letters = letters_of(op, shapes, equation)
     sizes = letters.sizes(shapes) if letters else {}

@@ -136,7 +136,11 @@ def _winner(fold: torch.Tensor, reads: tuple[int | None, ...], op: str) -> Shape
     if op not in WINNERS or not 0 < fold.numel() < MAX_FOLDED:
         return None
     numbers = fold.to(torch.uint8) if fold.dtype == torch.bool else computable(fold)
-    place = iter(torch.unravel_index(getattr(numbers, WINNERS[op])(), fold.shape))
+    try:
+        first = getattr(numbers, WINNERS[op])()
+    except RuntimeError:  # complex numbers have no order; of a large tensor, only this tells
+        return None
+    place = iter(torch.unravel_index(first, fold.shape))
     return tuple(int(next(place)) if at is None else at for at in reads)
 
 

@@ -43,6 +43,17 @@ def test_a_table_has_counts_figures_and_first_rows() -> None:
     assert found.target_rows == ("class_0",) * 8 and found.column_count == 13
 
 
+def test_a_class_that_a_part_does_not_have_counts_none_there(tmp_path: Path) -> None:
+    rows = "".join(f"{n},{'rare' if n == 9 else 'common'}\n" for n in range(20))
+    path = write(tmp_path / "a.csv", f"x,y\n{rows}")
+    setup = DataSetup("csv", {}, 0.25, path=str(path), stratified=False)
+    found = described(setup)
+    assert [each.name for each in found.classes] == ["common", "rare"]
+    assert [each.training + each.validation for each in found.classes] == [19, 1]
+    assert sorted((found.classes[1].training, found.classes[1].validation)) == [0, 1]
+    assert (found.training, found.validation, found.stored) == (15, 5, False)
+
+
 def test_numbers_have_their_targets_and_no_classes() -> None:
     found = described(DataSetup("diabetes", {"standardise": "nothing"}, 0.0))
     assert (found.targets, found.classes, found.class_count) == ("numbers", (), 0)

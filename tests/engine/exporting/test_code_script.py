@@ -512,8 +512,9 @@ def test_the_users_own_file_is_not_overwritten(lab: Lab, tmp_path: Path) -> None
         model=Model(), training=SHORT, format="script", path=subject.path, subject=subject,
         objective=Objective("pair"), verify=False,
     )  # fmt: skip
-    with pytest.raises(Exception, match="is your own file"):
+    with pytest.raises(Exception, match="is your own file") as refused:
         ask(lab, export)
+    assert refused.value.hint == "Give the script another name, or folder."
     assert (tmp_path / "net.py").read_text() == NET
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import math
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 import torch
@@ -19,9 +20,15 @@ from engine.handlers.exporting.results import Work
 from engine.handlers.exporting.sources import Source
 from engine.lab import Lab
 from engine.project.subject import CanvasSubject
-from engine.protocol import ExportCommand, LoadWeightsCommand, SavedWeightsSnapshot
+from engine.protocol import (
+    ExportCommand,
+    LoadWeightsCommand,
+    OpenWeightsCommand,
+    SavedWeightsSnapshot,
+    WeightsSnapshot,
+)
 from engine.protocol import SaveWeightsCommand as SaveCommand
-from engine.verifier.jobs import Entry, WeightsJob, WeightsRead
+from engine.verifier.jobs import Converted, ConvertJob, Entry, WeightsJob, WeightsRead
 from engine.verifier.values import entry
 from tests.engine.handlers.test_export_handlers import SETUP, SMALL
 
@@ -195,3 +202,111 @@ def test_of_many_names_that_do_not_fit_the_first_are_told(
     assert (told.counts, told.loaded, told.matched) == ((2, 2, 0), False, 0)
     assert [fit.name for fit in told.missing] == ["linear1.weight"]
     assert [(fit.name, fit.shape) for fit in told.unexpected] == [("a", (1,))]
+
+
+@pytest.mark.parametrize("is_fresh", [True, False])
+@pytest.mark.parametrize("format", ["script", "pt2"])
+def test_only_a_script_begins_with_fresh_weights(
+    format: Any, is_fresh: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written gets a fresh subject: its module is not the live one."""
+    lab = Lab(emit=lambda snapshot: None)
+    live = lab.models.live_model(SMALL, SETUP.seed).module
+    written: list[Any] = []
+
+    def write(work: Work, *_: object) -> str:
+        written.append(work.source.module)
+        return ""
+
+    monkeypatch.setattr(programs, "_write", write)
+    asked = command(format=format, fresh=is_fresh, verify=False, path=str(tmp_path / "made.py"))
+    list(export.export(lab, asked))
+    (module,) = written
+    assert (module is not live) is (is_fresh and format == "script")
+
+
+def test_only_files_that_were_written_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(work: Work) -> Any:
+        work.result.files = [tmp_path / "gone.pt", work.path, tmp_path]
+        work.path.write_bytes(b"12345")
+        yield "Writing"
+
+    monkeypatch.setattr(export, "write_and_read", write)
+    *_, told = export.export(
+        Lab(emit=lambda snapshot: None), command(path=str(tmp_path / "w.pt"), verify=False)
+    )
+    assert [(file.name, file.size_bytes) for file in told.files] == [("w.pt", 5)]
+    assert told.size_bytes == 5 and told.sha256 == hashlib.sha256(b"12345").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "notes"),
+    [
+        (0, 18, []),
+        (18, 18, []),
+        (17, 18, ["The file has opset 18: torch could not convert this model to 17."]),
+    ],
+)
+def test_another_opset_than_was_asked_for_is_told(
+    asked: int, given: int, notes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs: list[Any] = []
+
+    def convert(job: ConvertJob) -> Converted:
+        jobs.append(job)
+        Path(job.path).write_bytes(b"onnx")
+        return Converted(given)
+
+    def save(file: BinaryIO) -> None:
+        file.write(b"program")
+
+    program = programs.Program(save, "fixed")
+    monkeypatch.setattr(programs, "exported", lambda *_: program)
+    monkeypatch.setattr(programs, "names_of_outputs", lambda *_: ("y",))
+    converter: Any = SimpleNamespace(folder=tmp_path, ask=convert)
+    source: Any = None
+    asks = command(format="onnx", opset=asked)
+    lab = Lab(emit=lambda snapshot: None)
+    work = Work(lab, asks, source, tmp_path / "m.onnx", None, converter)
+    call: Any = None
+    found = programs._onnx(work, torch.nn.ReLU(), call)
+    assert (work.result.opset, work.result.notes, found.fixed) == (given, notes, "fixed")
+    assert [(job.outputs, job.opset) for job in jobs] == [(("y",), asked)]
+    assert Path(jobs[0].source).read_bytes() == b"program"
+    with (tmp_path / "made").open("wb") as file:
+        found.save(file)
+    assert (tmp_path / "made").read_bytes() == b"onnx"
+
+
+def test_a_project_that_is_opened_has_the_weights_of_its_file_or_new_ones(tmp_path: Path) -> None:
+    lab = Lab(emit=lambda snapshot: None)
+
+    def live() -> dict[str, torch.Tensor]:
+        return lab.models.live_model(SMALL, SETUP.seed).module.state_dict()
+
+    def opened(path: str) -> WeightsSnapshot:
+        fields: dict[str, Any] = {"model": SMALL, "training": SETUP}
+        (told,) = weights.open_project_weights(
+            lab, OpenWeightsCommand(**fields, path=os.fsencode(path))
+        )
+        assert isinstance(told, WeightsSnapshot)
+        return told
+
+    fresh = {name: tensor.clone() for name, tensor in live().items()}
+    torch.save({name: torch.full_like(t, 5.0) for name, t in fresh.items()}, tmp_path / "w.pt")
+    (tmp_path / "bad.pt").write_bytes(b"no weights")
+    torch.save({"other": torch.ones(1)}, tmp_path / "other.pt")
+    told = opened(str(tmp_path / "w.pt"))
+    assert told.origin == "The weights of w.pt are loaded."
+    assert told.parameters == sum(tensor.numel() for tensor in fresh.values())
+    assert all(bool((tensor == 5.0).all()) for tensor in live().values())
+    for name in ("bad.pt", "other.pt", ""):
+        opened(str(tmp_path / "w.pt"))
+        if name:
+            with pytest.raises(LabError):
+                opened(str(tmp_path / name))
+        else:
+            assert (opened("").origin, opened("").parameters) == ("", 0)
+        assert all(torch.equal(tensor, fresh[key]) for key, tensor in live().items()), name

@@ -174,5 +174,6 @@ def test_files_that_are_imported_go_with_it_and_a_changed_one_is_refused(
         assert b"return layer\n" in archive.read("run.py")
     assert isinstance(lab.subjects.file(net).variables["layer"], torch.nn.Linear)
     (tmp_path / "parts.py").write_text("layer = 1\n")
-    with pytest.raises(LabError, match=r"parts\.py has changed since it ran"):
+    with pytest.raises(LabError, match=r"parts\.py has changed since it ran") as refused:
         ask(command)
+    assert refused.value.hint == "Run parts.py again, then export."

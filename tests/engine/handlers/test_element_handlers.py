@@ -113,3 +113,27 @@ def test_a_parameter_without_a_shape_has_no_elements(client):
         )
     )
     assert "it has no shape yet" in client.error.error.message
+
+
+def test_the_optimizer_is_the_one_that_has_the_parameter_or_none(client):
+    client.send(
+        RunCellCommand(
+            id=1,
+            source="net, other = nn.Linear(2, 2), nn.Linear(2, 2)\n"
+            "sgd = torch.optim.SGD(other.parameters(), 0.5)\n"
+            "adam = torch.optim.Adam([{'params': other.parameters()}, {'params': net.bias}])\n"
+            "(net(torch.ones(1, 2)).sum() + other(torch.ones(1, 2)).sum()).backward()",
+        )
+    )
+    client.send(TrainCommand(id=2, model=MLP, training=SETUP, paused=True))
+    for name, optimizer in (("net.weight", ""), ("net.bias", "Adam"), ("other.weight", "SGD")):
+        subject, _, parameter = name.partition(".")
+        client.send(
+            ReadElementCommand(
+                id=9, name=parameter, model=MLP, training=SETUP, subject=ConsoleSubject(subject)
+            )
+        )
+        found = client.said[-1]
+        assert isinstance(found, ElementSnapshot) and found.name == parameter
+        assert found.element.optimizer == optimizer, name
+        assert found.element.gradient == 1.0

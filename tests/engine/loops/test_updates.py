@@ -370,3 +370,53 @@ def test_an_element_that_is_asked_for_inside_a_step_has_no_next_update() -> None
     assert after.value == net.weight[0, 1].item() != inside.value
     optimizer.step()
     assert after.after == net.weight[0, 1].item()
+
+
+def test_a_module_is_told_with_its_totals_and_whether_the_program_made_it() -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    ask(lab, RunCellCommand(source=CELL + "class Net(nn.Linear):\n    def __init__(self):\n"
+                            "        super().__init__(2, 2)\n"))  # fmt: skip
+    for name, count, is_made in (("net", 4 * 6 + 6 + 6 * 2 + 2, False), ("Net", 6, True)):
+        (told,) = ask(lab, ReadParametersCommand(subject=ConsoleSubject(name)))
+        assert isinstance(told, StructureSnapshot)
+        assert (told.title, told.made, told.totals.parameters) == (name, is_made, count)
+        assert told.totals.trainable == count - 6 * (name == "net")
+        assert told.modules[0].parameters == count and not told.unregistered
+
+
+def test_optimizers_without_a_name_have_that_of_their_class_and_a_number() -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    ask(lab, RunCellCommand(source=CELL))
+    ask(lab, ReadParametersCommand(subject=NET))
+    source = """
+def train():
+    for kind, part in ((torch.optim.SGD, net[0]), (torch.optim.SGD, net[2])):
+        opt = kind(part.parameters(), 0.1)
+        net(data[0]).square().mean().backward()
+        opt.step()
+        kept.append(opt)
+kept = []
+train()
+"""
+    ask(lab, RunCellCommand(source=source))
+    (told,) = ask(lab, ReadParametersCommand(subject=NET))
+    assert isinstance(told, StructureSnapshot) and told.optimizers == ("SGD", "SGD 2")
+    rows = rows_of([told])
+    assert rows["0.weight"].fed_by == ("SGD",) and rows["2.weight"].fed_by == ("SGD 2",)
+    ask(lab, RunCellCommand(source="first = kept[0]"))
+    (told,) = ask(lab, ReadParametersCommand(subject=NET))
+    assert isinstance(told, StructureSnapshot) and told.optimizers == ("first", "SGD")
+
+
+def test_an_element_of_a_shared_parameter_is_had_by_both_of_its_names() -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    tied = "net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))\nnet[1].weight = net[0].weight"
+    ask(lab, RunCellCommand(source=tied))
+    weight = lab.console.namespace.variables["net"][0].weight
+    for name in ("0.weight", "1.weight"):
+        command = ReadElementCommand(
+            name=name, model=Model(), training=SETUP, subject=NET, index=(1, 0)
+        )
+        (told,) = ask(lab, command)
+        assert isinstance(told, ElementSnapshot) and told.name == name
+        assert told.element.value == weight[1, 0].item()

@@ -545,6 +545,7 @@ def test_a_check_that_takes_too_long_is_ended_and_the_namespace_stays(shared_eng
     told = answers(shared_engine, shared_engine.send(check))[-1]
     assert isinstance(told, ErrorSnapshot)
     assert told.error.message == ("The check of the model was ended: it took longer than 0.01 s.")
+    assert told.error.hint == "Make a number of layers or repetitions smaller."
     assert run_cell(shared_engine, "models.check, models.CHECK_S = kept")[-1].ok
 
 

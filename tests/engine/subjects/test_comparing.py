@@ -252,8 +252,9 @@ def test_a_kept_copy_holds_nothing_of_the_console(lab, ask):
 
 def test_without_a_copy_it_says_what_to_do_and_what_cannot_be_copied_is_told(ask):
     ask(RunCellCommand(source=CELL))
-    with pytest.raises(LabError, match="No copy is kept"):
+    with pytest.raises(LabError, match="No copy is kept") as refused:
         ask(CompareSubjectsCommand(subject=NET, training=TrainingSetup()))
+    assert refused.value.hint == "Keep one first, then change the subject."
     ask(RunCellCommand(source="net.lines = (i for i in [])"))
     with pytest.raises(LabError, match="cannot be copied"):
         ask(KeepBeforeCommand(subject=NET))

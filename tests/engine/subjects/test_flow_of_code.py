@@ -64,8 +64,9 @@ def test_norms_and_losses_are_those_of_plain_torch(lab, ask):
 
 def test_a_step_that_runs_its_own_module_is_told(ask):
     ask(RunCellCommand(source=CODE + "def step(batch):\n    return model(batch[0]).sum()\n"))
-    with pytest.raises(LabError, match="runs your own module, not a copy"):
+    with pytest.raises(LabError, match="runs your own module, not a copy") as refused:
         flow(ask)
+    assert refused.value.hint == "Let it take the module: step(model, batch)."
     ask(RunCellCommand(source="def step(model, batch):\n    return model(batch[0]).sum()\n"))
     assert flow(ask)[-1].losses
     ask(RunCellCommand(source="def step(batch):\n    return model(batch[0]).sum()\n"))

@@ -331,3 +331,17 @@ def test_the_memory_of_its_step_is_traced(ask, subject) -> None:
         TraceMemoryCommand(model=Model(), subject=subject, objective=DATA, training=SETUP)
     )
     assert found.samples == 4 and {op.module for op in found.ops} >= {"", None}
+
+
+@BOTH
+def test_a_model_without_python_has_no_script(name: str, files, ask, tmp_path: Path) -> None:
+    subject = FileSubject(str(files[name]), MODEL)
+    export = ExportCommand(
+        subject=subject, model=Model(), training=SETUP, objective=DATA, format="script",
+        path=str(tmp_path / "train.py"), verify=False,
+    )  # fmt: skip
+    with pytest.raises(LabError, match="holds a model, and no Python that makes it") as refused:
+        ask(export)
+    assert str(refused.value).startswith(files[name].name)
+    assert refused.value.hint.startswith("Choose the module of a Python file")
+    assert not (tmp_path / "train.py").exists()

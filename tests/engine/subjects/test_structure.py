@@ -77,6 +77,26 @@ def test_weights_are_those_of_torch():
     assert not rows["steps"].persistent
 
 
+@pytest.fixture
+def warns_always():
+    """torch warns each time here, not once a process."""
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(False)
+
+
+@pytest.mark.usefixtures("warns_always")
+def test_a_gradient_with_a_graph_has_its_norm_without_a_warning():
+    module = nn.Linear(2, 1)
+    loss = module(torch.ones(1, 2)).square().sum()
+    with pytest.warns(UserWarning, match="create_graph"):
+        loss.backward(create_graph=True)
+    rows = {row.name: row.gradient for row in weight_rows(module)}
+    for name, parameter in module.named_parameters():
+        assert rows[name] == pytest.approx(parameter.grad.detach().norm().item())
+        parameter.grad = None
+
+
 def test_a_lazy_module_has_no_shapes_yet():
     module = nn.Sequential(nn.LazyLinear(3))
     assert [(row.shape, row.elements, row.mean) for row in weight_rows(module)] == [
@@ -325,6 +345,7 @@ def test_code_runs_a_step_if_it_has_data_and_tells_why_it_cannot(ask):
     assert error.hint == explain_error(RuntimeError(error.message)) and len(answer.weights) == 2
     (answer,) = ask(ReadStructureCommand(subject=subject, objective=Objective(data="[]")))
     assert answer.unrun.message == "The data has no batch."
+    assert answer.unrun.hint == "Give data with samples."
 
 
 COUNTED = """

@@ -23,6 +23,7 @@ from engine.project.sweeps.trials import with_values
 from engine.protocol import (
     CheckpointSnapshot,
     FindCheckpointCommand,
+    OutputSnapshot,
     RunRow,
     SweepCommand,
     TrainCommand,
@@ -234,6 +235,21 @@ def test_an_object_of_the_users_code_begins_each_trial_with_its_weights(tmp_path
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
 
 
+def test_what_the_code_of_a_trial_prints_is_told(tmp_path: Path) -> None:
+    said: list[Any] = []
+    lab = Lab(emit=said.append)
+    names = lab.console.namespace.variables
+    names["net"] = torch.nn.Linear(3, 2)
+    names["data"] = torch.utils.data.TensorDataset(torch.randn(20, 3))
+    step = "def step(batch):\n    print('one step')\n    return model(batch[0]).sum()"
+    project = replace(
+        PROJECT, subject=ConsoleSubject("net"), objective=Objective(data="data", step=step)
+    )
+    swept(tmp_path, Choice("seed", (0,)), lab=lab, project=project, trials=1)
+    text = "".join(each.text for each in said if isinstance(each, OutputSnapshot))
+    assert text == "one step\n" * PROJECT.training.epochs
+
+
 def test_no_trial_is_offered_to_be_resumed(tmp_path: Path) -> None:
     swept(tmp_path, Choice("seed", (PROJECT.training.seed,)), trials=1)
     command = FindCheckpointCommand(
@@ -336,5 +352,6 @@ def test_a_trial_in_a_process_of_its_own_begins_with_the_weights_that_it_is_give
 
 def test_a_sweep_trains_each_trial_in_one_process(tmp_path: Path) -> None:
     project = replace(PROJECT, training=replace(PROJECT.training, processes=2))
-    with pytest.raises(LabError, match="A trial of a sweep trains in one process"):
+    with pytest.raises(LabError, match="A trial of a sweep trains in one process") as refused:
         swept(tmp_path, RATE, project=project)
+    assert refused.value.hint == "Set processes to 1."

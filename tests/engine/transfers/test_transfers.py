@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from engine import temporary
+from engine.project import limits
 from engine.protocol import (
     BeginTransfersCommand,
     Command,
+    DigestsSnapshot,
     ErrorSnapshot,
     FolderSnapshot,
     ListFolderCommand,
     PartSnapshot,
+    ReadDigestsCommand,
     ReadPartCommand,
     Snapshot,
     TransfersSnapshot,
@@ -111,3 +115,13 @@ def test_the_folder_of_transfers_is_swept_by_a_later_engine(tmp_path: Path, monk
     monkeypatch.setattr(temporary, "_lives", lambda pid: False)
     temporary.sweep()
     assert not Path(made.path).exists()
+
+
+def test_digests_are_of_the_files_that_are_there_and_not_too_large(tmp_path: Path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"12345")
+    paths = tuple(str(tmp_path / name) for name in ("a", "gone"))
+    digest = hashlib.sha256(b"12345").hexdigest()
+    for most, expected in ((5, {paths[0]: digest}), (4, {})):
+        monkeypatch.setattr(limits, "MAX_FILE_BYTES", most)
+        found = answer(ReadDigestsCommand(paths=paths))
+        assert isinstance(found, DigestsSnapshot) and found.digests == expected

@@ -296,8 +296,9 @@ def test_a_script_of_the_model_runs_where_only_torch_is_known() -> None:
 def test_a_script_does_not_overwrite_itself() -> None:
     lab = lab_of(TEMPLATES["mlp"])
     start(lab)
-    with pytest.raises(LabError, match=r"pass\.pt is what the script loads"):
+    with pytest.raises(LabError, match=r"pass\.pt is what the script loads") as refused:
         exported(lab, FOLDER / "pass.pt")
+    assert refused.value.hint == "Give it a name that ends with .py."
     assert not list(FOLDER.iterdir())
 
 

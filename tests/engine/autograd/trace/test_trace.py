@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import nn
 
 from engine.errors import LabError
 from engine.handlers import trace as trace_handlers
+from engine.handlers.backward import move_backward, start_backward
 from engine.handlers.models import start_forward
 from engine.handlers.trace import move_trace, start_trace
 from engine.lab import Lab
@@ -22,9 +24,13 @@ from engine.models.live import LiveModel
 from engine.project.document import Block, Model, Wire
 from engine.project.files import load
 from engine.protocol import (
+    ExampleSnapshot,
+    MoveBackwardCommand,
     MoveTraceCommand,
     OutputSnapshot,
+    RunCellCommand,
     Snapshot,
+    StartBackwardCommand,
     StartForwardCommand,
     StartTraceCommand,
     TraceSnapshot,
@@ -34,6 +40,7 @@ from engine.protocol import (
     join_trace,
 )
 from engine.recording.recorder import Recorder
+from engine.session import handler_of
 
 TEMPLATES = sorted((Path(__file__).parents[4] / "assets" / "templates").glob("*.tlab"))
 
@@ -272,3 +279,110 @@ def test_an_old_trace_lets_go_of_its_values() -> None:
     old = lab.trace.current.recording
     traced("z = 1", lab)
     assert all(call.result is None and call.args == () for call in old.calls)
+
+
+TWO_INPUTS = """\
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        return a * 2, b * 3
+    @staticmethod
+    def backward(ctx, one, two):
+        return one * 2, two * 3
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+a, b = Twice.apply(x, x * 1)
+loss = (a + b).sum()
+"""
+
+
+def stepped(source: str) -> Lab:
+    """A console whose pass from `loss` has run to its end."""
+    lab = Lab(emit=lambda snapshot: None)
+    ask(handler_of(RunCellCommand)(lab, RunCellCommand(source=source)))
+    ask(start_backward(lab, StartBackwardCommand(root="loss")))
+    ask(move_backward(lab, MoveBackwardCommand(move="end")))
+    return lab
+
+
+def node_named(lab: Lab, name: str) -> int:
+    nodes = lab.backward.require().stepper.graph.nodes
+    return next(node.id for node in nodes if node.name.startswith(name))
+
+
+def test_a_rule_is_traced_with_the_names_of_its_gradients() -> None:
+    lab = stepped("x = torch.tensor([1.0, 2.0], requires_grad=True)\nloss = (x * x).exp().sum()\n")
+    node = node_named(lab, "Exp")
+    before = lab.console.namespace.variables["x"].grad.clone()
+    answers = ask(start_trace(lab, StartTraceCommand(node=node)))
+    trace = join_trace([a for a in answers if isinstance(a, TraceSnapshot)])
+    assert [type(a) for a in answers[-2:]] == [TraceSnapshot, TraceStepSnapshot]
+    assert not any(isinstance(a, VariablesSnapshot) for a in answers)
+    assert trace.error is None and trace.rule == "ExpBackward0"
+    assert answers[-1].position == 0  # it stands at the first call
+    labels = [
+        value.label.rpartition(" = ")[2]
+        for number in range(len(trace.calls))
+        for value in move(lab, "to", number).inputs
+    ]
+    assert "g" in labels
+    assert torch.equal(lab.console.namespace.variables["x"].grad, before)
+
+
+def test_of_several_incoming_gradients_each_has_its_number() -> None:
+    lab = stepped(TWO_INPUTS)
+    answers = ask(start_trace(lab, StartTraceCommand(node=node_named(lab, "Twice"))))
+    trace = join_trace([a for a in answers if isinstance(a, TraceSnapshot)])
+    muls = [i for i, c in enumerate(trace.calls) if c.kind == "function" and c.name == "mul"]
+    labels = [move(lab, "to", number).inputs[0].label.partition(" = ")[2] for number in muls]
+    assert labels == ["g0", "g1"]
+
+
+def test_a_rule_that_fails_is_traced_up_to_there() -> None:
+    lab = stepped(TWO_INPUTS)
+    source = "def backward(ctx, one, two):\n    one + 1\n    return 1 / 0\n"
+    ask(
+        handler_of(RunCellCommand)(lab, RunCellCommand(source=source + "Twice.backward = backward"))
+    )
+    answers = ask(start_trace(lab, StartTraceCommand(node=node_named(lab, "Twice"))))
+    trace = join_trace([a for a in answers if isinstance(a, TraceSnapshot)])
+    assert trace.error is not None and trace.error.type == "ZeroDivisionError"
+    assert "add" in [call.name for call in trace.calls]
+
+
+def test_what_has_no_rule_to_run_is_refused() -> None:
+    lab = stepped(TWO_INPUTS)
+    with pytest.raises(LabError, match="Nothing runs inside a leaf") as refused:
+        ask(start_trace(lab, StartTraceCommand(node=node_named(lab, "Accumulate"))))
+    assert refused.value.hint == "Choose a node that computes."
+    ask(start_backward(lab, StartBackwardCommand(root="loss", real_engine=True)))
+    node = node_named(lab, "Sum")
+    ask(move_backward(lab, MoveBackwardCommand(move="to", target=node)))
+    with pytest.raises(LabError, match="cannot run a node a second time"):
+        ask(start_trace(lab, StartTraceCommand(node=node)))
+    ask(move_backward(lab, MoveBackwardCommand(move="end")))
+
+
+def test_a_node_of_the_traced_batch_is_that_of_the_pass_that_is_shown() -> None:
+    def run(ranges: dict[str, tuple[int, int]], order: tuple[str, ...] = ("a", "b")) -> Any:
+        return SimpleNamespace(order=order, sequence_ranges=ranges)
+
+    traced_run = run({"a": (10, 12), "b": (12, 15)})
+    same = trace_handlers._same_node
+    shown = run({"a": (40, 42), "b": (42, 45)})
+    assert [same(n, traced_run, shown) for n in (9, 10, 11, 12, 14, 15)] == [-1, 40, 41, 42, 44, -1]
+    assert same(10, traced_run, None) == -1
+    assert same(10, traced_run, run({"a": (40, 42)}, ("a",))) == -1
+    assert same(12, traced_run, run({"a": (40, 42)})) == -1  # it has not run that far
+    assert same(12, traced_run, run({"a": (40, 42), "b": (42, 44)})) == -1
+
+
+def test_code_of_an_example_is_traced_in_a_namespace_of_its_own() -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    ask(handler_of(RunCellCommand)(lab, RunCellCommand(source="x = 1")))
+    command = StartTraceCommand(source="y = torch.ones(2)\n1 / 0", example=True)
+    (told, *_) = ask(start_trace(lab, command))
+    assert isinstance(told, ExampleSnapshot) and [v.name for v in told.variables] == ["y"]
+    assert told.error is not None and told.error.type == "ZeroDivisionError"
+    assert "y" not in lab.console.namespace.variables
+    (told, *_) = ask(start_trace(lab, StartTraceCommand(source="z = 2")))
+    assert isinstance(told, VariablesSnapshot) and [v.name for v in told.variables] == ["x", "z"]

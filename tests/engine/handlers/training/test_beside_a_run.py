@@ -124,6 +124,7 @@ def test_not_while_the_run_goes_on_nor_in_the_middle_of_a_step(client: Client) -
         client.said.clear()
         client.send(question)
         assert client.error.error.message == "The run is in the middle of step 2."
+        assert client.error.error.hint == "Step finishes it, Back goes to its start."
         assert "Step finishes it" in (client.error.error.hint or "")
 
 

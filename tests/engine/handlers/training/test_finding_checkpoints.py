@@ -99,6 +99,7 @@ def test_a_damaged_checkpoint_is_passed_over_only_in_a_run_that_is_named(
     assert "damaged" in words and step == -1
     damaged.unlink()
     assert f"The run {folder} has no checkpoint" in find(client, folder=str(folder))[0]
+    assert client.said[-1].error.hint == "Train again, into a new folder."
 
 
 def test_another_set_up_does_not_fit(client: Client, folder: Path) -> None:
@@ -122,3 +123,27 @@ def test_runs_of_another_process_or_subject_are_left_alone(client: Client, folde
         assert (find(client, runs=runs)[1] == 2) == is_found, fields
     (folder / record.FILE).write_text("{")
     assert find(client, runs=runs)[1] == 2  # the checkpoint itself says whether it fits
+
+
+def test_a_run_that_is_left_aside_hides_no_other(client: Client, folder: Path) -> None:
+    """Those before it and after it are: whichever is read first."""
+    before = record.load(folder)
+    parent = psutil.Process(os.getppid())
+    living = Writer(before.writer.host, parent.pid, parent.create_time())
+    trial = record.Trial("s", 1, {}, "loss", False)
+    names = [f"{folder.name}-{end}" for end in "abcd"]
+    others = [Path(shutil.copytree(folder, folder.with_name(name))) for name in names]
+    shutil.rmtree(folder)
+    kept = others[1]
+    for fields in (
+        {"trial": trial},
+        {"writer": living, "state": "running"},
+        {"project": replace(before.project, subject=ConsoleSubject("net"))},
+    ):
+        for other in others:
+            record.save(other, replace(before, **({} if other == kept else fields)))
+        path, step = find(client, runs=str(folder.parent))
+        assert (Path(path).parents[1], step) == (kept, 2), fields
+    for other in others:
+        record.save(other, replace(before, trial=trial))
+    assert find(client, runs=str(folder.parent)) == ("", 0)

@@ -247,6 +247,28 @@ def test_the_error_of_a_lost_rank_has_its_last_lines_and_the_way_on(heard: Heard
     ]  # fmt: skip
 
 
+def test_where_no_rank_is_known_to_be_lost_the_last_lines_are_rank_0_s(heard: Heard) -> None:
+    folder = heard.written()
+
+    def prints() -> None:
+        for rank in (0, 1):
+            log_of(folder / RANKS, rank).write_text(f"of rank {rank}\n")
+
+    heard.train(prints)
+    assert heard.told[-1].error.hint.splitlines()[:3] == [
+        "It printed last:", "of rank 0", f"All of it: {log_of(folder / RANKS, 0)}",
+    ]  # fmt: skip
+
+
+def test_after_rank_0_has_failed_what_others_tell_is_still_heard(heard: Heard) -> None:
+    later = snapshot("running", 2)
+    heard.train(FAILED, later, failed=RankFailure(1, 1, "no"))
+    assert (
+        heard.told[1] is later
+        and heard.told[-1].error.message == "Rank 1 ended with exit code 1: no"
+    )
+
+
 def test_an_error_ends_the_run_only_if_it_could_not_begin(heard: Heard) -> None:
     def error(command: str) -> ErrorSnapshot:
         return ErrorSnapshot(command=command, error=ErrorReport(type="LabError", message="no"))
@@ -271,16 +293,20 @@ def test_a_run_that_is_left_is_stopped_in_its_folder(heard: Heard) -> None:
 
 def test_what_cannot_be_begun_is_told(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
     fields: dict[str, Any]
-    for fields, words in (
-        ({"find_divergence": True}, "Only a run of one process is held where it diverged"),
-        ({"to_step": 1}, "was not trained by several processes"),
+    for fields, words, way in (
+        ({"find_divergence": True}, "Only a run of one process is held where it diverged",
+         "Set processes to 1, Resume from the checkpoint before, and let it diverge again."),
+        ({"to_step": 1}, "was not trained by several processes", "Set processes to 1 to go to"),
         ({"training": replace(TWO, order=("forward", "loss", "backward", "zero_grad", "step"))},
-         "in another order"),
+         "in another order", ""),
         ({"training": replace(TWO, data=replace(TWO.data, loading=Loading(
-            workers=2, in_order=False)))}, "they must come in order"),
+            workers=2, in_order=False)))}, "they must come in order", ""),
+        ({"training": replace(TWO, sharding="FSDP2", precision="float16")},
+         "FSDP2 cannot train this", "Set sharding to none"),
     ):  # fmt: skip
-        with pytest.raises(LabError, match=words):
+        with pytest.raises(LabError, match=words) as refused:
             heard.train(**fields)
+        assert refused.value.hint.startswith(way)
 
     def refuses(*_: Any) -> None:
         raise OSError("no process")
@@ -318,8 +344,9 @@ def test_commands_of_the_window_go_to_rank_0(heard: Heard) -> None:
     sent: list[Any] = []
     run = ranks.RanksRun(TWO, heard.folder, sent.append)
     for by in ("op", "module"):
-        with pytest.raises(LabError, match="Several processes go on by phases"):
+        with pytest.raises(LabError, match="Several processes go on by phases") as refused:
             run.pass_on(StepTrainingCommand(by=by))
+        assert refused.value.hint == "Take the next phase; or train in one process."
     commands = [StepTrainingCommand(by="phase"), ContinueTrainingCommand()]
     for command in commands:
         run.pass_on(command)
@@ -377,28 +404,34 @@ def test_a_step_back_gets_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("step", "start", "fields", "words"),
+    ("step", "start", "fields", "words", "hint"),
     [
-        (-1, 0, {}, "has the steps 0 to 24, not -1"),
-        (25, 8, {}, "has the steps 0 to 24, not 25"),
-        (3, None, {}, "no state from which step 3 can be reached"),
-        (3, 2, {"objective": Objective("other")}, "repeating steps from 2 on, which had another"),
-        (3, 2, {"training": replace(TWO, processes=3)}, "number of processes of a run.*: 2, now 3"),
-        (3, 2, {"training": replace(TWO, sharding="FSDP2")}, "The sharding of a run cannot"),
-        (3, 2, {"training": replace(TWO, seed=9)}, "seed"),
+        (-1, 0, {}, "has the steps 0 to 24, not -1", ""),
+        (25, 8, {}, "has the steps 0 to 24, not 25", ""),
+        (3, None, {}, "no state from which step 3 can be reached", "A model that is divided"),
+        (3, 2, {"objective": Objective("other")}, "repeating steps from 2 on, which had another",
+         "Go there with the loss of then"),
+        (3, 2, {"training": replace(TWO, processes=3)}, "number of processes of a run.*: 2, now 3",
+         "Set it back; or Resume"),
+        (3, 2, {"training": replace(TWO, sharding="FSDP2")}, "The sharding of a run cannot",
+         "Set it back; or Resume"),
+        (3, 2, {"training": replace(TWO, seed=9)}, "seed", ""),
     ],
 )  # fmt: skip
 def test_what_cannot_be_gone_to_is_told(
-    step: int, start: int | None, fields: dict, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(LabError, match=words):
+    step: int, start: int | None, fields: dict, words: str, hint: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    with pytest.raises(LabError, match=words) as refused:
         way(monkeypatch, step, start, **fields)
+    assert refused.value.hint.startswith(hint)
 
 
 def test_the_loss_can_be_another_where_nothing_is_repeated(monkeypatch) -> None:
     assert way(monkeypatch, 3, 3, objective=Objective("other")).objective.data == "other"
-    with pytest.raises(LabError, match="has written no state yet"):
+    with pytest.raises(LabError, match="has written no state yet") as refused:
         way(monkeypatch, 3, 3, replace(TOLD, checkpoint=""))
+    assert refused.value.hint == "Let it do a step first."
 
 
 # -- in the ranks --------------------------------------------------------------------------------
@@ -463,8 +496,9 @@ def test_rank_0_begins_with_the_weights_that_it_was_given(
     assert made == [(objective, whole, module, TWO.seed)]
     assert module.bias.item() == (1.0 if is_loaded else 5.0)
     other: Any = First(rank, lambda own: b"other")
-    with pytest.raises(LabError, match=f"Rank {rank} has another model, set-up or data"):
+    with pytest.raises(LabError, match=f"Rank {rank} has another model, set-up or data") as refused:
         as_rank.begin_as_rank(other, module, objective, command)
+    assert refused.value.hint == "Start all ranks with the same project file and the same options."
 
 
 def test_the_ranks_go_on_from_the_checkpoint_of_rank_0(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,3 +510,123 @@ def test_the_ranks_go_on_from_the_checkpoint_of_rank_0(monkeypatch: pytest.Monke
     assert as_rank.begin_together(whole, None) is None
     other: Any = First(1, lambda own: b"first's")
     assert as_rank.begin_together(other, None) == "first's"
+
+
+class Followed:
+    """What a rank that follows does: `ran` has its steps, and how it was left."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, resume: Any, ends: int | None) -> None:
+        self.ran: list[Any] = []
+        followed = self
+
+        class Loop:
+            step = 0
+            metrics = SimpleNamespace(drain=lambda with_cuda: followed.ran.append("drain"))
+
+            def __init__(self, *given: Any) -> None:
+                followed.given = given
+
+            def restore(self, saved: Any) -> None:
+                followed.ran.append(("restore", saved))
+
+            def steps(self) -> Iterator[None]:
+                for self.step in range(1, 4):
+                    if self.step == ends:
+                        raise as_rank.RanksEnded
+                    followed.ran.append(self.step)
+                    yield
+
+            def flush(self) -> None:
+                followed.ran.append("flush")
+
+            def close(self) -> None:
+                followed.ran.append("close")
+
+        subject = SimpleNamespace(module="module", objective=lambda: "whole")
+        monkeypatch.setattr(as_rank, "subject_of", lambda lab, command: subject)
+        monkeypatch.setattr(as_rank, "begin_as_rank", lambda *given: ("rows", *given[1:3]))
+        monkeypatch.setattr(as_rank, "begin_together", lambda ranks, own: resume)
+        monkeypatch.setattr(as_rank, "TrainingLoop", Loop)
+        monkeypatch.setattr(as_rank, "FLUSHED_STEPS", 2)
+        monkeypatch.setattr(
+            as_rank.dist, "destroy_process_group", lambda: self.ran.append("destroyed")
+        )
+
+    def follow(self, **fields: Any) -> None:
+        ranks: Any = SimpleNamespace(end=lambda: self.ran.append("end"))
+        lab: Any = SimpleNamespace(ranks=ranks)
+        command = TrainCommand(**{"model": MLP, "training": TWO, **fields})
+        as_rank.follow(lab, command)
+        module, self.setup, objective, watching, subject, given_ranks = self.given
+        assert (module, objective, watching) == ("module", ("rows", "module", "whole"), None)
+        assert subject == command.subject and given_ranks is ranks
+
+
+def test_a_rank_that_follows_trains_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed = Followed(monkeypatch, None, None)
+    followed.follow()
+    assert followed.ran == [1, 2, "flush", "drain", 3, "end", "close"]
+    assert followed.setup == TWO
+
+
+@pytest.mark.parametrize("to_step", [None, 3])
+def test_a_rank_that_follows_goes_on_with_the_set_up_of_then_until_it_is_there(
+    monkeypatch: pytest.MonkeyPatch, to_step: int | None
+) -> None:
+    saved = SimpleNamespace(setup="the set-up of then")
+    followed = Followed(monkeypatch, saved, 2)
+    followed.follow(to_step=to_step)
+    assert followed.ran == [("restore", saved), 1, "destroyed", "close"]
+    assert followed.setup == (TWO if to_step is None else "the set-up of then")
+
+
+@pytest.mark.parametrize("is_back", [True, False])
+def test_rank_0_goes_to_a_step_with_the_run_of_the_checkpoint(
+    is_back: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tmp_path / "before"
+    start = SimpleNamespace(setup=replace(TWO, seed=5), run="before")
+    asked: list[Any] = []
+
+    class Writer:
+        @staticmethod
+        def resumed(folder: Path, run: str, project: Project) -> Any:
+            asked.append((folder, run, project))
+            return Writer()
+
+        def forked(self, step: int, folder: Path) -> Any:
+            return "forked", step, folder
+
+    def newest_in(folder: Path, step: int) -> Any:
+        return start if (folder, step) == (before, 3) else None
+
+    monkeypatch.setattr(repeating_ranks, "RunWriter", Writer)
+    monkeypatch.setattr(repeating_ranks.RunStates, "newest_in", newest_in)
+    monkeypatch.setattr(repeating_ranks, "begin_as_rank", lambda *given: ("rows", *given))
+    monkeypatch.setattr(repeating_ranks, "begin_together", lambda *given: asked.append(given))
+    monkeypatch.setattr(repeating_ranks, "TrainingLoop", lambda *given: given)
+    monkeypatch.setattr(repeating_ranks, "Way", lambda *given: given)
+    monkeypatch.setattr(repeating_ranks.repeated_run, "of_ranks", lambda *given: given)
+    lab: Any = Lab(emit=lambda snapshot: None)
+    module: Any = "module"
+    lab.ranks = ranks_of_run = "ranks"
+    folder = tmp_path / "after" if is_back else before
+    newest = str(before / "checkpoints" / "step-00000004.pt")
+    command = TrainCommand(
+        model=MLP, training=TWO, to_step=3, checkpoint=newest, folder=str(folder),
+        subject=ConsoleSubject("net"), objective=Objective("data"),
+    )  # fmt: skip
+    whole: Any = "whole"
+    loop, way, writer, kept = repeating_ranks.again_as_rank(lab, module, command, whole)  # type: ignore
+    rows = ("rows", ranks_of_run, module, whole, command)
+    assert asked[0] == (ranks_of_run, start)
+    assert loop == (module, start.setup, rows, lab.subjects.watching, command.subject, ranks_of_run)
+    assert way == (start, 3, TWO, rows, lab.control.pause.set)
+    project = Project(
+        model=MLP, training=start.setup, subject=command.subject, objective=command.objective
+    )
+    assert asked[1] == (before, "before", project)
+    if is_back:
+        assert writer == ("forked", 3, folder) and kept == ""
+    else:
+        assert isinstance(writer, Writer) and kept == newest

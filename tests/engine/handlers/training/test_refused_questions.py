@@ -156,6 +156,7 @@ def test_values_of_a_model_are_refused_by_their_names(asked: Asked) -> None:
     assert hint.startswith("It has: linear1.weight, linear1.bias, ")
     message, hint = asked.refusal(InspectCommand(of="gradient", key="linear1.bias"))
     assert message == "linear1.bias has no gradient yet."
+    assert hint == "Step backward until its leaf has run."
 
 
 def test_a_gradient_of_a_gradient_is_of_a_row_that_is_there(asked: Asked) -> None:
@@ -261,7 +262,8 @@ def test_a_run_of_other_processes_or_of_another_model_is_not_gone_back_in(asked:
         repeating.last_run(lab, nn.ReLU(), command)
     lab.run = None
     asked.ask(TrainCommand(id=5, **OF_MLP, paused=True))
-    with pytest.raises(LabError, match="trained another model"):
+    with pytest.raises(LabError, match="trained another model") as refused:
         repeating.last_run(lab, nn.ReLU(), command)
+    assert refused.value.hint == "Undo the change, or train again."
     run: Any = lab.run
     assert repeating.last_run(lab, run.loop.model, command) is run

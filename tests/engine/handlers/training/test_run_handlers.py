@@ -93,6 +93,48 @@ def test_a_long_run_is_read_in_as_many_steps_as_a_snapshot_takes(tmp_path: Path)
     assert [row.validation_accuracy for row in kept.epoch_rows] == [0.25]
 
 
+def test_a_run_whose_copies_of_code_are_lost_is_read_and_says_so(
+    tmp_path: Path, monkeypatch
+) -> None:
+    folder = str(made(tmp_path))
+    whole = answer(runs.read_run, ReadRunCommand(folder=folder))
+    assert (whole.copies, whole.code_problem) == ((), "")
+
+    def lost(*_: Any) -> None:
+        raise runs.RunProblem("The copy of net.py is gone.")
+
+    monkeypatch.setattr(runs, "copies_wanted", lost)
+    told = answer(runs.read_run, ReadRunCommand(folder=folder))
+    assert (told.copies, told.code_problem) == ((), "The copy of net.py is gone.")
+    assert told.steps == whole.steps and told.epoch_rows == whole.epoch_rows
+
+
+def test_a_list_tells_when_it_was_read_and_how_many_are_put_aside(
+    tmp_path: Path, monkeypatch
+) -> None:
+    folder, other = made(tmp_path), made(tmp_path)
+    monkeypatch.setattr(runs.time, "time", lambda: 5.0)
+    told = answer(runs.delete_runs, DeleteRunsCommand(folders=(str(folder),)))
+    assert (told.read_s, told.folder, told.deleted, told.left_out) == (5.0, str(tmp_path), 1, 0)
+    assert [row.folder for row in told.runs] == [str(other)]
+
+
+def test_differences_of_two_runs_have_a_bound(tmp_path: Path, monkeypatch) -> None:
+    changed = replace(PROJECT, training=TrainingSetup(epochs=4, batch_size=7, seed=5))
+    first, second = made(tmp_path), made(tmp_path, project=changed)
+    command = CompareRunsCommand(first=str(first), second=str(second))
+    whole = answer(runs.compare_runs, command)
+    assert (whole.first, whole.second, whole.left_out) == (str(first), str(second), 0)
+    assert len(whole.rows) == 3 and {(row.first, row.second) for row in whole.rows} >= {("3", "4")}
+    monkeypatch.setattr(runs, "MAX_DIFFERENCES", 2)
+    part = answer(runs.compare_runs, command)
+    assert part.rows == whole.rows[:2] and part.left_out == 1
+    monkeypatch.setattr(runs, "MAX_VALUE_CHARS", 0)
+    assert {(row.first, row.second) for row in answer(runs.compare_runs, command).rows} == {
+        ("", "")
+    }
+
+
 def test_a_run_without_a_script_tells_why(tmp_path: Path, monkeypatch, capsys) -> None:
     """One whose data is too large, and one that goes on from it."""
     monkeypatch.setattr(run_script, "MAX_BYTES", 1000)
@@ -234,8 +276,9 @@ def test_runs_are_written_as_event_files_each_into_its_own_folder(tmp_path: Path
     assert refused.value.hint == "Choose another run."
     (tmp_path / "file").write_text("")
     barred = WriteEventsCommand(folders=folders, path=str(tmp_path / "file"))
-    with pytest.raises(LabError, match=r"file/.* could not be written: Not a directory\."):
+    with pytest.raises(LabError, match=r"file/.* could not be written: Not a dir") as refused:
         list(events.write_events(Lab(lambda _: None), barred))
+    assert refused.value.hint == "Choose a folder that you may write."
 
 
 def test_a_run_that_goes_on_is_moved_with_all_that_it_writes_next(tmp_path: Path) -> None:

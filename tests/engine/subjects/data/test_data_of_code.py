@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from engine.errors import LabError
+from engine.lab import Lab
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import CodeSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
@@ -13,7 +16,9 @@ from engine.protocol import (
     ReadStructureCommand,
     RunCellCommand,
     RunFileCommand,
+    TrainCommand,
 )
+from engine.session import handler_of
 from tests.engine.subjects.conftest import Ask, Write
 
 NET = """
@@ -29,8 +34,7 @@ def data(count=4):
 """
 
 
-def read(ask: Ask, subject: CodeSubject, data: str = "data()") -> int:
-    """The number of samples that the subject's predictions are of."""
+def predictions(ask: Ask, subject: CodeSubject, data: str = "data()") -> PredictionsSnapshot:
     command = ReadPredictionsCommand(
         model=Model(),
         training=TrainingSetup(),
@@ -40,7 +44,12 @@ def read(ask: Ask, subject: CodeSubject, data: str = "data()") -> int:
     )
     (answer,) = ask(command)
     assert isinstance(answer, PredictionsSnapshot)
-    return answer.samples
+    return answer
+
+
+def read(ask: Ask, subject: CodeSubject, data: str = "data()") -> int:
+    """The number of samples that the subject's predictions are of."""
+    return predictions(ask, subject, data).samples
 
 
 def test_a_name_that_a_file_lacks_is_told_of_the_file(ask: Ask, write: Write) -> None:
@@ -82,3 +91,22 @@ def test_a_file_that_runs_again_has_its_data_computed_again(ask: Ask, write: Wri
     write("net.py", NET.replace("count=4", "count=5"))
     ask(RunFileCommand(path=str(path)))
     assert read(ask, subject) == 5
+
+
+def test_a_run_is_predicted_on_the_data_that_it_has(lab: Lab, ask: Ask) -> None:
+    ask(RunCellCommand(source=NET))
+    net = ConsoleSubject("net")
+    objective = Objective("data()")
+    setup = TrainingSetup(epochs=1, batch_size=2)
+    command = TrainCommand(model=Model(), training=setup, subject=net, objective=objective)
+    steps: Any = handler_of(TrainCommand)(lab, command)
+    while lab.run is None or lab.run.step < 1:
+        next(steps)
+    made = lab.console.namespace.variables["made"]
+    assert made == [4]
+    found = predictions(ask, net, "data(5)")
+    assert (found.samples, found.step) == (4, 1) and made == [4]
+    ask(RunCellCommand(source="other = nn.Linear(3, 1)"))
+    beside = predictions(ask, ConsoleSubject("other"), "data(5)")
+    assert (beside.samples, beside.step) == (5, 0) and made == [4, 5]
+    steps.close()
