@@ -81,6 +81,7 @@ def test_ranks_that_missed_the_step_are_held_after_a_later_one(both: Desk) -> No
     settle.stop()
     settle.timeout.emit()
     assert both.told() == {0: [(9, True)], 1: [(9, False)]} and settle.isActive()
+    assert settle.isSingleShot()
     both.say(0, at(9), AFTER_STEP)
     settle.timeout.emit()
     assert both.told() == {0: [(17, True)], 1: [(17, False)]}  # twice as far ahead
@@ -126,3 +127,20 @@ def test_a_rank_alone_is_held_after_its_next_step(desk: Desk) -> None:
     desk.attach()
     desk.say(0, at(10))
     assert desk.link.pause_at() == 0
+
+
+@pytest.mark.parametrize(("passed_s", "ahead"), [(0.0, 2), (0.5, 100), (9.5, 6), (10.0, 2)])
+def test_the_rate_of_a_rank_is_that_of_steps_not_long_apart(
+    both: Desk, now_s, passed_s: float, ahead: int
+) -> None:
+    both.say(0, at(10))
+    now_s[0] += passed_s
+    both.say(0, at(110))
+    assert both.link.pause_at() == 110 + ahead
+
+
+def test_a_step_that_is_told_again_changes_no_rate(both: Desk, now_s) -> None:
+    both.say(0, at(10))
+    now_s[0] += 1
+    both.say(0, at(10))
+    assert both.link.pause_at() == 12

@@ -71,7 +71,20 @@ def test_the_ranks_are_left_with_the_one_of_the_window(both: Desk) -> None:
     assert both.link.pause_at() == 0
     both.presenter.close()
     both.presenter.close()
-    assert both.told()[1] == ["closed"]
+    assert both.told()[1] == ["closed"] and len(both.shown_links) == 2
+
+
+def test_the_next_run_has_nothing_of_the_one_before(both: Desk) -> None:
+    both.link.steered.emit(WatchCommand(subject=ConsoleSubject("net"), paths=("0",)))
+    both.say(1, at(3))
+    both.links[1].lost.emit(None)
+    both.link.close()
+    assert both.drawn[-1] == ["rank 1 (ended)"]  # it stays until there is another engine
+    both.attach()
+    both.add(1)
+    assert both.told()[1] == []
+    both.show()
+    assert both.drawn[-1] == []
 
 
 def test_another_rank_is_chosen_by_its_process(both: Desk) -> None:
@@ -134,11 +147,13 @@ def test_the_user_is_asked_once_about_machines_with_ranks(
     assert desk.siblings.done[-1] == "more" and bench.window.banners.banner("ranks") is None
 
 
-def test_a_rank_elsewhere_is_called_when_it_is_chosen(desk: Desk) -> None:
+def test_a_rank_elsewhere_is_called_when_it_is_chosen(desk: Desk, bench) -> None:
     desk.attach(of=3)
     desk.siblings.elsewhere = {"two": [place(1, "two")], "three": [place(2, "three")]}
+    desk.siblings.told.emit()
     desk.presenter.choose(2)
     assert desk.siblings.done[-1] == "three" and desk.attaching.called == []
+    assert bench.window.banners.banner("ranks") is None
 
 
 def test_all_ranks_are_listed_with_how_they_are(desk: Desk, bench) -> None:
@@ -183,6 +198,9 @@ def test_the_curves_of_ranks_are_drawn_in_their_order_once_they_have_steps(desk:
 def test_what_a_rank_says_is_shown_a_little_later(both: Desk) -> None:
     show = both.timer(SHOW_MS)
     assert show.isActive() and show.isSingleShot()
+    show.stop()
+    both.add(2, of=3)
+    assert show.isActive()
     show.stop()
     both.say(1, RankPlacesSnapshot(places=()))
     assert not show.isActive()

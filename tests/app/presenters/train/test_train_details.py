@@ -35,7 +35,6 @@ from engine.protocol import (
     ReadPredictionsCommand,
     ReadRanksCommand,
     StepTrainingCommand,
-    StopSignal,
     TrainCommand,
     WriteStepCommand,
 )
