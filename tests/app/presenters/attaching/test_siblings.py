@@ -182,7 +182,7 @@ ALSO = RankPlace(2, "two", 12, "/there/python")
 
 def test_ranks_on_other_machines_are_called_once_the_user_agrees(desk: Desk, bench) -> None:
     desk.siblings.find(rank(0), None)
-    desk.take(OWN, THERE, ALSO)
+    desk.take(THERE, OWN, ALSO)
     assert desk.siblings.elsewhere == {"two": [THERE, ALSO]} and called() == []
     assert desk.told == [""]
     desk.siblings.agree("two")
@@ -272,3 +272,23 @@ def test_a_rank_that_another_window_steers_is_watched(monkeypatch) -> None:
     monkeypatch.setattr(module, "time", clock)
     assert way_to(7, None)() is call
     assert now_s[0] > module.FREE_S
+
+
+def test_another_run_is_looked_for_anew(desk: Desk, listens) -> None:
+    listens += [rank(1)]
+    desk.siblings.find(rank(0), BOX)
+    Asked.made[0].failed.emit(Unwelcome("No route."))
+    desk.take(OWN, THERE)
+    desk.siblings.find(rank(0), None)
+    assert desk.siblings.problem == "" and desk.siblings.elsewhere == {}
+    assert desk.timer.interval() == LOOK_MS
+
+
+def test_the_way_back_to_the_first_machine_is_known(desk: Desk) -> None:
+    desk.siblings.find(rank(0), None)
+    desk.take(OWN, THERE)
+    two = EnginePlace.on("two", "/there/python")
+    desk.siblings.find(rank(1), two)  # the user has chosen that one
+    desk.take(OWN, THERE)
+    assert called()[-1] == (10, None) and desk.siblings.elsewhere == {}
+    assert [desk.siblings.place_of(number) for number in range(2)] == [None, two]
