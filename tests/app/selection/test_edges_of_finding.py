@@ -7,6 +7,7 @@ import pytest
 from app.selection.finding import (
     blocks_of,
     calls_of,
+    expression_of,
     leaf_named,
     lines_of,
     module_box,
@@ -15,7 +16,16 @@ from app.selection.finding import (
     parameter_of,
 )
 from app.selection.known import Known, name_of_label, names_of
-from app.selection.references import Blocks, Call, Element, Line, Module, Node, Parameter
+from app.selection.references import (
+    Blocks,
+    Call,
+    Element,
+    Line,
+    Module,
+    Node,
+    Parameter,
+    StorageCell,
+)
 from engine.project import edits
 from engine.project.document import Project, replace
 from engine.protocol import (
@@ -128,3 +138,23 @@ def test_a_parameter_that_shares_nothing_has_one_name() -> None:
     totals = StructureTotals(1, 0, 0, 0, 0, 0)
     known = Known(ON_CONSOLE, structure=StructureSnapshot(title="", totals=totals))
     assert names_of("w", known) == names_of("w", Known(ON_CONSOLE)) == {"w"}
+
+
+def test_a_tensor_is_its_own_python_and_a_block_s_weight_one_of_the_canvas() -> None:
+    for known in (Known(ON_CONSOLE), Known(ON_CONSOLE, CONSOLE), Known(Project())):
+        assert expression_of(Element("a + b", (0,)), known) == "a + b"
+        assert expression_of(StorageCell("x.grad", 3), known) == "x.grad"
+        assert expression_of(None, known) == expression_of(Line("net.py"), known) == ""
+    assert expression_of(Parameter("fc.weight"), Known(Project())) == "canvas.model.fc.weight"
+    canvas = Known(Project(), CONSOLE)
+    assert (
+        module_of(Element("canvas.model"), canvas) == "" and canvas.graph_path() == "canvas.model"
+    )
+
+
+def test_an_operator_on_another_line_made_another_node() -> None:
+    calls = tuple(TraceCall(-1, "op", "aten::addmm", "net.fc.0", line=n, nodes=1) for n in range(2))
+    known = Known(ON_CONSOLE, CONSOLE, trace=trace_of(*calls, lines=(LOSS, CELL)))
+    assert calls_of(Node(1, 5), known) == (1,)
+    assert [nodes_of(Call(n, 8), known) for n in range(2)] == [(), (1,)]
+    assert lines_of(Call(0, 8), known) == (Line("<cell 1>", 3),)

@@ -114,6 +114,8 @@ def test_a_process_that_is_of_another_run_by_now_is_left(desk: Desk, listens) ->
     desk.siblings.find(rank(0), None)
     Asked.made[0].answered.emit(desk.call_of(rank(1, group="next")))
     assert desk.heard == [] and desk.closed == [1]
+    desk.timer.timeout.emit()
+    assert called()[1:] == [(11, None)]  # another process may be that rank by now
 
 
 def test_a_rank_of_no_group_has_no_siblings_to_find(desk: Desk, listens) -> None:
