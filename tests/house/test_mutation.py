@@ -111,7 +111,9 @@ def test_mutants_of_a_file():
 
 
 def test_a_mutant_of_several_lines_is_python():
-    source = b"def f(a, b):\n    if (\n        a\n        and b\n    ):\n        return a\n    return [\n        b\n    ]\n"
+    lines = ("def f(a, b):", "    if g(", "        a and b", "    ):", "        return a",
+             "    return [", "        b", "    ]", "")  # fmt: skip
+    source = "\n".join(lines).encode()
     found = list(mutants("a.py", source))
     assert {mutant.kind for mutant in found} >= {"condition forced", "None returned", "and, or"}
     for mutant in found:
