@@ -51,7 +51,7 @@ def test_a_call_that_nobody_wants_any_more_is_hung_up(bench, qtbot) -> None:
         return late
 
     calling.call(slow)
-    calling.call(lambda: "second")
+    calling.ask(lambda: "second")
     qtbot.waitUntil(lambda: len(answers.told) == 1)
     go_on.set()
     qtbot.waitUntil(lambda: closed == [True])
@@ -68,11 +68,11 @@ def test_a_refusal_that_comes_late_is_not_told(bench, qtbot) -> None:
         ended.append(True)
         return refuse()
 
-    calling.call(slow)
-    calling.call(lambda: "second")
+    calling.ask(slow)
+    calling.ask(lambda: "second")
     qtbot.waitUntil(lambda: len(answers.told) == 1)
     go_on.set()
     qtbot.waitUntil(lambda: ended == [True])
-    calling.call(lambda: "third")
+    calling.ask(lambda: "third")
     qtbot.waitUntil(lambda: len(answers.told) == 2)
     assert [told for told, _ in answers.told] == ["answered", "answered"]
