@@ -13,7 +13,7 @@ import pytest
 from app.commands import event_files
 from app.commands.failures import CommandFailure
 from app.commands.run_beginnings import Beginning, begin
-from app.commands.runs import _plain, words_of
+from app.commands.runs import _plain, run_report, words_of
 from app.commands.target import Target
 from engine.project import edits
 from engine.project.document import Project, TrainingSetup
@@ -72,6 +72,14 @@ def test_a_run_is_one_line_and_its_words_are_others(fields: dict[str, Any], word
 def test_numbers_that_json_does_not_have_are_nothing_or_a_text() -> None:
     value = {"a": [1.5, math.nan], "b": (math.inf, {"c": -math.inf}), "d": "nan", "e": None}
     assert _plain(value) == {"a": [1.5, None], "b": ["inf", {"c": "-inf"}], "d": "nan", "e": None}
+
+
+def test_numbers_that_json_does_not_have_are_told_in_a_report(tmp_path: Path) -> None:
+    told = run_report(row(folder=str(tmp_path), epoch=epoch(math.inf), loss=math.nan))
+    assert (told["epoch"]["validation_loss"], told["epoch"]["validation_accuracy"]) == ("inf", None)
+    assert told["epoch"]["train_accuracy"] == 0.25 and told["loss"] is None
+    assert told["settings"] == {} and told["step"] == 1234
+    assert run_report(row(folder=str(tmp_path)))["epoch"] is None
 
 
 # -- where a run begins ----------------------------------------------------------------------------
