@@ -95,3 +95,19 @@ def test_the_chip_explains_each_state_of_the_engine(window: MainWindow) -> None:
         assert window.engine_chip.text() == f"engine {state}"
         assert window.engine_chip.accessibleName() == f"Engine: engine {state}"
     assert len(tips) == 4
+
+
+def test_the_rail_the_banners_and_the_page_lie_edge_to_edge(window: MainWindow, qapp) -> None:
+    window.show_workspace("model")
+    window.banners.show_banner("note", "accent", "A note", "It is so.")
+    qapp.processEvents()
+    center = window.centralWidget()
+    rail, banners, stack = (
+        window.rail.geometry(),
+        window.banners.geometry(),
+        window.stack.geometry(),
+    )
+    assert (rail.topLeft(), rail.bottom()) == (center.rect().topLeft(), center.rect().bottom())
+    assert banners.left() == stack.left() == rail.right() + 1
+    assert banners.top() == 0 and stack.top() == banners.bottom() + 1
+    assert stack.bottomRight() == center.rect().bottomRight()
