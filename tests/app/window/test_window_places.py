@@ -10,6 +10,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QWidget
 
+from app.window.first_picture import after_first_picture
 from app.window.main_window import MainWindow
 
 
@@ -111,3 +112,17 @@ def test_the_rail_the_banners_and_the_page_lie_edge_to_edge(window: MainWindow, 
     assert banners.left() == stack.left() == rail.right() + 1
     assert banners.top() == 0 and stack.top() == banners.bottom() + 1
     assert stack.bottomRight() == center.rect().bottomRight()
+
+
+def test_what_waits_for_the_first_picture_is_called_once_after_it(qtbot) -> None:
+    widget, called = QWidget(), list[bool]()
+    qtbot.addWidget(widget)
+    after_first_picture(widget, lambda: called.append(widget.isVisible()))
+    assert called == []
+    widget.show()
+    qtbot.waitUntil(lambda: called == [True])
+    widget.hide()
+    widget.show()
+    widget.repaint()
+    qtbot.wait(0)
+    assert called == [True]
