@@ -96,8 +96,6 @@ def list_runs(place: Path, json_out: str | None, events: Path | None = None) -> 
 def run_report(row: RunRow) -> dict:
     """A run with its settings, for JSON."""
     fields = msgspec.to_builtins(row)
-    if row.epoch is not None:
-        fields["epoch"] = _plain(msgspec.to_builtins(row.epoch))
     settings: dict = {}
     try:
         record = load(Path(row.folder))

@@ -19,7 +19,7 @@ from app.window.dialogs import Dialogs, UnsavedAnswer
 from engine.connecting.engine_place import EnginePlace
 from engine.project import edits, files
 from engine.project.document import Project
-from engine.protocol import StopSignal
+from engine.protocol import SavedWeightsSnapshot, StopSignal
 from tests.app.conftest import AnsweringLink
 
 
@@ -358,3 +358,32 @@ def test_a_window_of_an_engine_elsewhere_closes_without_a_question_about_weights
     assert not desk.files.may_close() and len(desk.answers.asked) == 2
     desk.answers.leave = "discard"
     assert desk.files.may_close()
+
+
+def test_a_project_that_gets_another_file_is_told_with_the_one_before(desk, tmp_path):
+    told: list[str] = []
+    desk.files.saved_as.connect(told.append)
+    desk.files.saved.connect(lambda: told.append("saved"))
+    first, second = (str(tmp_path / f"{name}.tlab") for name in "ab")
+    assert desk.files.save_as(first) and desk.files.save() and desk.files.save_as(second)
+    assert told == ["saved", "saved", "saved", first]
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_weights_that_are_saved_on_leaving_are_waited_for(
+    desk, tmp_path, training_snapshot, written
+):
+    desk.link.get_ready()
+    desk.link.answer(training_snapshot(step=3))
+    waited: list[str] = []
+
+    def wait(parent, text, settled) -> None:
+        waited.append(text)
+        (tmp_path / "a.safetensors").write_bytes(b"weights")
+        if written:
+            desk.link.answer(SavedWeightsSnapshot(run="r", step=3))
+
+    desk.answers.wait = wait
+    desk.answers.leave, desk.answers.save = "save", str(tmp_path / "a.tlab")
+    assert desk.files.may_leave() is written
+    assert waited == ["Writing the weights that the model has learnt…"]

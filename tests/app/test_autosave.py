@@ -147,3 +147,52 @@ def test_a_project_whose_name_is_no_utf_8_is_found_again(tmp_path, qtbot):
     (found,) = find_recoveries(tmp_path)
     assert found.original == original
     found.discard()
+
+
+def test_what_was_left_is_found_newest_first(tmp_path, qtbot):
+    savers = [autosave(Store(Project(name=name)), tmp_path) for name in ("old", "new", "middle")]
+    for saver, second in zip(savers, (100, 300, 200), strict=True):
+        saver.write()
+        os.utime(saver.file, (second, second))
+        saver._lock.unlock()
+    found = find_recoveries(tmp_path)
+    assert [each.project.name for each in found] == ["new", "middle", "old"]
+    assert [each.saved_at.timestamp() for each in found] == [300, 200, 100]
+    for each in found:
+        each.discard()
+        each.discard()  # it is gone already
+    assert list(tmp_path.glob("*.recovery")) == []
+
+
+def test_work_that_was_saved_since_is_put_aside_no_more(tmp_path, qtbot):
+    modified = [True]
+    saver = Autosave(Store(work()), lambda: modified[0], str, tmp_path)
+    saver.write()
+    assert saver.file.exists()
+    modified[0] = False
+    saver.write()
+    assert not saver.file.exists()
+    saver.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_changes_are_written_together(tmp_path, qtbot):
+    store = Store()
+    saver = autosave(store, tmp_path)
+    assert saver._timer.isSingleShot() and not saver._timer.isActive()
+    store.set_project(work())
+    saver._timer.setInterval(1_000_000)
+    left = saver._timer.remainingTime()
+    store.set_project(Project(name="Other"))
+    assert saver._timer.isActive() and saver._timer.remainingTime() <= left
+    saver.write()
+    assert not saver._timer.isActive()
+    saver.close()
+
+
+def test_a_damaged_file_is_let_go_for_other_windows(tmp_path, qtbot):
+    for name, text in (("a", "{"), ("b", "[]"), ("c", '{"project": 1, "original": ""}')):
+        (tmp_path / f"{name}.recovery").write_text(text, encoding="utf-8")
+    for _ in range(2):
+        assert find_recoveries(tmp_path) == []
+        assert not list(tmp_path.glob("*.lock"))

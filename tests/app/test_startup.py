@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
+from PySide6.QtCore import QEventLoop
 
-from app import templates
+from app import run, templates
+from app.window.main_window import MainWindow
 
 
 def test_the_window_shows_without_torch_and_can_be_used_before_the_engine_is_ready():
@@ -248,3 +253,16 @@ def test_a_project_that_the_program_begins_with_fits_its_page():
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["model True set()"]
+
+
+def test_ctrl_c_in_the_terminal_closes_the_window_though_qt_waits(qtbot):
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+    loop = QEventLoop()
+    window.closing.connect(loop.quit)
+    run._close_on_interrupt(window)
+    # From another thread: this one runs no Python while the loop waits.
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    loop.exec()
+    assert not window.isVisible()

@@ -11,16 +11,18 @@ from app.settings import Settings
 from app.store import Store
 from app.weights import Weights, shown_name
 from engine.project import edits
-from engine.project.document import Project
+from engine.project.document import Project, replace
 from engine.project.files import weights_file
 from engine.protocol import (
     ErrorReport,
     ErrorSnapshot,
+    FitSnapshot,
     InitialiseCommand,
     OpenWeightsCommand,
     SavedWeightsSnapshot,
     SaveWeightsCommand,
     StopSignal,
+    TrialProgress,
     WeightsSnapshot,
 )
 from tests.app.conftest import AnsweringLink
@@ -193,6 +195,70 @@ def test_the_run_of_the_project_before_is_stopped_and_counts_no_more(desk):
     assert not desk.weights.modified
     desk.train(step=1, run="next")
     assert desk.weights.modified
+
+
+def test_a_trial_of_a_sweep_leaves_the_weights_as_they_were(desk):
+    trial = desk.training_snapshot(step=3, run="r", trial=TrialProgress(1, 2, "", "loss"))
+    desk.link.answer(trial)
+    assert not desk.weights.modified and not desk.weights.learnt
+
+
+def test_weights_that_were_loaded_are_unsaved_if_a_file_beside_is_to_have_them(desk):
+    fit = FitSnapshot(path="/a.pt", title="net", loaded=True, matched=2, saved_beside=True)
+    desk.link.answer(replace(fit, loaded=False))
+    desk.link.answer(replace(fit, saved_beside=False))
+    assert not desk.weights.modified
+    desk.link.answer(fit)
+    assert desk.weights.modified and desk.weights.learnt
+    desk.weights.save(desk.path)
+    desk.write()
+    assert not desk.weights.modified
+
+
+def test_weights_that_a_seed_gives_need_no_file(desk):
+    settled: list[bool] = []
+    desk.weights.settled.connect(lambda: settled.append(True))
+    desk.weights.save(desk.path)
+    assert settled == [True] and desk.link.sent == [] and not desk.file.exists()
+    desk.file.write_bytes(b"of another program")
+    assert desk.weights.foreign_file(desk.path) == ""  # nothing would replace it
+    desk.weights.save(desk.path)
+    assert desk.file.exists()
+
+
+def test_what_was_learnt_elsewhere_is_told_with_the_weights(desk):
+    desk.link.answer(WeightsSnapshot(origin="", parameters=3, learnt=True))
+    assert desk.weights.modified and desk.weights.learnt
+
+
+def test_an_old_file_that_cannot_be_removed_is_told(desk, monkeypatch):
+    desk.train(step=1)
+    desk.weights.save(desk.path)
+    desk.write("r", 1)
+    desk.link.answer(WeightsSnapshot(origin="initialised", parameters=3))
+
+    def refuse(path):
+        raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    desk.weights.save(desk.path)
+    assert desk.failures == [
+        "The weights were not saved in net.safetensors: the old file stays: Permission denied"
+    ]
+    assert desk.weights.modified
+
+
+def test_the_weights_of_two_projects_opened_in_turn_are_those_of_the_last(desk, tmp_path):
+    desk.file.write_bytes(b"weights")
+    desk.weights.open(desk.path)
+    desk.weights.open(desk.path)
+    first, second = (command.id for command in desk.link.sent)
+    error = ErrorReport(type="LabError", message="It does not fit.")
+    answer = ErrorSnapshot(command="OpenWeightsCommand", error=error)
+    desk.link.answer(answer, to=first)
+    assert desk.failures == [] and desk.weights.learnt
+    desk.link.answer(answer, to=second)
+    assert len(desk.failures) == 1 and not desk.weights.learnt
 
 
 def test_the_file_is_named_after_the_project():

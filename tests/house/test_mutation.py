@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -96,8 +97,8 @@ def test_mutants_of_a_file():
         (6, "constant", "10"),
         (8, "comparison", "(number >= most)"),
         (8, "comparison", "(number < most)"),
-        (8, "condition forced", "True"),
-        (8, "condition forced", "False"),
+        (8, "condition forced", "(True)"),
+        (8, "condition forced", "(False)"),
         (10, "None returned", "return None"),
         (10, "constant", "1"),
         (11, "None returned", "return None"),
@@ -107,6 +108,18 @@ def test_mutants_of_a_file():
         (16, "keyword dropped", "(to.sort(key=len))"),
         (16, "constant", "True"),
     }
+
+
+def test_a_mutant_of_several_lines_is_python():
+    lines = ("def f(a, b):", "    if g(", "        a and b", "    ):", "        return a",
+             "    return [", "        b", "    ]", "")  # fmt: skip
+    source = "\n".join(lines).encode()
+    found = list(mutants("a.py", source))
+    assert {mutant.kind for mutant in found} >= {"condition forced", "None returned", "and, or"}
+    for mutant in found:
+        text = mutant.applied(source)
+        ast.parse(text)
+        assert text.count(b"\n") == source.count(b"\n")
 
 
 def test_those_that_send_a_command_are_near_its_handler():

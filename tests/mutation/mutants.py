@@ -143,9 +143,9 @@ def _of_statement(statement: ast.stmt) -> Iterator[tuple[str, ast.AST, str]]:
         case ast.Continue():
             yield "continue", statement, "break"
         case ast.If(test=test) | ast.While(test=test) if not isinstance(test, ast.NamedExpr):
-            yield "condition forced", test, "False"
+            yield "condition forced", test, "(False)"
             if isinstance(statement, ast.If):
-                yield "condition forced", test, "True"
+                yield "condition forced", test, "(True)"
         case ast.FunctionDef(decorator_list=[decorator]):
             name = ast.unparse(decorator).split("(")[0].split(".")[-1]
             if name not in _UNSEEN_DECORATORS:

@@ -270,3 +270,9 @@ def test_differences_in_words() -> None:
     missing = inspect_file._difference(rows[2])
     assert (missing["a"], missing["max_absolute"]) == (None, None) and "note" not in missing
     assert inspect_file._difference(rows[4])["note"] == "A note."
+
+
+def test_a_value_of_a_program_need_not_have_a_shape() -> None:
+    told = inspect_file._value(ProgramValue("x", None, "int"))
+    assert told == {"name": "x", "shape": None, "dtype": "int"}
+    assert inspect_file._value(ProgramValue("y", (2, 3), "float32"))["shape"] == [2, 3]

@@ -118,3 +118,12 @@ def test_printed_text_is_gathered_up_to_what_is_laid_out_at_once(before, is_take
     assert one == (OutputSnapshot(stream="stdout", text=before + "z") if is_taken else None)
     assert merged(second, OutputSnapshot(stream="stderr", text="z")) is None
     assert merged(second, OutputSnapshot(stream="stdout", text="\rz")) is None
+
+
+@pytest.mark.parametrize(("count", "left"), [(2000, 4000), (2001, 2001)])
+def test_every_other_step_is_left_out_of_more_than_4000(count: int, left: int) -> None:
+    first = replace(run(1), steps=steps(*range(2000)))
+    second = replace(run(1), steps=steps(*range(2000, 2000 + count)))
+    one = merged(first, second)
+    assert isinstance(one, TrainingSnapshot) and len(one.steps.step) == left
+    assert one.steps.step[-1] == 1999 + count

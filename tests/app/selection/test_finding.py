@@ -291,7 +291,16 @@ def test_a_parameter_is_reached_by_the_python_that_the_structure_tells():
 
 @pytest.mark.parametrize(
     "reference",
-    [Node(0, 5), Module("fc"), Parameter("fc.0.weight"), Call(0, 8), Element("x"), Blocks(("b",))],
+    [
+        Node(0, 5),
+        Module("fc"),
+        Parameter("fc.0.weight"),
+        Call(0, 8),
+        Element("x"),
+        Element("net.fc[0].weight"),
+        StorageCell("net.fc[0].weight", 0),
+        Blocks(("b",)),
+    ],
 )
 def test_without_snapshots_a_reference_leads_nowhere(reference):
     known = Known(ON_CONSOLE)

@@ -93,6 +93,15 @@ def test_nodes_and_calls_go_with_their_engine(selection):
     assert selection.current == A
 
 
+def test_what_no_engine_numbered_stays_selected_when_it_ends(selection):
+    selection.choose(Node(1, 7))
+    selection.choose(B)
+    told: list = []
+    selection.changed.connect(told.append)
+    selection.end_engine()
+    assert selection.current == B and told == []
+
+
 def test_a_new_project_knows_no_earlier_choice_and_memory_has_a_bound(selection):
     for number in range(MAX_REMEMBERED + 50):
         selection.choose(Element("x", (number,)))

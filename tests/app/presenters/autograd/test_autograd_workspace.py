@@ -368,3 +368,12 @@ def test_a_pass_that_was_held_before_the_page_was_made_is_shown(bench, link, qtb
     desk.passes.show_own_call(None)
     assert shown[3:] == [None]
     assert not desk.view.own_call.stop.isVisibleTo(desk.view.own_call)
+
+
+def test_the_graph_of_held_code_is_of_no_example(desk, bench, link):
+    desk.passes.show_example("z", (), "steps")
+    assert (link.sent[-1].root, link.sent[-1].example) == ("z", "steps")
+    bench.store.take(HeldSnapshot(at="backward", title="cell 1", file="cell 1", line=2))
+    desk.take(replace(GRAPH, root="q"))
+    desk.passes.start_backward()
+    assert (link.sent[-1].root, link.sent[-1].example) == ("q", "")

@@ -181,3 +181,15 @@ def test_ctrl_f11_steps_into_the_rule(rules, bench, qtbot):
     assert shortcut.key() == QKeySequence("Ctrl+F11")
     shortcut.activated.emit()
     assert traced == [7]
+
+
+def test_no_rule_is_stepped_into_without_its_graph_its_pass_or_a_node(rules, bench):
+    traced: list[int] = []
+    rules.trace_requested.connect(traced.append)
+    rules._step_into()
+    rules._look_at(7)
+    rules._step_into()
+    bench.store.take(BackwardSnapshot(revision=1, position=1, step=None, gradients=()))
+    rules._look_at(7)
+    rules._step_into()  # of a graph that is not there
+    assert traced == []

@@ -327,3 +327,14 @@ def test_a_trace_can_begin_while_an_engine_is_there(trace, bench, link, qtbot):
     link.close()
     link.get_ready()
     assert (ready[0], ready[-1]) == (False, True)
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_page_that_is_made_late_knows_whether_there_is_an_engine(bench, link, qtbot, ready):
+    if ready:
+        link.get_ready()
+    view, told = TraceView(), list[bool]()
+    qtbot.addWidget(view)
+    view.show_ready = told.append
+    TracePresenter(bench, CellsPresenter(bench, bench.window), view, bench.window)
+    assert told == [ready]

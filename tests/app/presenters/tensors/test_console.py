@@ -255,3 +255,9 @@ def test_the_lines_of_what_is_chosen_are_lit_and_a_line_chooses(desk, bench):
     assert lit == [[("cell 1", 3)]]
     bench.selection.choose(None)
     assert lit[1:] == [[]]
+
+
+def test_a_line_of_the_output_is_chosen_for_all_views(desk, bench):
+    desk.view.output.line_chosen.emit("<cell 1>", 3)
+    assert bench.selection.current == Line("<cell 1>", 3)
+    assert bench.selection.views[desk.view.output] == "console"
