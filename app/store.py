@@ -34,6 +34,7 @@ from engine.protocol import (
     TraceSnapshot,
     TrainingSnapshot,
     ValueSnapshot,
+    VariablesSnapshot,
 )
 from engine.protocol.autograd_snapshots import join_graph
 from engine.protocol.subject_commands import join_structure
@@ -180,7 +181,7 @@ class Store(QObject):
         stay, because runs have checkpoints."""
         self._left_run = 0  # the next engine counts its commands from 0 again
         self._parts.clear()
-        self.forget(ReadySnapshot, HeldSnapshot, *PASS_SNAPSHOTS, *_OF_CODE)
+        self.forget(ReadySnapshot, HeldSnapshot, VariablesSnapshot, *PASS_SNAPSHOTS, *_OF_CODE)
 
     def forget(self, *kinds: type[Snapshot]) -> None:
         for kind in kinds:

@@ -183,8 +183,11 @@ def test_the_end_of_the_engine_takes_what_only_it_knew(training_snapshot):
     for snapshot in (ready, run, report, variables, forward(), graph(root="y"), comparison()):
         assert store.take(snapshot)
     store.end_engine()
-    gone = (ReadySnapshot, ForwardSnapshot, GraphSnapshot, BackwardSnapshot, ComparisonSnapshot)
-    assert [store.newest(kind) for kind in gone] == [None] * 5
+    gone = (
+        ReadySnapshot, ForwardSnapshot, GraphSnapshot, BackwardSnapshot, ComparisonSnapshot,
+        VariablesSnapshot,
+    )  # fmt: skip
+    assert [store.newest(kind) for kind in gone] == [None] * 6
     assert store.newest(TrainingSnapshot) is run and store.newest(ModelSnapshot) is report
     assert not store.steps_console
 
