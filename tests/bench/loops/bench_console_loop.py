@@ -2,9 +2,9 @@
 
 All run in one process with one torch thread, in turns: a block is one short loop each way, so
 whatever else the machine does meets all. They train one model: where in memory its tensors lie
-makes a difference of 1 %. Times are CPU time, of the steps after
-the first 50. A figure is the median over the blocks of the ratio within each, with the bounds that
-hold the true median in 95 of 100 runs (`..._95`).
+makes a difference of 1 %. Times are CPU time, of the steps after the first WARM_UP. A figure is the
+median over the blocks of the ratio within each, with the bounds that hold the true median in 95 of
+100 runs (`..._95`).
 
 `console` is what the program does with a cell: it is recorded, its figures are read and encoded as
 for the window, and it is looked over by the advice; `silent` is the same without the advice.
@@ -47,8 +47,9 @@ from engine.training.looks import looks
 from tests.bench.blocks import paced_by_cpu_time, ratio
 from tests.bench.loops.loop_models import MODELS
 
-WARM_UP = 50
-TURN_S = 0.8
+WARM_UP = EVERY + 1
+"""From then on one step in EVERY is looked at, as in a long loop; before, some more are."""
+TURN_S = 0.04
 """CPU time of the steps that are measured in one turn: short, so that the turns of a block meet the
 same. Always whole EVERYs: then as many calls are looked into as in a long loop."""
 MIN_BLOCKS = 9
