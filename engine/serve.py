@@ -51,7 +51,7 @@ LEAVING_S = 2.0
 ATTEND_S = 0.05
 """How often a loop that is held looks whether it may go on."""
 AGAIN_S = 0.05
-"""After this time an interrupt comes again that Python has dropped."""
+"""An interrupt that Python has dropped is sent again after this time."""
 WAKING_S = 0.5
 """The longest wait for a message. Python calls the handler of a signal only after the wait, if the
 signal came to another thread, or in the moment before the wait."""
@@ -278,8 +278,8 @@ class Mailbox:
             signal.raise_signal(signal.SIGINT)
 
     def dropped(self, raised: sys.UnraisableHookArgs) -> None:
-        """Python drops what is raised in a finalizer, and what is raised here. An interrupt comes
-        again a little later."""
+        """Python drops what is raised in a finalizer, and calls this. An interrupt is sent again, a
+        little later: what is raised in here is dropped, too."""
         if isinstance(raised.exc_value, KeyboardInterrupt):
             again = threading.Timer(AGAIN_S, self._interrupt)
             again.daemon = True

@@ -30,7 +30,8 @@ from .zeroing import Zeroing
 FIRST = 32
 """The first steps: all of them are checked."""
 FIRST_TURN, EVERY = 64, 128
-"""The next step that is checked, and the number of which all later ones are multiples."""
+"""The next step that is checked is number FIRST_TURN; all later ones are multiples of EVERY. The
+steps of `units.LOOKED_AT` after FIRST are among these."""
 
 
 LOOKED_OVER = 8

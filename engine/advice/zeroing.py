@@ -41,7 +41,7 @@ class _Watched:
 class Zeroing:
     """Looks at a few `.grad` when backward begins. (How they were cleared does not matter, nor how
     many backward calls there are for one step.) After the first steps of an optimizer it looks at a
-    few of its steps again, whenever it is told of one: at one if they are cleared."""
+    few of its steps again, whenever it is told of one, until gradients were cleared in one."""
 
     def __init__(self, notes: Notes, names: Names) -> None:
         self._notes, self._names = notes, names

@@ -255,7 +255,7 @@ class LightRecorder:
         if self._watch is None:
             return
         known, before = self._last_step
-        place = self.frames.place(4)  # below it are torch's hook and the frame of `step`
+        place = self.frames.place(4)  # the hook and torch's wrapper of `step` are inside it
         if place is None or place is not before or known is None or known() is not optimizer:
             self._last_step = weakref.ref(optimizer), place
             self._watch.stepped(optimizer, place)

@@ -21,8 +21,8 @@ from .loaders import NOTHING_GIVEN, Given, arguments_of, end_workers, loader_of
 from .seen_batches import SeenBatches
 
 PICKED_BYTES = 1 << 20
-"""So much of the samples is picked at once, in whole batches: one small batch after the other would
-take longer than a small model's step."""
+"""The bytes of samples that are picked at once, in whole batches: to pick each small batch by
+itself would take longer than a small model's step."""
 
 
 class CatalogueData:
