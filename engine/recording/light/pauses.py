@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import profiler
 from torch.autograd.profiler import record_function
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
@@ -20,6 +21,8 @@ from ..modes import replaced
 _depth: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
 _push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
 _pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack
+_at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at  # pyright: ignore
+_operator_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 
 
 @contextmanager
@@ -33,7 +36,9 @@ def training_unseen(
 
     Not so for an optimizer whose `step` the user wrote, nor for a step with a closure, which runs
     the user's code; nor where another mode is above, which may be the user's. (In other threads
-    `mode` is never on the stack.)
+    `mode` is never on the stack.) Nor do optimizers tell torch's profiler what they begin while
+    it is off and no mode of the user's sees that: it takes as long as all that is recorded of a
+    small step.
     """
     thread = threading.get_ident()
     users: dict[type, bool] = {}
@@ -75,8 +80,7 @@ def training_unseen(
             replaced(Optimizer, "zero_grad", partial(_unseen, mode=mode)),
             replaced(nn.Module, "zero_grad", partial(_unseen, mode=mode)),
             replaced(Tensor, "backward", partial(_unseen, mode=mode)),
-            # What each step begins with.
-            replaced(record_function, "__enter__", partial(_unseen, mode=mode)),
+            replaced(record_function, "__enter__", partial(_unlabelled, mode=mode)),
         ):
             yield
     finally:
@@ -84,6 +88,24 @@ def training_unseen(
         if depth >= 0:  # a step has raised, and the error ended the cell
             _push(mode)
             depth = -1
+
+
+def _unlabelled(enter: Callable, mode: TorchFunctionMode) -> Callable:
+    """What each `step` and `zero_grad` of an optimizer begins with: it gives the profiler a label
+    of them."""
+    unseen = _unseen(enter, mode)
+
+    @wraps(enter)
+    def __enter__(label: record_function) -> record_function:
+        depth = _depth()
+        has_other_mode = depth > 1 or (depth == 1 and _at(0) is not mode) or _operator_modes()
+        is_told = profiler._is_profiler_enabled or has_other_mode
+        if is_told or not label.name.startswith("Optimizer."):
+            return unseen(label)
+        label.run_callbacks_on_exit = False  # then its `__exit__` tells nothing either
+        return label
+
+    return __enter__
 
 
 def _unseen(func: Callable, mode: TorchFunctionMode | None) -> Callable:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.console.namespace import Namespace
 from engine.recording import threads
@@ -246,15 +247,40 @@ class Seen(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_a_mode_of_the_users_sees_backward_and_steps_as_without_a_recorder() -> None:
+class SeenOperators(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func._schema.name)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("mode", [Seen, SeenOperators])
+def test_a_mode_of_the_users_sees_backward_and_steps_as_without_a_recorder(
+    mode: type[Seen | SeenOperators],
+) -> None:
     code = (
         f"{BEGIN}with mode:\n    opt.zero_grad()\n    loss().backward()\n    opt.step()\n"
         "    net.zero_grad()\nz = net.weight.exp()"
     )
-    plain: dict[str, Any] = {"torch": torch, "nn": nn, "mode": Seen()}
+    plain: dict[str, Any] = {"torch": torch, "nn": nn, "mode": mode()}
     exec(code, plain)
     namespace = Namespace()
-    namespace.variables["mode"] = Seen()
+    namespace.variables["mode"] = mode()
     run(namespace, code)
     assert namespace.variables["mode"].names == plain["mode"].names
+    assert sum("_record_function_enter_new" in name for name in plain["mode"].names) == 2
     assert {"linear", "exp"} <= names(namespace)
+
+
+def test_a_mode_in_a_thread_of_the_users_sees_what_an_optimizer_begins() -> None:
+    namespace = Namespace()
+    namespace.variables.update(mode=Seen(), threading=threading)
+    code = (
+        f"{BEGIN}def clear():\n    with mode:\n        opt.zero_grad()\n"
+        "thread = threading.Thread(target=clear)\nthread.start()\nthread.join()"
+    )
+    run(namespace, code)
+    assert "_record_function_enter_new" in namespace.variables["mode"].names

@@ -12,6 +12,7 @@ from typing import ClassVar
 import pytest
 import torch
 from torch import nn
+from torch.autograd.profiler import record_function
 from torch.nn import functional as F
 from torch.optim.optimizer import _global_optimizer_pre_hooks
 from torch.overrides import TorchFunctionMode
@@ -223,12 +224,39 @@ def test_recording_goes_on_after_a_step_that_raised() -> None:
 
 def test_torch_is_left_as_it_was() -> None:
     before = [nn.Module.__call__, nn.Module.zero_grad, torch.Tensor.backward]
-    before.append(torch.optim.Optimizer.zero_grad)
+    before += [torch.optim.Optimizer.zero_grad, record_function.__enter__]
     run(Namespace(), TRAIN)
     after = [nn.Module.__call__, nn.Module.zero_grad, torch.Tensor.backward]
-    after.append(torch.optim.Optimizer.zero_grad)
+    after += [torch.optim.Optimizer.zero_grad, record_function.__enter__]
     assert before == after
     assert not _global_optimizer_pre_hooks
+
+
+def test_the_profiler_gets_the_labels_of_an_optimizer_while_it_is_on(monkeypatch) -> None:
+    told: list[str] = []
+    enter = torch.ops.profiler._record_function_enter_new
+    monkeypatch.setattr(
+        torch.ops.profiler,
+        "_record_function_enter_new",
+        lambda name, args: (told.append(name), enter(name, args))[1],
+    )
+    namespace = Namespace()
+    run(namespace, TRAIN)
+    assert told == []
+    run(
+        namespace,
+        "from torch.autograd.profiler import profile, record_function\n"
+        "with record_function('mine'):\n    opt.zero_grad()\n"
+        "with profile() as profiled:\n"
+        "    opt.zero_grad()\n    net(torch.ones(4, 2)).mean().backward()\n    opt.step()\n"
+        "opt.step()",
+    )
+    labels = ["Optimizer.zero_grad#Adam.zero_grad", "Optimizer.step#Adam.step"]
+    assert told == ["mine", *labels]
+    names = [event.name for event in namespace.variables["profiled"].function_events]
+    assert [name for name in names if name.startswith("Optimizer.")] == labels
+    calls = {call.name for call in namespace.recordings.kept[-1].calls}
+    assert calls == {"linear", "relu", "mean"}
 
 
 LONG = """
