@@ -275,12 +275,12 @@ def test_a_mode_of_the_users_sees_backward_and_steps_as_without_a_recorder(
     assert {"linear", "exp"} <= names(namespace)
 
 
-def test_a_mode_in_a_thread_of_the_users_sees_what_an_optimizer_begins() -> None:
+def test_a_mode_of_the_users_in_a_hook_sees_what_an_optimizer_begins() -> None:
     namespace = Namespace()
-    namespace.variables.update(mode=Seen(), threading=threading)
+    namespace.variables["mode"] = Seen()
     code = (
-        f"{BEGIN}def clear():\n    with mode:\n        opt.zero_grad()\n"
-        "thread = threading.Thread(target=clear)\nthread.start()\nthread.join()"
+        f"{BEGIN}def clear(gradient):\n    with mode:\n        opt.zero_grad()\n"
+        "net.weight.register_hook(clear)\nloss().backward()"
     )
     run(namespace, code)
     assert "_record_function_enter_new" in namespace.variables["mode"].names
