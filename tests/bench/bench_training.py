@@ -8,7 +8,8 @@ Trainer with `loader`'s batches that logs loss and accuracy to TensorBoard, as o
 itself (every 50 steps). One that is not installed is told so. None validates. All call the same
 function for loss and accuracy of the same model on the same tensors, with one torch thread, in
 turns within one process. A block is one short stretch
-of each; times are CPU time. A ratio is the median over the blocks, with the bounds that hold the
+of each; times are CPU time, and what the lab does so many times a second it does by the seconds of
+its own stretches. A ratio is the median over the blocks, with the bounds that hold the
 true median in 95 of 100 runs (`..._95`).
 
     python -m tests.bench.bench_training [MODEL ...]
@@ -28,7 +29,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from itertools import islice
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
@@ -46,7 +47,7 @@ from engine.training.loop import TrainingLoop
 from engine.training.objectives.code_objective import CodeObjective, compile_step
 from engine.training.run import TrainingRun
 from engine.training.steps import training_step
-from tests.bench.blocks import paced_by_cpu_time, ratio
+from tests.bench.blocks import OwnTime, paced_by_cpu_time, ratio
 from tests.bench.loops.loop_models import GPT
 
 SAMPLES, SIZE = 8192, 64
@@ -235,7 +236,8 @@ PEERS = {"add_scalar": "tensorboard", "lightning": "lightning"}
 """The package of each."""
 
 
-def measure(name: str, task: Task) -> dict[str, Any]:
+def measure(name: str, task: Task, own: OwnTime) -> dict[str, Any]:
+    """A row of figures. `own` is the clock of the lab's run."""
     ways: dict[str, Callable[[], Steps | LightningSteps]] = {
         "bare": lambda: Steps(plain_steps(task, bare_batches(task))),
         "lab": lambda: Steps(lab_steps(task)),
@@ -245,22 +247,26 @@ def measure(name: str, task: Task) -> dict[str, Any]:
     }
     missing = {way: package for way, package in PEERS.items() if find_spec(package) is None}
     steps = {way: make() for way, make in ways.items() if way not in missing}
-    steps["lab"].run(ALWAYS_MEASURED_STEPS)
-    for each in steps.values():
-        started = process_time()
-        while process_time() - started < WARM_UP_S:
-            each.run(8)
-    started = process_time()
-    steps["bare"].run(16)
-    count = max(4, round(16 * STRETCH_S / (process_time() - started)))
+    clocks = {way: own if way == "lab" else OwnTime() for way in steps}
+
+    def seconds(way: str, count: int) -> float:
+        before = clocks[way]()
+        with clocks[way]:
+            steps[way].run(count)
+        return clocks[way]() - before
+
+    seconds("lab", ALWAYS_MEASURED_STEPS)
+    for way in steps:
+        warm_s = 0.0
+        while warm_s < WARM_UP_S:
+            warm_s += seconds(way, 8)
+    count = max(4, round(16 * STRETCH_S / seconds("bare", 16)))
     step_us: dict[str, list[float]] = {way: [] for way in steps}
     started, blocks = perf_counter(), 0
     while blocks < MIN_BLOCKS or perf_counter() - started < SECONDS:
         blocks += 1
         for way in list(steps)[:: 1 if blocks % 2 else -1]:
-            before = process_time()
-            steps[way].run(count)
-            step_us[way].append((process_time() - before) / count * 1e6)
+            step_us[way].append(seconds(way, count) / count * 1e6)
     for each in steps.values():
         each.close()
     return {
@@ -285,8 +291,9 @@ def main() -> None:
         os.environ["TENSORLAB_DATA_DIR"] = folder
         for name, task in tasks().items():
             if name in sys.argv[1:] or not sys.argv[1:]:
-                with paced_by_cpu_time(run, run_files, looks, pace, training_step):
-                    print(json.dumps(measure(name, task)), flush=True)
+                own = OwnTime()
+                with paced_by_cpu_time(run, run_files, looks, pace, training_step, clock=own):
+                    print(json.dumps(measure(name, task, own)), flush=True)
 
 
 if __name__ == "__main__":

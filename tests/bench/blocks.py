@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import comb
 from statistics import median
@@ -43,11 +43,33 @@ def _outside(count: int) -> int:
     return place
 
 
+class OwnTime:
+    """A clock of the CPU time, in s, that passes in its `with` blocks: it stands still while others
+    have their turn, as if one way ran alone."""
+
+    def __init__(self) -> None:
+        self._passed_s = 0.0
+        self._began_s: float | None = None
+
+    def __call__(self) -> float:
+        began_s = self._began_s
+        return self._passed_s + (0.0 if began_s is None else process_time() - began_s)
+
+    def __enter__(self) -> None:
+        self._began_s = process_time()
+
+    def __exit__(self, *error: object) -> None:
+        self._passed_s, self._began_s = self(), None
+
+
 @contextmanager
-def paced_by_cpu_time(*modules: ModuleType) -> Iterator[None]:
+def paced_by_cpu_time(
+    *modules: ModuleType, clock: Callable[[], float] = process_time
+) -> Iterator[None]:
     """What these modules do so many times a second of the wall clock, they do as often a second of
-    CPU time, as on an idle machine: a busy one would have it done between fewer steps."""
+    CPU time, as on an idle machine: a busy one would have it done between fewer steps. `clock` is
+    the clock of that time."""
     with ExitStack() as stack:
         for module in modules:
-            stack.enter_context(mock.patch.object(module, "perf_counter", process_time))
+            stack.enter_context(mock.patch.object(module, "perf_counter", clock))
         yield
