@@ -55,7 +55,7 @@ def test_the_wheel_is_one_package_with_every_file_of_the_four_folders(wheel):
         f"tensorlab/{path.relative_to(ROOT).as_posix()}"
         for folder in ("app", "widgets", "engine", "assets")
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and path.suffix != ".pyc" and "screenshots" not in path.parts
+        if path.is_file() and not {"__pycache__", "screenshots"} & set(path.parts)
     }
     # Moved, not copied: it serves `python -m tensorlab` there.
     assert ours - names == {"tensorlab/app/__main__.py"}
