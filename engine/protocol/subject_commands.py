@@ -207,7 +207,8 @@ class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     that failed. `made`: the subject's expression was called to make the module, so it would make
     another in a cell. `optimizers` are those among the subject's variables. `unregistered`:
     attributes that hold modules or parameters in a plain list, tuple or dict. `bare`: attributes
-    that are tensors which require a gradient, and no parameters. `watched` are paths of modules."""
+    that are tensors which require a gradient, but not parameters. `watched` are paths of
+    modules."""
 
     title: str
     totals: StructureTotals

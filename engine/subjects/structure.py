@@ -114,8 +114,8 @@ def unregistered(module: nn.Module) -> tuple[str, ...]:
 
 
 def bare_tensors(module: nn.Module) -> tuple[str, ...]:
-    """The attributes that are leaf tensors which require a gradient, and no parameters: these too
-    are unknown to torch."""
+    """The attributes that are leaf tensors which require a gradient, but not parameters: these
+    too are unknown to torch."""
     known = _registered(module)
     return tuple(
         path

@@ -80,8 +80,8 @@ def unregistered_words(whole: StructureSnapshot) -> str:
         several = len(names) > 1
         told.append(
             f"{_listed(names)} {'require' if several else 'requires'} a gradient and"
-            f" {'are no parameters' if several else 'is no parameter'}: not trained, moved or saved"
-            " with the module. Use nn.Parameter."
+            f" {'are not parameters' if several else 'is not a parameter'}: not trained, moved"
+            " or saved with the module. Use nn.Parameter."
         )
     return " ".join(told)
 
