@@ -16,6 +16,9 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from pathlib import Path
+
     from engine.attached.script_calls import backward, histogram, hold, image, log, logged, watch
 
 __all__ = ["backward", "histogram", "hold", "image", "log", "logged", "main", "watch"]
@@ -42,6 +45,14 @@ def main() -> int:
     from app.cli import main as run
 
     return run()
+
+
+def serve(connection: Connection, log: Path) -> None:
+    """Run an engine in a process that was spawned for it, as `tensorlab.engine`: the names `engine`
+    and `app` are left to the user's own modules."""
+    from importlib import import_module
+
+    import_module(f"{__name__}.engine.serve").serve(connection, log)
 
 
 if __name__ == "__main__":

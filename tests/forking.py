@@ -33,7 +33,9 @@ _HANDLERS = [
     ".".join(path.relative_to(_ROOT).with_suffix("").parts)
     for path in _ROOT.glob("engine/handlers/**/[a-z]*.py")
 ]
-_LOADED = ["torch", "torch._dynamo", "engine.serve", *_HANDLERS]
+_ENGINE = ["engine.serve", *_HANDLERS]
+# An engine of its own process is `tensorlab.engine`.
+_LOADED = ["torch", "torch._dynamo", *_ENGINE, *(f"tensorlab.{name}" for name in _ENGINE)]
 
 if POSSIBLE:
     from multiprocessing import forkserver

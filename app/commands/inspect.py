@@ -34,6 +34,7 @@ def inspect(target: Target, json_out: str | None) -> None:
         "totals": msgspec.to_builtins(whole.totals),
         "batch": whole.batch or None,
         "unrun": msgspec.to_builtins(whole.unrun),
+        "unregistered": [*whole.unregistered, *whole.bare],
     }
     write_report(report, json_out)
 
@@ -101,6 +102,11 @@ def _in_words(whole: StructureSnapshot, modules: list[ModuleRow], weights: list[
         name = "" if error.type == "LabError" else f"{error.type}: "
         lines.append(f"The step did not run. {name}{error.message} {error.hint}".rstrip())
         lines += error.traceback.splitlines()
+    if lost := (*whole.unregistered, *whole.bare):
+        lines.append(
+            f"Not registered, so not trained, moved or saved with the module: {', '.join(lost)}."
+            " Use nn.ModuleList, nn.ModuleDict, nn.ParameterList or nn.Parameter."
+        )
     lines.append("")
     width = max(len(row.path) for row in modules)
     kinds = max(len(row.type) for row in modules)

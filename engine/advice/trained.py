@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from ..autograd.graph.reading import AccumulateGrad
 from ..recording.recording import Place
-from ..subjects.structure import unregistered
+from ..subjects.structure import hidden_in, unregistered
 from .notes import Names, Notes, counted, listed, shape
 
 WALKS = 6
@@ -231,27 +231,38 @@ class Trained:
         """The attributes that hide modules in a list, with the parameters in each."""
         for name, module in self._names.modules.items():
             for path in unregistered(module):
-                yield f"{name}.{path}", _hidden_in(module, path)
+                yield f"{name}.{path}", _lost_at(module, path)
 
 
-def _hidden_in(module: nn.Module, path: str) -> dict[int, str]:
+def _lost_at(module: nn.Module, path: str) -> dict[int, str]:
+    """The class that would register each parameter in the collection at the path, by its id; ""
+    for a collection that holds others."""
     held: Any = module
     for part in path.split("."):
         held = getattr(held, part, None) if not part.isdigit() else held[int(part)]
-    pairs = held.items() if isinstance(held, dict) else enumerate(held or ())
+    if not isinstance(held, list | tuple | dict):
+        return {}
     found: dict[int, str] = {}
-    for _, each in pairs:
+    for each in hidden_in(held):
         if isinstance(each, nn.Module):
             found.update((id(p), "ModuleList") for p in each.parameters())
-        elif isinstance(each, nn.Parameter):
+        else:
             found[id(each)] = "ParameterList"
     if isinstance(held, dict):
         found = {key: kind.replace("List", "Dict") for key, kind in found.items()}
+    inner = held.values() if isinstance(held, dict) else held
+    if any(isinstance(each, list | tuple | dict) for each in inner):
+        found = dict.fromkeys(found, "")
     return found
 
 
 def _registered(path: str, lost: dict[int, str]) -> str:
     attribute, kind = path.rpartition(".")[2], next(iter(lost.values()))
+    if not kind:
+        return (
+            f"# nn.ModuleList, nn.ModuleDict or nn.ParameterList for self.{attribute}, and for each"
+            " list and dict in it"
+        )
     return f"self.{attribute} = nn.{kind}(self.{attribute})"
 
 

@@ -16,7 +16,7 @@ from ..errors import LabError
 from ..spawning import program_environment
 from ..verifier.jobs import Answer, Failed, Job, decode_answer, encode
 
-PROGRAM = "engine.verifier.program"
+PROGRAM = f"{__name__.removesuffix('.exporting.verifying')}.verifier.program"
 LOOK_UP_S = 0.1
 LEAVING_S = 10.0
 

@@ -55,7 +55,7 @@ class SpawnedEngine(EngineProcess):
         # The window shows before these are needed.
         import multiprocessing
 
-        from ..serve import serve
+        from tensorlab import serve
 
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe(duplex=True)

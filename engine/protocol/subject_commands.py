@@ -206,8 +206,9 @@ class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     subject's, `batch` tells the batch that was run ("" if none was), and `unrun` what was raised if
     that failed. `made`: the subject's expression was called to make the module, so it would make
     another in a cell. `optimizers` are those among the subject's variables. `unregistered`:
-    attributes that hold modules or parameters in a plain list, tuple or dict. `watched` are paths
-    of modules."""
+    attributes that hold modules or parameters in a plain list, tuple or dict. `bare`: attributes
+    that are tensors which require a gradient, but not parameters. `watched` are paths of
+    modules."""
 
     title: str
     totals: StructureTotals
@@ -219,6 +220,7 @@ class StructureSnapshot(Snapshot, frozen=True, kw_only=True):
     made: bool = False
     optimizers: tuple[str, ...] = ()
     unregistered: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
     watched: tuple[str, ...] = ()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import msgspec
 import torch
@@ -102,21 +102,61 @@ def weight_rows(
 
 def unregistered(module: nn.Module) -> tuple[str, ...]:
     """The attributes that hold modules with parameters, or parameters, in a plain list, tuple or
-    dict: torch does not know these, so they are not trained, moved or saved with the module."""
-    known = {id(part) for part in (*module.modules(), *module.parameters())}
+    dict, or in one that is in it: torch does not know these, so they are not trained, moved or
+    saved with the module."""
+    known = _registered(module)
+    return tuple(
+        path
+        for path, value in _attributes(module)
+        if isinstance(value, list | tuple | dict)
+        and any(id(part) not in known for part in hidden_in(value))
+    )
 
-    def is_lost(value: object) -> bool:
-        if isinstance(value, nn.Module):
-            return id(value) not in known and next(value.parameters(), None) is not None
-        return isinstance(value, nn.Parameter) and id(value) not in known
 
-    found = []
+def bare_tensors(module: nn.Module) -> tuple[str, ...]:
+    """The attributes that are leaf tensors which require a gradient, but not parameters: these
+    too are unknown to torch."""
+    known = _registered(module)
+    return tuple(
+        path
+        for path, value in _attributes(module)
+        if isinstance(value, Tensor) and _learns(value) and id(value) not in known
+    )
+
+
+def hidden_in(collection: object) -> Iterator[nn.Module | Tensor]:
+    """The modules with parameters, the parameters, and other leaf tensors that require a gradient,
+    in a list, tuple or dict and in those that it holds."""
+    waiting, seen = [collection], set[int]()
+    while waiting:
+        held = waiting.pop()
+        if id(held) in seen:
+            continue
+        seen.add(id(held))
+        for value in list(held.values() if isinstance(held, dict) else cast(list, held)):
+            if isinstance(value, list | tuple | dict):
+                waiting.append(value)
+            elif isinstance(value, nn.Module):
+                if next(value.parameters(), None) is not None:
+                    yield value
+            elif isinstance(value, Tensor) and _learns(value):
+                yield value
+
+
+def _registered(module: nn.Module) -> set[int]:
+    """The ids of the modules, parameters and buffers that torch knows."""
+    return {id(part) for part in (*module.modules(), *module.parameters(), *module.buffers())}
+
+
+def _attributes(module: nn.Module) -> Iterator[tuple[str, object]]:
+    """The attributes of the module and its parts, by path."""
     for path, part in module.named_modules():
-        for name, value in vars(part).items():
-            values = value.values() if isinstance(value, dict) else value
-            if isinstance(value, list | tuple | dict) and any(map(is_lost, values)):
-                found.append(own_path(f"{path}.{name}" if path else name))
-    return tuple(found)
+        for name, value in list(vars(part).items()):
+            yield own_path(f"{path}.{name}" if path else name), value
+
+
+def _learns(tensor: Tensor) -> bool:
+    return isinstance(tensor, nn.Parameter) or (tensor.is_leaf and tensor.requires_grad)
 
 
 def optimizers_among(variables: Mapping[str, Any]) -> dict[str, Optimizer]:

@@ -53,7 +53,9 @@ def judge(
     for standard, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
         os.dup2(descriptor, standard)
     sys.path[:] = [str(copy), *(path for path in sys.path if path != str(_ROOT))]
-    for name in [name for name in sys.modules if re.match(r"(app|widgets|engine|tests)\b", name)]:
+    for name in [
+        name for name in sys.modules if re.match(r"(app|widgets|engine|tensorlab|tests)\b", name)
+    ]:
         del sys.modules[name]
     importlib.invalidate_caches()
     tests = dict.fromkeys(test for found in chosen.values() for test in found)

@@ -69,14 +69,21 @@ def unfed_words(whole: StructureSnapshot) -> str:
 
 def unregistered_words(whole: StructureSnapshot) -> str:
     """The attributes whose modules or parameters are not part of the subject; empty if none is."""
-    if not whole.unregistered:
-        return ""
-    hold = "hold" if len(whole.unregistered) > 1 else "holds"
-    return (
-        f"{_listed(whole.unregistered)} {hold} modules or parameters in a plain list, tuple or"
-        " dict: they are not trained, moved or saved with the module. Use nn.ModuleList,"
-        " nn.ModuleDict or nn.ParameterList."
-    )
+    told = []
+    if names := whole.unregistered:
+        told.append(
+            f"{_listed(names)} {'hold' if len(names) > 1 else 'holds'} modules or parameters in a"
+            " plain list, tuple or dict: they are not trained, moved or saved with the module. Use"
+            " nn.ModuleList, nn.ModuleDict or nn.ParameterList."
+        )
+    if names := whole.bare:
+        several = len(names) > 1
+        told.append(
+            f"{_listed(names)} {'require' if several else 'requires'} a gradient and"
+            f" {'are not parameters' if several else 'is not a parameter'}: not trained, moved"
+            " or saved with the module. Use nn.Parameter."
+        )
+    return " ".join(told)
 
 
 def shapes_words(row: ModuleRow, ran: bool) -> str:

@@ -25,7 +25,7 @@ from ...protocol import (
 from ...recording.user_files import is_user_file
 from ...subjects.calls import calls_in
 from ...subjects.initial_values import preview
-from ...subjects.structure import module_rows, totals, unregistered, weight_rows
+from ...subjects.structure import bare_tensors, module_rows, totals, unregistered, weight_rows
 from ...tensors.error_help import explain_error
 from ...training.objectives.usual_steps import described
 from ..subjects.find import subject_of
@@ -53,6 +53,7 @@ def read_structure(lab: Lab, command: ReadStructureCommand) -> Iterator[Snapshot
         made=subject.made,
         optimizers=tuple(map(sendable, optimizers)),
         unregistered=unregistered(module),
+        bare=bare_tensors(module),
         watched=watching.paths if watching.subject == command.subject else (),
     )
     yield from structure_in_parts(

@@ -31,8 +31,8 @@ from ...protocol import (
 from ...spawning import program_environment
 from .rank_files import RankFailure, clear, failures_in
 
-RANK = "engine.ranks.rank"
-LAUNCHER = "engine.ranks.launcher"
+_ENGINE = __name__.removesuffix(".training.distributed.launch")
+RANK, LAUNCHER = f"{_ENGINE}.ranks.rank", f"{_ENGINE}.ranks.launcher"
 JOB, WEIGHTS, CONSOLE = "job.json", "weights.pt", "console.bin"
 BEGINS_RUN = (RunFileCommand.__name__, TakeConsoleCommand.__name__, TrainCommand.__name__)
 """Without the answer to one of these commands there is no run."""

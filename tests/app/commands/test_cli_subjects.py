@@ -121,6 +121,19 @@ def test_inspect_tells_what_is_frozen_shared_and_of_another_dtype(tmp_path, caps
     assert (totals["buffers"], totals["buffer_bytes"]) == (4, 4)
 
 
+def test_inspect_tells_what_torch_does_not_know(net, tmp_path, capsys):
+    lost = "        self.more = [nn.Linear(4, 4)]\n        self.gain = x.clone().requires_grad_()\n"
+    net.write_text(
+        NET.replace("        self.register_buffer", f"{lost}        self.register_buffer")
+    )
+    out = tmp_path / "structure.json"
+    assert run("inspect", f"{net}:Net", "--json", out) == 0
+    assert json.loads(out.read_text())["unregistered"] == ["more", "gain"]
+    capsys.readouterr()
+    assert run("inspect", f"{net}:Net") == 0
+    assert "not trained, moved or saved with the module: more, gain." in capsys.readouterr().out
+
+
 def test_inspect_tells_where_a_step_failed(net, tmp_path, capsys):
     with net.open("a") as file:
         file.write("\ndef step(batch):\n    raise ValueError('oops')\n")

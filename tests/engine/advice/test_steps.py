@@ -201,6 +201,27 @@ net = Net()""",
     assert found.fix == f"self.parts = nn.{kind}(self.parts)"
 
 
+def test_modules_in_a_list_of_lists(desk: Desk) -> None:
+    begin = BEGIN.replace(
+        "net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))",
+        """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stages = [[nn.Linear(3, 3)], [nn.Linear(3, 3)]]
+        self.head = nn.Linear(3, 1)
+    def forward(self, x):
+        for stage in self.stages:
+            for layer in stage:
+                x = torch.tanh(layer(x))
+        return self.head(x)
+net = Net()""",
+    )
+    found = desk.only(begin + LOOP)
+    assert found.text.startswith("`net.stages` is a plain list")
+    assert found.evidence[0].startswith("4 parameters in it get a gradient")
+    assert found.fix.startswith("# nn.ModuleList")
+
+
 def test_an_optimizer_of_an_old_model(desk: Desk) -> None:
     desk.run(BEGIN + LOOP)
     found = desk.only("net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))\n" + LOOP)

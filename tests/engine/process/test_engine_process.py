@@ -26,12 +26,14 @@ from engine.protocol import (
     CheckModelCommand,
     CompleteCommand,
     ErrorSnapshot,
+    FileSnapshot,
     HelloCommand,
     InterruptSignal,
     OutputSnapshot,
     OutputTailSnapshot,
     ReadySnapshot,
     RunCellCommand,
+    RunFileCommand,
     StopSignal,
 )
 from tests.engine.processes import WAIT_S, answers, receive, run_cell, wait_for_print
@@ -537,7 +539,7 @@ def test_folders_of_windows_that_were_killed_are_removed(tmp_path, monkeypatch):
 def test_a_check_that_takes_too_long_is_ended_and_the_namespace_stays(shared_engine):
     run_cell(
         shared_engine,
-        "import engine.handlers.models as models, time\n"
+        "import tensorlab.engine.handlers.models as models, time\n"
         "kept = models.check, models.CHECK_S\n"
         "models.check, models.CHECK_S = lambda *_: time.sleep(10**6), 0.01",
     )
@@ -587,3 +589,26 @@ def test_a_parent_that_dies_takes_its_engine_with_it(listener, then):
 def test_an_engine_is_started_once(shared_engine):
     with pytest.raises(RuntimeError, match="before"):
         shared_engine.start()
+
+
+def test_the_files_of_a_user_may_have_the_names_of_our_folders(shared_engine, tmp_path):
+    """As in many a repository: an `engine.py` beside the script, and a package `app`."""
+    (tmp_path / "engine.py").write_text(
+        "from torch import nn\n\nclass Block(nn.Linear):\n    pass\n"
+    )
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__init__.py").write_text("WIDTH = 4\n")
+    net = tmp_path / "main.py"
+    net.write_text("import app, torch\nfrom engine import Block\nnet = Block(app.WIDTH, 3)\n")
+    (ran,) = answers(shared_engine, shared_engine.send(RunFileCommand(path=str(net))))
+    assert isinstance(ran, FileSnapshot)
+    assert [(each.name, each.type) for each in ran.objects] == [("net", "Block")]
+    assert {Path(path).name for path in ran.imports} == {"engine.py", "__init__.py"}
+    source = (
+        "from tensorlab.engine.exporting.verifying import PROGRAM\n"
+        "from tensorlab.engine.training.distributed.launch import LAUNCHER, RANK\n"
+        "starts = [PROGRAM, RANK, LAUNCHER]\n"
+        "assert all(name.startswith('tensorlab.engine.') for name in starts), starts"
+    )
+    (cell,) = (s for s in run_cell(shared_engine, source) if isinstance(s, CellSnapshot))
+    assert cell.ok, cell.error

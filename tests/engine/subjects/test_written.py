@@ -20,7 +20,13 @@ from engine.protocol import (
     ShowSubjectCommand,
 )
 from engine.subjects.initial_values import preview
-from engine.subjects.structure import module_rows, optimizers_among, unregistered, weight_rows
+from engine.subjects.structure import (
+    bare_tensors,
+    module_rows,
+    optimizers_among,
+    unregistered,
+    weight_rows,
+)
 from engine.subjects.written import written
 from tests.engine.subjects.conftest import Ask
 
@@ -103,6 +109,29 @@ def test_modules_and_parameters_in_plain_lists_are_found(ask):
     ask(RunCellCommand(source="net = nn.Linear(1, 1)\nnet.extra = [nn.Linear(1, 1)]"))
     (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("net")))
     assert answer.unregistered == ("extra",)
+
+
+class Deeper(Lost):
+    """What is lost stands in lists of lists, or alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = {"a": [("b", nn.Linear(1, 1))]}
+        self.inside = nn.Sequential(nn.Linear(1, 1))
+        self.round: list[object] = [torch.ones(1)]
+        self.round.append(self.round)
+        self.free = [torch.ones(1, requires_grad=True)]
+        self.scale = torch.ones(1, requires_grad=True)
+        self.result = self.scale * 2
+        self.register_buffer("mean", torch.ones(1, requires_grad=True))
+
+
+def test_what_stands_in_nested_lists_and_bare_tensors_are_found(ask):
+    assert unregistered(Deeper()) == ("layers", "free")
+    assert bare_tensors(Deeper()) == ("scale",)
+    ask(RunCellCommand(source="net = nn.Linear(1, 1)\nnet.w = torch.ones(1).requires_grad_()"))
+    (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("net")))
+    assert answer.bare == ("w",) and not answer.unregistered
 
 
 # -- lines -----------------------------------------------------------------------------------------

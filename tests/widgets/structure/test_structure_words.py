@@ -73,6 +73,13 @@ def test_one_attribute_holds_and_two_hold() -> None:
     assert words.unregistered_words(WHOLE) == ""
     for names, told in ((("a",), "a holds modules or"), (("a", "b"), "a, b hold modules or")):
         assert words.unregistered_words(replace(WHOLE, unregistered=names)).startswith(told)
+    for names, told in (
+        (("a",), "a requires a gradient and is not a parameter: not"),
+        (("a", "b"), "a, b require a gradient and are not parameters: not"),
+    ):
+        assert words.unregistered_words(replace(WHOLE, bare=names)).startswith(told)
+    both = words.unregistered_words(replace(WHOLE, unregistered=("a",), bare=("b",)))
+    assert "nn.ParameterList. b requires" in both
 
 
 def test_shapes_are_those_of_the_first_call() -> None:
