@@ -28,6 +28,13 @@ def ways(to: Workspaces) -> tuple[Destination, ...]:
         Destination("console", "C&onsole", _in_cell, lambda _: to.at_tensors().console.show_line()),
         Destination("graph", "Autograd &graph", nodes_of, lambda _: to.at_chosen().show_nodes()),
         Destination(
+            "graph",
+            "Autograd &graph of a new pass",
+            _in_new_graph,
+            lambda _: to.show_in_new_graph(),
+            begins=True,
+        ),
+        Destination(
             "gradients", "Gra&dients", _has_gradient, lambda r: to.at_chosen().show_gradient(r)
         ),
         Destination("parameters", "&Train", parameter_of, lambda _: to.at_parameters().come_up()),
@@ -51,6 +58,10 @@ def _beside_graph(reference: Reference, known: Known) -> bool:
 def _in_cell(reference: Reference, known: Known) -> bool:
     files = (line.file for line in lines_of(reference, known))
     return any(file.startswith(("<cell ", "<kept cell ")) for file in files)
+
+
+def _in_new_graph(reference: Reference, known: Known) -> bool:
+    return known.graph is None and module_of(reference, known) is not None
 
 
 def _has_gradient(reference: Reference, known: Known) -> bool:

@@ -132,6 +132,11 @@ class Workspaces(QObject):
         self.at_passes()
         return self.chosen
 
+    def show_in_new_graph(self) -> None:
+        """Start a backward pass, and show what is selected on its graph."""
+        self.at_chosen().show_nodes_when_drawn()
+        self.autograd.start_backward()
+
     def at_trace(self) -> TracePresenter:
         self._window.show_workspace("autograd")
         self.autograd.page.show_trace()

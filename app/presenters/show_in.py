@@ -18,12 +18,13 @@ from widgets import make
 
 class Destination(Struct, frozen=True):
     """A view that shows things. `leads` says whether it shows this one, `show` brings it to the
-    front there."""
+    front there. `begins`: it has to compute something first, so it is gone to by the menu only."""
 
     view: str
     title: str
     leads: Callable[[Reference, Known], object]
     show: Callable[[Reference], object]
+    begins: bool = False
 
 
 class ShowIn(QObject):
@@ -87,5 +88,5 @@ class ShowIn(QObject):
     def _return(self, view: str, reference: Reference) -> None:
         known = self._bench.known
         for way in self._ways:
-            if way.view == view and way.leads(reference, known):
+            if way.view == view and not way.begins and way.leads(reference, known):
                 way.show(reference)

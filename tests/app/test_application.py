@@ -258,7 +258,8 @@ def test_the_ways_from_what_is_selected_are_a_menu(program, monkeypatch):
     bench.selection.choose(Blocks((block,)), "elsewhere")
     bench.actions["view.show_in"].trigger()
     menu = QApplication.activePopupWidget()
-    assert [action.text() for action in menu.actions()] == ["&Model", "&Code"]
+    ways = ["&Model", "&Code", "Autograd &graph of a new pass"]
+    assert [action.text() for action in menu.actions()] == ways
     menu.actions()[0].trigger()
     menu.close()
     assert len(said) == 1 and program.window.workspace == "model"

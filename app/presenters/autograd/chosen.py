@@ -21,6 +21,7 @@ class ChosenPresenter(QObject):
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._view = bench, view
+        self._brings_up = False
         view.forward.blocks.chosen.connect(self._choose_block)
         view.node_selected.connect(self._choose_node)
         view.graph.module_selected.connect(self._choose_module)
@@ -65,6 +66,10 @@ class ChosenPresenter(QObject):
         self._light_nodes(self._bench.selection.current)
         self._view.graph.bring_up_chosen()
 
+    def show_nodes_when_drawn(self) -> None:
+        """As `show_nodes`, on the next graph."""
+        self._brings_up = True
+
     def show_gradient(self, reference: Reference) -> None:
         """Select a parameter's row, which shows its gradient, or else its values."""
         name = self._gradient_name(reference)
@@ -81,6 +86,9 @@ class ChosenPresenter(QObject):
         match snapshot:
             case GraphSnapshot():
                 self._light_nodes(self._bench.selection.current)
+                if self._brings_up:
+                    self._brings_up = False
+                    self._view.graph.bring_up_chosen()
             case BackwardSnapshot():
                 self._light_gradient(self._bench.selection.current)
 

@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QApplication
 
+from app import templates
 from app.selection.references import (
     Module,
     Node,
@@ -104,6 +105,31 @@ def test_from_a_gradient_of_blocks_to_its_block_node_values_and_line(blocks, qtb
     assert float(shown.cells[1][2]) == pytest.approx(model.linear2.weight[1, 2].item())
     to["Storage"]()
     assert tensors.tabs.currentWidget() is tensors.storage
+
+
+def test_a_module_is_shown_on_the_graph_of_a_new_pass_where_there_is_none(program, qtbot):
+    program.bench.files.new(templates.load_template("mlp"))
+    program.bench.link.drain()
+    canvas = program.workspaces.at_model().page.canvas
+    linear = next(b.id for b in program.bench.project.model.blocks if b.name == "linear2")
+    canvas.select([linear])
+    to = menu_of(program, "canvas")
+    assert "Autograd graph" not in to
+    program.bench.selection.look_in("graph")
+    program.bench.selection.back()
+    program.bench.selection.forward()  # to go back to the graph begins no pass
+    assert program.bench.link.drain() is None and program.bench.newest(GraphSnapshot) is None
+
+    to["Autograd graph of a new pass"]()
+    drawn(program, qtbot)
+    graph = steps(program).graph
+    qtbot.waitUntil(lambda: drained(program) and graph.laid_out, timeout=WAIT_MS)
+    assert program.window.workspace == "autograd"
+    assert {nodes(program)[number].block for number in lit(program)} == {linear}
+    shown = graph.visible_rect()
+    assert any(shown.intersects(graph.node_rect(number)) for number in lit(program))
+    ways = menu_of(program, "canvas")
+    assert "Autograd graph" in ways and "Autograd graph of a new pass" not in ways
 
 
 def test_back_goes_to_the_view_of_the_choice(blocks):
