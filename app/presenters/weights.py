@@ -29,6 +29,7 @@ class WeightsPresenter(QObject):
         self._asked: LoadWeightsCommand | None = None
         bench.files.opened.connect(self._forget)
         bench.link.ended.connect(self._forget)
+        bench.store.revision_changed.connect(self._on_revision)
 
     @cached_property
     def panel(self) -> WeightsPanel:
@@ -81,6 +82,12 @@ class WeightsPresenter(QObject):
         self._bench.window.banners.show_banner(
             _BANNER, "error", f"{name} was not loaded. {in_words(error)}", detail=error.traceback
         )
+
+    def _on_revision(self) -> None:
+        """Take back the offer to load into a subject that is no longer worked on."""
+        asked = self._asked
+        if asked is not None and asked.subject != self._bench.project.subject:
+            self.panel.hide()
 
     def _forget(self) -> None:
         """The subject that was asked about is gone."""

@@ -7,7 +7,7 @@ import pytest
 from app.presenters.weights import WeightsPresenter
 from app.window.weights_panel import WeightsPanel
 from engine.project import edits
-from engine.project.subject import ConsoleSubject
+from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import FitSnapshot, KeyFit, LoadWeightsCommand
 
 PARTIAL = FitSnapshot(
@@ -111,6 +111,21 @@ def test_the_report_goes_with_the_engine_and_the_project(bench, link, panel):
     link.close()
     load(panel)
     assert bench.window.said[-1].startswith("net.pt was not loaded.")
+
+
+def test_the_offer_goes_with_the_subject_and_an_error_that_comes_late_is_told(bench, link, panel):
+    load(panel)
+    link.answer(PARTIAL)
+    bench.edit("x", lambda project: edits.set_objective(project, Objective(data="x")))
+    assert panel.isVisible()  # the same subject
+    load(panel)
+    link.answer(PARTIAL)
+    bench.edit("x", lambda project: edits.set_subject(project, ConsoleSubject("other")))
+    assert not panel.isVisible()
+    load(panel)
+    bench.edit("x", lambda project: edits.set_subject(project, ConsoleSubject("model")))
+    link.fail("It is damaged.", "Choose another.")
+    assert bench.window.banners.banner("weights") is not None
 
 
 def test_the_canvas_has_then_learnt_its_weights(bench, link):
