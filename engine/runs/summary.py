@@ -54,6 +54,8 @@ def row_of(folder: Path) -> RunRow:
         step, loss, epoch = last_figures(folder / METRICS, is_out_of_reach(record))
     except RunProblem as problem:
         return replace(row, problem=str(problem))
+    if epoch is not None:
+        step = max(step, epoch.step)  # the last steps of an epoch may have no row of their own
     return replace(row, step=step, loss=loss, epoch=epoch)
 
 

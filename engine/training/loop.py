@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from itertools import islice
-from math import ceil, nan
+from math import ceil, isnan, nan
 from typing import Any, Literal
 
 import torch
@@ -233,7 +233,8 @@ class TrainingLoop:
         if look is not None:
             self.looks.end(look)
             start = start + look.spent_s if isinstance(start, float) else start and nan
-        timing = (start, nan if start is nan else now_on(self.device)) if measured else None
+        is_timed = not (isinstance(start, float) and isnan(start))
+        timing = (start, now_on(self.device) if is_timed else nan) if measured else None
         if self.averaged is not None:
             self.averaged.after_step(self.epoch)
         self.step += 1

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from widgets import make, theme
@@ -126,16 +126,30 @@ class StackedChart(PaintedWidget):
     def _paint_bands(self, painter: QPainter, axes: Axes) -> None:
         colors = theme.current()
         set_small_font(painter, self.font())
-        free = axes.area.left()
-        for place, title in self._bands:
+        painter.setPen(QPen(colors.color("muted"), 1, Qt.PenStyle.DotLine))
+        for place, _ in self._bands:
             x = axes.x_px(self._x[place])
-            painter.setPen(QPen(colors.color("muted"), 1, Qt.PenStyle.DotLine))
             painter.drawLine(QPointF(x, axes.area.top()), QPointF(x, axes.area.bottom()))
-            width = painter.fontMetrics().horizontalAdvance(title)
-            if x >= free and x + width + 4 <= axes.area.right():  # else it would lie on another
-                painter.setPen(colors.color("muted"))
-                painter.drawText(QPointF(x + 4, axes.area.top() + 10), title)
-                free = x + width + 12
+        painter.setPen(colors.color("muted"))
+        for x, title in self.titles_of_bands(axes, painter.fontMetrics()):
+            painter.drawText(QPointF(x, axes.area.top() + 10), title)
+
+    def titles_of_bands(self, axes: Axes, metrics: QFontMetrics) -> list[tuple[float, str]]:
+        """The titles that have room, each with the x where it begins. Those of long stretches come
+        first, so that a short one hides none of them."""
+        begins = [axes.x_px(self._x[place]) for place, _ in self._bands]
+        ends = [*begins[1:], axes.area.right()]
+        found: list[tuple[float, float, str]] = []
+        longest_first = sorted(range(len(begins)), key=lambda n: begins[n] - ends[n])
+        for number in longest_first:
+            left, title = begins[number] + 4, self._bands[number][1]
+            right = left + metrics.horizontalAdvance(title)
+            if right <= axes.area.right() and all(
+                right + 4 <= other_left or other_right + 4 <= left
+                for other_left, other_right, _ in found
+            ):
+                found.append((left, right, title))
+        return [(left, title) for left, _, title in sorted(found)]
 
     # -- pointing --------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from engine.protocol import EpochRow, HeldSnapshot, LoopSnapshot, RunSnapshot, T
 from widgets import make
 from widgets.flow_layout import FlowLayout
 from widgets.theme import GRID
+from widgets.training.plots.legend import WrappedWords
 from widgets.training.run_words import (
     best_text,
     checkpoint_text,
@@ -119,7 +120,7 @@ class RunBar(QFrame):
         self._progress = make.named(QProgressBar(), "train_progress", "Progress of the run")
         self._progress.setTextVisible(False)
         self._progress.setFixedHeight(GRID)
-        self._line = make.label(name="train_line", wrap=True)
+        self._line = WrappedWords("train_line")  # else plots would move as its numbers change
         self._result = make.text("train_result", wrap=True, width="own")
         self.own_backward = make.check(
             "run_own_backward",
@@ -249,6 +250,7 @@ class RunBar(QFrame):
             self._has_best = False
         if self._snapshot is None or snapshot.state != self._snapshot.state:
             self.weights.show_run(snapshot, last)
+            self._line.start_again()
         self._snapshot, self._last, self._best = snapshot, last, best
         self._problem = self._left = ""
         self._cut_off = False
@@ -282,6 +284,7 @@ class RunBar(QFrame):
         self._problem = self._offer = self._other = self._left = ""
         self._cut_off = False
         self.weights.clear()
+        self._line.start_again()
         self._show()
 
     def show_problem(self, text: str) -> None:

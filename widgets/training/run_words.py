@@ -76,6 +76,8 @@ def result_text(snapshot: RunSnapshot, last: EpochRow | None, best: EpochRow | N
         case "failed" if snapshot.error is not None:
             error = snapshot.error
             hint = f" {error.hint}" if error.hint else ""
+            if error.type == "RankLost":  # its hint tells of the checkpoint
+                saved = ""
             return f"Failed after {reached}. {error.type}: {error.message}{hint}{saved}"
         case "failed":
             return f"Failed after {reached}.{saved}"

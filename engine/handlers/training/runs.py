@@ -40,6 +40,7 @@ from ...runs.difference import differences
 from ...runs.record import MAX_NOTE_CHARS, RunProblem, load, save
 from ...runs.summary import is_out_of_reach, row_of, rows_in
 from ...training.run import TrainingRun
+from .ranks import RanksRun
 
 MAX_LIST_BYTES = 200_000
 MAX_NUMBERS = 15_000
@@ -50,7 +51,7 @@ MAX_VALUE_CHARS = 500
 
 
 def list_runs(lab: Lab, command: ListRunsCommand) -> Iterator[RunsSnapshot]:
-    yield _listed(command.runs, command.events)
+    yield _listed(lab, command.runs, command.events)
 
 
 def read_run(lab: Lab, command: ReadRunCommand) -> Iterator[KeptRunSnapshot]:
@@ -116,7 +117,7 @@ def note_run(lab: Lab, command: NoteRunCommand) -> Iterator[RunsSnapshot]:
     folder = Path(command.folder)
     with as_lab_errors():
         save(folder, msgspec.structs.replace(load(folder), note=command.note))
-    yield _listed(str(folder.parent))
+    yield _listed(lab, str(folder.parent))
 
 
 def read_annotations(lab: Lab, command: ReadAnnotationsCommand) -> Iterator[AnnotationsSnapshot]:
@@ -143,14 +144,14 @@ def delete_runs(lab: Lab, command: DeleteRunsCommand) -> Iterator[RunsSnapshot]:
             raise LabError(f"The run {folder.name} is being trained.", hint="Stop it first.")
     with as_lab_errors():
         folders.delete(runs)
-    yield _listed(str(runs[0].parent))
+    yield _listed(lab, str(runs[0].parent))
 
 
 def restore_runs(lab: Lab, command: RestoreRunsCommand) -> Iterator[RunsSnapshot]:
     """Raises LabError if one of them cannot be brought back."""
     with as_lab_errors():
         folders.restore(Path(command.runs) if command.runs else folders.data_runs())
-    yield _listed(command.runs)
+    yield _listed(lab, command.runs)
 
 
 def move_runs(lab: Lab, command: MoveRunsCommand) -> Iterator[MovedRunsSnapshot]:
@@ -181,7 +182,7 @@ def copy_runs(lab: Lab, command: CopyRunsCommand) -> Iterator[CopiedRunsSnapshot
     yield CopiedRunsSnapshot(runs=len(command.folders), copied=len(command.folders))
 
 
-def _listed(runs: str, events: bool = False) -> RunsSnapshot:
+def _listed(lab: Lab, runs: str, events: bool = False) -> RunsSnapshot:
     folder = Path(runs) if runs else folders.data_runs()
     with as_lab_errors():
         read_s = time.time()
@@ -194,6 +195,8 @@ def _listed(runs: str, events: bool = False) -> RunsSnapshot:
         told: list[RunRow] = []
         size = 0
         for row in map(_sendable, rows):
+            if _is_of_own_ranks(lab, row):
+                row = msgspec.structs.replace(row, elsewhere="")
             size += len(msgspec.msgpack.encode(row))
             if size > MAX_LIST_BYTES:
                 break
@@ -206,6 +209,11 @@ def _listed(runs: str, events: bool = False) -> RunsSnapshot:
             deleted=len(folders.deleted_in(folder)),
             problem=problem,
         )
+
+
+def _is_of_own_ranks(lab: Lab, row: RunRow) -> bool:
+    """Whether it is written by the processes of this engine's run."""
+    return isinstance(lab.run, RanksRun) and Path(lab.run.last.folder) == Path(row.folder)
 
 
 def _sendable(row: RunRow) -> RunRow:

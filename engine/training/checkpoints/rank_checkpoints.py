@@ -49,6 +49,12 @@ def rest_of(checkpoint: Checkpoint) -> dict[str, Tensor]:
     return {_REST: torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)}
 
 
+def load_writer() -> None:
+    """Import what `write` needs. The first checkpoint would take so long for it that the next one
+    would come minutes later."""
+    import torch.distributed.checkpoint  # noqa: F401
+
+
 def write(tensors: Mapping[str, Tensor], folder: Path) -> None:
     """Write this rank's share of the tensors, together with the others. Raises LabError if one of
     them cannot, and RuntimeError if one has ended."""

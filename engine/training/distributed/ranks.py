@@ -96,6 +96,7 @@ class Ranks:
     @staticmethod
     def join(rank: int, size: int, device: torch.device) -> Ranks:
         """Wait for the others, whose addresses are in the environment that torchrun sets."""
+        rank_checkpoints.load_writer()
         backend = "gloo"
         if device.type == "cuda":
             torch.cuda.set_device(device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +45,20 @@ def histogram(values: Tensor) -> Counts | None:
         counts = np.zeros(BINS, np.int64)
         counts[0] = flat.numel()
     else:
-        parts = (torch.histc(part, BINS, low, high) for part in flat.split(EXACT))
+        with _any_algorithm():
+            parts = [torch.histc(part, BINS, low, high) for part in flat.split(EXACT)]
         counts = torch.stack([part.long() for part in parts]).sum(0).cpu().numpy()
     return Counts(low, high, others, counts)
+
+
+@contextmanager
+def _any_algorithm() -> Iterator[None]:
+    """In this context torch is not in deterministic mode, in which it refuses torch.histc on CUDA:
+    that adds in any order, but whole numbers up to EXACT have the same sum in each."""
+    is_on = torch.are_deterministic_algorithms_enabled()
+    warns_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(False)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(is_on, warn_only=warns_only)

@@ -37,7 +37,7 @@ class Segment(NamedTuple):
 
 def read_allocator(device: torch.device) -> list[Segment]:
     """What the allocator of a CUDA device holds now, the largest segment first."""
-    return segments_in(torch.cuda.memory_snapshot(include_traces=False), device.index or 0)
+    return segments_in(torch.cuda.memory_snapshot(), device.index or 0)
 
 
 def segments_in(snapshot: Iterable[Mapping[str, Any]], device: int) -> list[Segment]:

@@ -40,7 +40,9 @@ def check_optimizer_state(
         shape = parameters[index].shape
         key = len(shape), of[id(parameters[index])]
         if key not in expected:
-            expected[key] = _example_state(len(shape), groups[key[1]].options, make)
+            expected[key] = _example_state(
+                len(shape), parameters[index].device, groups[key[1]].options, make
+            )
         small, examples = expected[key]
         if missing := examples.keys() - entries.keys():
             raise FieldProblem(at, f"{min(missing)} is missing")
@@ -66,11 +68,13 @@ def check_optimizer_state(
 
 def _example_state(
     ndim: int,
+    device: torch.device,
     options: Mapping[str, ParamValue],
     make: Callable[[Sequence[Group]], torch.optim.Optimizer],
 ) -> tuple[torch.Size, dict[str, Any]]:
-    """The shape of a small parameter, each dimension of another size, and its state."""
-    parameter = nn.Parameter(torch.zeros([2 + i for i in range(ndim)]))
+    """The shape of a small parameter, each dimension of another size, and its state. It is on the
+    device of the run: some options, such as `capturable`, need a GPU."""
+    parameter = nn.Parameter(torch.zeros([2 + i for i in range(ndim)], device=device))
     optimizer = make([Group(options, [parameter])])
     parameter.grad = torch.zeros_like(parameter)
     if isinstance(optimizer, torch.optim.SparseAdam):

@@ -354,3 +354,12 @@ def test_they_are_copied_from_another_disk_and_none_is_replaced(former: Path, mo
     monkeypatch.setattr(Path, "rename", within_a_disk)
     assert folders.runs_in(folders.data_runs()) == [data / one.folder.name]
     assert folders.runs_in(former) == [other.folder]
+
+
+def test_a_run_is_listed_with_the_step_of_its_last_epoch(tmp_path: Path) -> None:
+    """Not every step has a row of its own."""
+    writer = RunWriter.new(tmp_path, Project())
+    writer.begin()
+    writer.add(steps(1, 4), (EpochRow(1, 6, 1.0, 0.5, 2.0, 0.25),))
+    writer.end("finished")
+    assert row_of(writer.folder).step == 6

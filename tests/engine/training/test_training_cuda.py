@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isnan
 
 import pytest
 import torch
@@ -50,7 +51,9 @@ def test_rows_have_the_devices_memory_and_time(
         steps.cuda_allocated_bytes, steps.cuda_reserved_bytes, strict=True
     ):
         assert 0 < allocated <= reserved
-    assert min(steps.step_ms) > 0
+    looked_at = (1, 2, 4, 8)  # the device's clock cannot leave a look out
+    for step, step_ms in zip(steps.step, steps.step_ms, strict=True):
+        assert isnan(step_ms) if step in looked_at else step_ms > 0
     run.close()
 
 

@@ -315,6 +315,35 @@ def test_a_measured_step_keeps_the_norm_of_its_gradients_and_not_them(
     loop.close()
 
 
+class Event:
+    """Stands for torch.cuda.Event."""
+
+    def elapsed_time(self, end: Event) -> float:
+        return 7.0
+
+
+def test_of_a_step_that_was_left_in_between_the_events_of_cuda_tell_no_time(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.training.loop.now_on", lambda device: Event())
+    loop = TrainingLoop(make_mlp(), moons)
+    running = loop.steps()
+    for by in ("step", "step", "phase"):
+        loop.by = by
+        next(running)
+    while loop.step < 3:
+        loop.by = "phase"
+        next(running)
+    monkeypatch.setattr(loop.looks, "begin", lambda step, by_hand: None)
+    while loop.step < 4:
+        next(running)
+    loop.flush()
+    times = [row.step_ms for row in loop.metrics.history]
+    assert all(map(isnan, times[:3])) and times[3:] == [7.0]  # looks are in the first three
+    running.close()
+    loop.close()
+
+
 def test_after_the_first_thousand_steps_fast_ones_get_no_row_but_count(
     moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,3 +86,14 @@ def test_the_axes_hold_areas_and_lines(chart: StackedChart, qtbot) -> None:
     assert empty.place_at(QPointF(100, 100)) == -1
     QTest.keyClick(empty, Qt.Key.Key_Right)
     assert empty.place == -1
+
+
+def test_the_title_of_a_short_stretch_hides_not_that_of_a_long_one(chart: StackedChart) -> None:
+    bands = ((0, "forward"), (10, "a short stretch"), (12, "backward"), (50, "step"))
+    chart.show_layers(range(60), (Layer("a", "#ff0000", (1.0,) * 60),), ("", ""), bands)
+    axes, metrics = chart.axes(), chart.fontMetrics()
+    titles = chart.titles_of_bands(axes, metrics)
+    assert [title for _, title in titles] == ["forward", "backward", "step"]
+    assert [left for left, _ in titles] == [axes.x_px(at) + 4 for at in (0, 12, 50)]
+    chart.resize(1600, 260)
+    assert len(chart.titles_of_bands(chart.axes(), metrics)) == 3  # it still lies on the next

@@ -306,6 +306,37 @@ def test_result_in_words(view: TrainView) -> None:
     assert said(view, "train_result") == ""
 
 
+def test_a_lost_rank_tells_of_the_checkpoint_once(view: TrainView) -> None:
+    error = ErrorReport(
+        type="RankLost", message="Rank 1 was ended by SIGKILL.",
+        hint="The run's last checkpoint is step 25. Go on from it with Resume.",
+    )  # fmt: skip
+    view.show_training(snapshot("failed", error=error, checkpoint="/c", checkpoint_step=25))
+    assert said(view, "train_result") == (
+        "Failed after 30 of 120 steps. RankLost: Rank 1 was ended by SIGKILL. The run's last"
+        " checkpoint is step 25. Go on from it with Resume."
+    )
+
+
+def test_the_tabs_stay_where_they_are_while_the_numbers_of_a_run_change(
+    view: TrainView, qapp
+) -> None:
+    view.resize(900, 600)
+    view.show()
+    heights, rows = [], set()
+    line = view.findChild(QLabel, "train_line")
+    assert line is not None
+    for step in (11, 111_111, 12, 111_112):
+        for _ in range(2):
+            running = snapshot("running", step=step, total_steps=10**6, steps_per_second=step)
+            view.show_training(running)
+            qapp.processEvents()
+        heights.append(view.bar.height())
+        rows.add(line.heightForWidth(line.width()))
+    assert len(rows) > 1
+    assert len(set(heights[1:])) == 1  # it grows once
+
+
 def test_the_end_of_a_run_on_numbers_tells_r2_and_rmse(view: TrainView) -> None:
     def tip_of(plot: QWidget) -> str:
         return " ".join(label.toolTip() for label in plot.findChildren(QLabel))

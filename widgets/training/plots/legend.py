@@ -66,6 +66,7 @@ class Legend(WrappedWords):
         super().__init__("plot_legend", "\n".join(line.tip or line.title for line in series))
         self._series, self._text = series, text
         self.setTextFormat(Qt.TextFormat.RichText)
+        self.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
 
     def add_series(self, line: Series) -> None:
         """Say the values of one series more."""
@@ -103,5 +104,6 @@ class Legend(WrappedWords):
 def _rich(mark: str, color: str, name: str, number: str) -> str:
     """Rich text about a line that does not wrap."""
     name = html.escape(name)
-    words = "&nbsp;".join([*name.split(), f"<b>{number.replace(' ', '&nbsp;')}</b>"])
+    number = number.replace(" ", "&nbsp;").replace("/", "/&#8288;")  # a word joiner
+    words = "&nbsp;".join([*name.split(), f"<b>{number}</b>"])
     return f'<span style="color:{color}">{mark}</span>&nbsp;{words}'

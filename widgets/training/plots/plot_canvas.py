@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,6 +24,8 @@ AXIS_WIDTH = 56
 DOT_SIZE = 6
 DIGIT_PX, LABEL_GAP_PX, LABEL_PX = 7, 8, 14
 """The width of a digit of a tick's label, the room between two labels, and the height of one."""
+LEAST_TICK_PX = 11
+"""The least distance of two labels above each other: they do not touch."""
 
 Floats = NDArray[np.float64]
 
@@ -276,7 +279,18 @@ class _Box(pg.ViewBox):
 
 
 class _Axis(pg.AxisItem):
-    """An axis whose tick labels are written by `format_number`."""
+    """An axis whose tick labels are written by `format_number`, and do not touch."""
+
+    def tickSpacing(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, float]]:
+        """As the base class has it, but wide enough for labels, also in a low plot."""
+        levels = [
+            (float(each), float(at)) for each, at in super().tickSpacing(minVal, maxVal, size) or []
+        ]
+        least = LEAST_TICK_PX * (maxVal - minVal) / max(size, 1.0)
+        if self.orientation == "bottom" or self.logMode or not levels or levels[0][0] >= least:
+            return levels
+        ten = 10.0 ** math.floor(math.log10(least))
+        return [(next(ten * times for times in (1, 2, 5, 10) if ten * times >= least), 0.0)]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         if self.logMode:

@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import psutil
 import pytest
 
 from app import templates
 from app.commands.runs import list_runs
 from engine.errors import LabError
 from engine.handlers.training import events, run_script, runs
+from engine.handlers.training.ranks import RanksRun
 from engine.lab import Lab
 from engine.project.document import Project, TrainingSetup, replace
 from engine.protocol import (
@@ -26,13 +29,14 @@ from engine.protocol import (
     NoteRunCommand,
     ReadRunCommand,
     RestoreRunsCommand,
+    RunRow,
     RunsSnapshot,
     StepColumns,
     TrainCommand,
     WriteEventsCommand,
 )
 from engine.protocol.codec import decode_snapshot, encode_snapshot
-from engine.runs.record import MAX_NOTE_CHARS
+from engine.runs.record import MAX_NOTE_CHARS, Writer, load, save
 from engine.runs.writer import RunWriter
 from engine.session import handler_of
 from widgets.runs.run_words import tips
@@ -69,6 +73,21 @@ def test_runs_are_listed_as_far_as_a_snapshot_takes_them(tmp_path: Path, monkeyp
     part = answer(runs.list_runs, ListRunsCommand(runs=str(tmp_path)))
     assert 0 < len(part.runs) < 3 and part.left_out == 3 - len(part.runs)
     assert part.runs == whole.runs[: len(part.runs)]
+
+
+def test_a_run_that_this_engines_own_ranks_write_is_not_elsewhere(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    parent = Writer(Writer.own().host, os.getppid(), psutil.Process(os.getppid()).create_time())
+    save(folder, msgspec.structs.replace(load(folder), state="running", writer=parent))
+    lab = Lab(lambda _: None)
+
+    def listed_row() -> RunRow:
+        ((row,),) = (told.runs for told in runs.list_runs(lab, ListRunsCommand(runs=str(tmp_path))))
+        return row
+
+    assert listed_row().elsewhere == f"process {parent.pid} of {parent.host}"
+    lab.run = RanksRun(PROJECT.training, folder, lambda command: None)
+    assert (listed_row().state, listed_row().elsewhere) == ("running", "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -208,6 +208,21 @@ def check_state(kind: type[torch.optim.Optimizer], state: dict, *shapes: int) ->
     check_optimizer_state(
         state, parameters, groups, lambda groups: kind([p for g in groups for p in g.parameters])
     )
+
+
+def test_the_example_of_a_state_is_on_the_device_of_the_run() -> None:
+    """With `capturable`, Adam refuses to step a parameter on the CPU."""
+    devices: list[str] = []
+
+    def make(groups: Sequence[Group]) -> torch.optim.Optimizer:
+        parameters = [p for group in groups for p in group.parameters]
+        devices.extend(p.device.type for p in parameters)
+        return torch.optim.Adam(parameters)
+
+    parameter = nn.Parameter(torch.zeros(5, device="meta"))
+    entry = {"step": torch.tensor(3.0), "exp_avg": torch.zeros(5), "exp_avg_sq": torch.zeros(5)}
+    check_optimizer_state({0: entry}, [parameter], [Group({}, [parameter])], make)
+    assert set(devices) == {"meta"}
 
 
 def test_sparse_adam_counts_its_steps_with_a_plain_number() -> None:

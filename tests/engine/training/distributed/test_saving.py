@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from engine.errors import LabError
+from engine.training.checkpoints import rank_checkpoints
 from engine.training.checkpoints.rank_checkpoints import NotShared
 from engine.training.distributed import saving
+from engine.training.distributed.ranks import Ranks
 
 
 def test_the_folder_is_the_user_s_own_until_it_is_whole(tmp_path: Path) -> None:
@@ -59,3 +63,17 @@ def test_all_ranks_must_see_the_folder(
         assert raised.value.hint.startswith("Give --run DIR")
     assert asked == [int(is_there)]
     assert written == ([folder] if others_see and is_there else [])
+
+
+def test_what_writes_checkpoints_is_loaded_before_the_ranks_meet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The time of the first checkpoint decides when the next one comes."""
+    done: list[str] = []
+    monkeypatch.setattr(rank_checkpoints, "load_writer", lambda: done.append("loaded"))
+    monkeypatch.setattr(dist, "init_process_group", lambda *args, **options: done.append("joined"))
+    Ranks.join(0, 1, torch.device("cpu"))
+    assert done == ["loaded", "joined"]
+    monkeypatch.undo()
+    rank_checkpoints.load_writer()
+    assert "torch.distributed.checkpoint" in sys.modules

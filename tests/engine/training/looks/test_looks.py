@@ -220,6 +220,27 @@ def test_numbers_that_are_not_finite_are_counted_apart() -> None:
     assert histogram(torch.empty(0)) is None
 
 
+@pytest.mark.parametrize("warns_only", [False, True])
+def test_elements_are_counted_in_deterministic_mode_too(monkeypatch, warns_only: bool) -> None:
+    """On CUDA torch.histc has no deterministic implementation."""
+    histc = torch.histc
+
+    def as_on_cuda(*args) -> torch.Tensor:
+        if torch.are_deterministic_algorithms_enabled():
+            raise RuntimeError("_histc_cuda does not have a deterministic implementation")
+        return histc(*args)
+
+    monkeypatch.setattr(torch, "histc", as_on_cuda)
+    torch.use_deterministic_algorithms(True, warn_only=warns_only)
+    try:
+        found = histogram(torch.tensor([1.0, 2.0, 3.0]))
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled() is warns_only
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert found is not None and found.counts.sum() == 3
+
+
 def test_gradients_that_are_scaled_are_told_as_they_are() -> None:
     w = nn.Parameter(torch.ones(3))
     w.grad = torch.tensor([-8.0, 2.0, 4.0])

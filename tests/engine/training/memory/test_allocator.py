@@ -11,7 +11,7 @@ from engine.datasets.load import load_dataset
 from engine.handlers.training.pictures import memory
 from engine.project.document import TrainingSetup
 from engine.training.memory import one_step
-from engine.training.memory.allocator import Piece, Segment, segments_in
+from engine.training.memory.allocator import Piece, Segment, read_allocator, segments_in
 from engine.training.memory.one_step import OneStep
 from engine.training.memory.tracking import Tracker
 from engine.training.objectives.objective import CatalogueObjective
@@ -80,6 +80,13 @@ def test_segments_and_blocks_are_those_of_the_snapshot() -> None:
         ),
     ]
     assert [sum(p.size for p in each.pieces) for each in found] == [each.size for each in found]
+
+
+def test_the_snapshot_is_asked_for_as_every_torch_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch 2.8 knows no `include_traces`."""
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda mempool_id=None: [SMALL, LARGE])
+    found = read_allocator(torch.device("cuda", 0))
+    assert [segment.size for segment in found] == [20 * MIB, 2 * MIB]
 
 
 def test_a_cpu_has_none() -> None:

@@ -15,12 +15,14 @@ from PySide6.QtGui import (
     QGuiApplication,
     QImage,
     QTextDocument,
+    QTextOption,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QMessageBox, QToolButton
 
 from widgets import theme
 from widgets.save_picture import image_of, save_picture
+from widgets.training.plots.legend import Legend
 from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.ranges import MARGIN
 from widgets.training.plots.series import CAPACITY, SMOOTHING, Series, Track
@@ -524,6 +526,15 @@ def test_ticks_that_lie_close_have_different_labels(plot: LivePlot) -> None:
     assert axis.tickStrings([1.0, 2.0], 1.0, 1.0) == ["1", "2"]
 
 
+@pytest.mark.parametrize("height", [20, 40, 100])
+def test_labels_of_a_low_plot_stand_apart(plot: LivePlot, height: int) -> None:
+    axis = plot._canvas.axes["left"]
+    for low, high in ((0.0455, 0.0545), (0.0, 7.3), (-3e6, 8e6)):
+        ((spacing, offset), *_) = axis.tickSpacing(low, high, height)
+        assert offset == 0 and spacing / (high - low) * height >= 11
+        assert round(spacing / 10 ** math.floor(math.log10(spacing) + 1e-9), 9) in (1, 2, 5)
+
+
 def test_labels_of_a_logarithmic_axis_stand_apart_and_powers_of_ten_come_first(
     plot: LivePlot,
 ) -> None:
@@ -649,6 +660,20 @@ def test_rows_of_the_legend_stay_until_the_plot_is_resized(plot: LivePlot, qapp)
     assert rows() == 2
     plot.resize(231, 200)
     assert rows() == 1
+
+
+def test_a_unit_of_the_legend_does_not_wrap(qtbot) -> None:
+    legend = Legend((Series("a", "samples", 0),), lambda value: f"{value:g}/s")
+    qtbot.addWidget(legend)
+    legend.show_values({"a": 8167.0})
+    document = QTextDocument()
+    option = document.defaultTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WordWrap)
+    document.setDefaultTextOption(option)
+    document.setHtml(legend.text())
+    document.setTextWidth(1)  # wraps wherever it may
+    document.documentLayout().documentSize()  # lays it out
+    assert document.firstBlock().layout().lineCount() == 1
 
 
 @pytest.mark.parametrize("at_once", [4096, 1_000_000])
