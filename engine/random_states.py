@@ -39,10 +39,19 @@ def drawn_from(before: States, after: States) -> States:
 
 
 @contextmanager
+def torch_states_kept() -> Iterator[None]:
+    """After this context torch's global generators stand where they stood, on the CPU and on all
+    GPUs if they are in use."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=devices):
+        yield
+
+
+@contextmanager
 def states_kept() -> Iterator[None]:
-    """After this context the generators on the CPU stand where they stood."""
+    """As `torch_states_kept`, for those of NumPy and Python too."""
     numpys, pythons = np.random.get_state(), random.getstate()
-    with torch.random.fork_rng(devices=[]):
+    with torch_states_kept():
         try:
             yield
         finally:

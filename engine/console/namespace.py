@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ..control import Control
 from ..errors import LabError
+from ..random_states import torch_states_kept
 from ..recording.gradient_cuts import GradientCuts
 from ..recording.light.light_recorder import LightRecorder
 from ..recording.recorder import Recorder
@@ -210,14 +211,13 @@ class Namespace:
     def suspended(self) -> Iterator[None]:
         """The engine's own work while a cell is held: in the engine's modes, seen by no mode of the
         cell's, and without a change to the random numbers that torch draws for it."""
-        devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
         modes = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
         try:
             with (
                 _disable_current_modes(),
                 torch.inference_mode(False),
                 self._modes.engines(),
-                torch.random.fork_rng(devices=devices),
+                torch_states_kept(),
             ):
                 yield
         finally:

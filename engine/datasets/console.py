@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from ..errors import LabError
+from ..random_states import torch_states_kept
 from .console_values import current
 from .samples import DataProblem, Samples
 from .source import MAX_BYTES, labelled, padded, require_size
@@ -27,7 +28,7 @@ def read(
     DataProblem, also for what the user's code raises."""
     find, _ = current()
     try:
-        with torch.random.fork_rng(devices=[]):
+        with torch_states_kept():
             torch.manual_seed(0)
             x, y, lengths = _pair(find(expression), expression, padding, padding_value)
         samples = _samples(x, y, target, expression)

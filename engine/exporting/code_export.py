@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LabError
+from ..random_states import torch_states_kept
 from ..tensors.compare import max_difference
 from .weights import Written, check_fits, write
 
@@ -39,7 +40,7 @@ def proved(source: str, module: nn.Module, inputs: Sequence[Tensor], path: Path)
     """
     namespace: dict[str, object] = {"__name__": "exported_model"}
     try:
-        with torch.random.fork_rng(devices=[]):
+        with torch_states_kept():
             exec(compile(source, str(path), "exec"), namespace)
             written = namespace["Model"]()  # type: ignore[operator]
     except Exception as error:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..compiled import add_forward_hook, add_forward_pre_hook, own_modules, uncompiled, unwrapped
 from ..errors import LabError
+from ..random_states import torch_states_kept
 from ..verifier.values import Case, ModuleCall, is_plain, leaves
 
 BATCH_SIZES = (1, 2, 5)
@@ -137,7 +138,7 @@ def _case(module: nn.Module, example: Example) -> Case:
 
 
 def _outputs(module: nn.Module, example: Example, seed: int) -> list[Tensor]:
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), uncompiled():
+    with torch.no_grad(), torch_states_kept(), uncompiled():
         torch.manual_seed(seed)
         output = module(*_detached(example.args), **_detached(example.kwargs))
     return [leaf.detach().clone() for leaf in leaves(output)]
@@ -145,7 +146,7 @@ def _outputs(module: nn.Module, example: Example, seed: int) -> list[Tensor]:
 
 def names_of_outputs(module: nn.Module, example: Example) -> list[str]:
     """The names for a file: the keys of a dict, else `output` or `output_0`, `output_1`, ..."""
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), uncompiled():
+    with torch.no_grad(), torch_states_kept(), uncompiled():
         output = module(*_detached(example.args), **_detached(example.kwargs))
     if isinstance(output, Mapping) and all(isinstance(v, Tensor) for v in output.values()):
         return [str(key) for key in output]
@@ -156,7 +157,7 @@ def names_of_outputs(module: nn.Module, example: Example) -> list[str]:
 def seconds_of(module: nn.Module, case: Case) -> float:
     """The time of one call, the shortest of some."""
     times = []
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), uncompiled():
+    with torch.no_grad(), torch_states_kept(), uncompiled():
         for _ in range(TIMED_CALLS):
             begun = perf_counter()
             module(*case.args, **case.kwargs)
@@ -186,7 +187,7 @@ def calls_of(module: nn.Module, case: Case) -> list[ModuleCall]:
         if not isinstance(part, torch.jit.ScriptModule) or not path
     ]
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), uncompiled():
+        with torch.no_grad(), torch_states_kept(), uncompiled():
             torch.manual_seed(case.seed)
             module(*case.args, **case.kwargs)
     finally:

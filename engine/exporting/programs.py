@@ -14,6 +14,7 @@ from torch import nn
 from torch.export import Dim, ShapesCollection
 
 from ..compiled import uncompiled
+from ..random_states import torch_states_kept
 from .examples import Example
 from .refusals import EXPORT, SCRIPT, TRACE, refusal
 
@@ -152,7 +153,7 @@ class _Unfailing(io.RawIOBase):
 @contextmanager
 def _quiet() -> Iterator[None]:
     """torch.jit is deprecated, and says so at every call; its files stay."""
-    with warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with warnings.catch_warnings(), torch.no_grad(), torch_states_kept():
         warnings.simplefilter("ignore")
         with uncompiled():
             yield

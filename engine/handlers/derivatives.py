@@ -38,6 +38,7 @@ from ..protocol import (
     ReadEntryCommand,
     Snapshot,
 )
+from ..random_states import torch_states_kept
 from ..tensors.error_help import explain_error
 from ..tensors.summary import picture, summarise, value
 from ..tensors.texts import texts
@@ -203,7 +204,7 @@ def _vector(
 @contextmanager
 def _user_code(lab: Lab) -> Iterator[None]:
     """Run the user's function in this context: random numbers that it draws are put back."""
-    with torch.random.fork_rng(devices=[]), lab.users_code():
+    with torch_states_kept(), lab.users_code():
         yield
 
 

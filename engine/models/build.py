@@ -19,6 +19,7 @@ from ..errors import LabError
 from ..project import catalogue, wiring
 from ..project.catalogue import BlockKind, Port
 from ..project.document import Block, Model, ParamValue
+from ..random_states import torch_states_kept
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def make_initialised(block: Block, seed: int) -> nn.Module:
     """As make_module, with weights that depend only on `seed` and the block's name, so that an edit
     elsewhere does not change them. The global random state stays as it was."""
     digest = hashlib.sha256(f"{seed}:{block.name}".encode()).digest()
-    with torch.random.fork_rng(devices=[]):
+    with torch_states_kept():
         torch.manual_seed(int.from_bytes(digest[:7], "little"))
         return make_module(block)
 

@@ -21,6 +21,7 @@ from ..project import catalogue
 from ..project.document import Block, Model, ParamValue, Wire
 from ..project.problems import Problem
 from ..protocol import TensorSpec
+from ..random_states import torch_states_kept
 from ..tensors.fake_mode import fake_mode
 from ..tensors.readable import dtype_name
 from . import problems
@@ -166,7 +167,7 @@ def _try_on_real(
     values: dict[fx.Node, Any] = {
         graph.values[port, "x"]: torch.zeros(shape, dtype=dtype) for port, shape, dtype in inputs
     }
-    with warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with warnings.catch_warnings(), torch.no_grad(), torch_states_kept():
         warnings.simplefilter("ignore")
         module = make_module(block) if has_module(block) else None
         try:

@@ -22,6 +22,7 @@ from ..compiled import uncompiled
 from ..errors import LabError
 from ..module_kept import module_kept
 from ..protocol import ModuleCall
+from ..random_states import torch_states_kept
 from ..training.objectives.batches import tensors_in
 
 MAX_SHAPES = 8
@@ -184,7 +185,7 @@ def _hooked(
 
 @contextmanager
 def _looked_at(module: nn.Module) -> Iterator[None]:
-    with module_kept(module), torch.random.fork_rng(devices=[]), uncompiled():
+    with module_kept(module), torch_states_kept(), uncompiled():
         yield
 
 

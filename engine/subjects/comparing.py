@@ -21,6 +21,7 @@ from ..compiled import (
 )
 from ..module_kept import module_kept
 from ..protocol import ModuleDifference, OutputDifference, WeightDifference
+from ..random_states import torch_states_kept
 from ..tensors.readable import dtype_name
 from ..training.objectives.batches import tensors_in
 
@@ -81,7 +82,7 @@ def arguments_in(module: nn.Module, run: Callable[[], object]) -> Arguments | No
 
     handle = add_forward_pre_hook(module, keep, with_kwargs=True)
     try:
-        with module_kept(module), torch.random.fork_rng(devices=[]), uncompiled():
+        with module_kept(module), torch_states_kept(), uncompiled():
             run()
     finally:
         handle.remove()
@@ -100,7 +101,6 @@ def output_differences(
         outputs[path, call] = [tensor.detach().clone() for tensor in tensors_in(result)]
 
     found: list[OutputDifference] = []
-    cuda = sorted({p.device.index for m in (before, after) for p in m.parameters() if p.is_cuda})
 
     def compare(path: str, call: int, result: object) -> None:
         new = list(tensors_in(result))
@@ -121,7 +121,7 @@ def output_differences(
             around.enter_context(module_kept(module, training=None))
             around.enter_context(uncompiled())
             around.enter_context(torch.no_grad())
-            around.enter_context(torch.random.fork_rng(devices=cuda))
+            around.enter_context(torch_states_kept())
             module(*args, **kwargs)
     left = [OutputDifference(*key, _shapes(tensors), "") for key, tensors in outputs.items()]
     return [*found, *left]

@@ -12,6 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from ..errors import LabError
 from ..protocol import InitialValues
+from ..random_states import torch_states_kept
 from .structure import mean_and_std
 
 
@@ -24,9 +25,8 @@ def preview(function: str, arguments: str, tensors: Mapping[str, Tensor]) -> lis
     if initialise is None:
         raise LabError(f"torch.nn.init has no function `{function}`.", hint="Choose another one.")
     given, named = _constants(arguments)
-    cuda = sorted({t.device.index for t in tensors.values() if t.device.type == "cuda"})
     rows = []
-    with torch.random.fork_rng(devices=cuda), torch.no_grad():
+    with torch_states_kept(), torch.no_grad():
         for name, tensor in tensors.items():
             try:
                 if is_lazy(tensor):

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from engine.random_states import drawn_from, random_states, restoring_line, states_kept
+from engine.random_states import (
+    drawn_from,
+    random_states,
+    restoring_line,
+    states_kept,
+    torch_states_kept,
+)
 from engine.randomness import NUMPY, PYTHON, WORDS, RandomStream, is_state
 
 CPU = torch.device("cpu")
@@ -166,3 +172,26 @@ def test_the_generators_stand_afterwards_where_they_stood() -> None:
             draw()
         raise ValueError
     assert random_states() == before
+
+
+def test_the_generators_of_all_gpus_stand_where_they_stood_if_gpus_are_in_use(monkeypatch) -> None:
+    states = {number: torch.full((16,), number, dtype=torch.uint8) for number in range(2)}
+    before = {number: state.clone() for number, state in states.items()}
+    fakes = {
+        "device_count": lambda: 2,
+        "get_rng_state": lambda device: states[device].clone(),
+        "set_rng_state": lambda state, device: states[device].copy_(state),
+    }
+    for name, fake in fakes.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    with torch_states_kept():
+        states[0].fill_(7)
+    assert states[0].tolist() == [7] * 16
+    states[0].fill_(0)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    with pytest.raises(ValueError, match="mine"), torch_states_kept():
+        for state in states.values():
+            state.fill_(9)
+        raise ValueError("mine")
+    assert all(torch.equal(states[number], before[number]) for number in states)

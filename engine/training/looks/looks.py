@@ -82,6 +82,7 @@ class StepLook:
 
     def __init__(self, named: Mapping[str, nn.Parameter], step: int) -> None:
         self._named, self._step = named, step
+        self._device = next(iter(named.values())).device
         self._before: list[Tensor] = []
         self._weight_norms: list[float] = []
         self._update_norms: list[float] = []
@@ -96,31 +97,31 @@ class StepLook:
 
     def see_gradients(self, scale: float) -> None:
         """`scale` is by how much they are too large."""
-        started = perf_counter()
+        started = self._now()
         found = {n: _dense(p.grad) for n, p in self._named.items() if p.grad is not None}
         norms = norms_of(found.values())
         self._gradient_norms = {n: norm / scale for n, norm in zip(found, norms, strict=True)}
         for name, gradient in found.items():
             self._count(name, "gradients", gradient, scale)
-        self.spent_s += perf_counter() - started
+        self.spent_s += self._now() - started
 
     def see_weights(self) -> None:
-        started = perf_counter()
+        started = self._now()
         weights = [p.detach() for p in self._named.values()]
         self._weight_norms = norms_of(weights)
         if sum(w.nbytes for w in weights) <= MAX_COPIED_BYTES:
             self._before = [w.clone() for w in weights]
-        self.spent_s += perf_counter() - started
+        self.spent_s += self._now() - started
 
     def see_update(self) -> None:
-        started = perf_counter()
+        started = self._now()
         now = [p.detach() for p in self._named.values()]
         before, self._before = self._before, []
         moved = torch._foreach_sub(now, before) if before else []
         self._update_norms = norms_of(moved) or [nan] * len(now)
         for name, weight in zip(self._named, now, strict=True):
             self._count(name, "weights", weight, 1.0)
-        self.spent_s += perf_counter() - started
+        self.spent_s += self._now() - started
 
     def taken(self) -> Look:
         rows = tuple(
@@ -130,6 +131,13 @@ class StepLook:
             )
         )
         return Look(rows, tuple(self._histograms))
+
+    def _now(self) -> float:
+        """The time once the device has done all that was asked of it: of what came before a look
+        it is not the look's, and of the look it is."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return perf_counter()
 
     def _count(self, name: str, kind: Kind, values: Tensor, scale: float) -> None:
         found = histogram(values)

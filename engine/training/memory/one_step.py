@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from ...errors import LabError
 from ...project.document import TrainingSetup
@@ -37,7 +38,8 @@ class OneStep:
             )
         device = find_device(setup.device)
         objective.to(device)
-        batches = [moved(b, device) for b in islice(objective.batches(0, 0), setup.accumulate)]
+        chosen = islice(objective.batches(0, 0), setup.accumulate)
+        batches = [tree_map_only(Tensor, _alone, moved(batch, device)) for batch in chosen]
         if not batches:
             raise LabError("The data has no batch.", hint="Give data with samples.")
         self.samples = sum(map(samples_in, batches))
@@ -61,6 +63,13 @@ class OneStep:
         """The number of the operation after which most bytes live."""
         whole = [sum(each) for each in zip(*self.tracker.bytes_by_kind().values(), strict=True)]
         return max(range(len(whole)), key=lambda number: whole[number])
+
+
+def _alone(tensor: Tensor) -> Tensor:
+    """The tensor, or a copy of it if its storage has more than it: batches may be picked several at
+    a time, and those of later steps are not held for this one."""
+    is_part = tensor.layout is torch.strided and tensor.untyped_storage().nbytes() > tensor.nbytes
+    return tensor.clone() if is_part else tensor
 
 
 def _tracked(

@@ -15,6 +15,7 @@ from ...errors import LabError
 from ...module_kept import module_kept
 from ...project import catalogue
 from ...project.document import ParamValue
+from ...random_states import torch_states_kept
 from ..components.arguments import checked
 from ..components.class_weights import weighted
 from ..components.losses import loss_source, target_source
@@ -57,7 +58,7 @@ def loss_step(
         with (
             module_kept(model, training=False),
             torch.enable_grad(),
-            torch.random.fork_rng(devices=[]),
+            torch_states_kept(),
         ):
             outcome_of(step(batch), 1)
     except LabError:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ...errors import LabError
 from ...module_kept import module_kept
+from ...random_states import torch_states_kept
 from ...signatures import required_parameters
 from .batch_parts import Input, Parts, ways
 from .compared_steps import compared
@@ -156,7 +157,7 @@ def _working(model: nn.Module, batch: Any) -> tuple[Parts, Any]:
 
 def _predicted(model: nn.Module, parts: Parts) -> Any:
     """The model's prediction with its graph, or the exception that it raised."""
-    with module_kept(model, training=False), torch.enable_grad(), torch.random.fork_rng(devices=[]):
+    with module_kept(model, training=False), torch.enable_grad(), torch_states_kept():
         try:
             return parts.run(model)
         except Exception as error:  # told by the caller

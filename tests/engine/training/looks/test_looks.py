@@ -273,3 +273,23 @@ def test_equal_numbers_are_all_in_the_first_bin() -> None:
     found = histogram(torch.zeros(5))
     assert found is not None and (found.low, found.high) == (0.0, 0.0)
     assert found.counts[0] == 5 and found.counts.sum() == 5
+
+
+def test_a_look_waits_for_the_gpu_before_and_after_so_that_its_time_is_its_own(monkeypatch) -> None:
+    now = 0.0
+    waits = iter([5.0, 0.25, 3.0, 0.0, 0.0, 0.5])  # what runs when a look begins, and its own
+
+    def synchronize(device: torch.device) -> None:
+        nonlocal now
+        now += next(waits)
+
+    monkeypatch.setattr("engine.training.looks.looks.perf_counter", lambda: now)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    w = nn.Parameter(torch.ones(3))
+    w.grad = torch.ones(3)
+    look = StepLook({"w": w}, 1)
+    look._device = torch.device("cuda", 0)
+    look.see_gradients(1.0)
+    look.see_weights()
+    look.see_update()
+    assert look.spent_s == 0.75 and next(waits, None) is None
