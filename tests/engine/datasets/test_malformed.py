@@ -177,6 +177,12 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
     ),
     "one value of the target": ("csv", csv("x,y\n1,a\n2,a\n"), "one value only: a", {}),
     "beyond float32": ("csv", csv("x,y\n1e300,a\n2,b\n"), "too large for float32", {}),
+    "a target beyond float32": (
+        "csv", csv("x,y\n1,1e39\n2,0.5\n"), "too large for float32", {},
+    ),
+    "labels that are one as float64": (
+        "csv", csv("x,y\n1,9007199254740992\n2,9007199254740993\n"), "“y”.*not told apart", {},
+    ),
     "no values": ("csv", csv("x,z,y\n1,,a\n2,,b\n"), "“z”.*no value", {"missing": "mean"}),
     "no array of this name": ("numpy", npz(a=X, y=Y), "no array x", {}),
     "other lengths": ("numpy", npz(x=X, y=Y[:3]), "x has 4 samples, .*y has 3 targets", {}),
