@@ -16,9 +16,11 @@ import numpy as np
 from .samples import DataProblem, Samples
 from .source import (
     Faults,
+    beside_it,
     exactly,
     is_large,
     labelled,
+    mark_faults,
     matched,
     opened,
     require,
@@ -26,7 +28,7 @@ from .source import (
     require_unpacked,
 )
 from .stored.arrays import ArrayStore, MappedArray, as_images, is_image
-from .stored.rows import CHUNK_BYTES, StoredRows
+from .stored.rows import StoredRows
 
 _PICKLES = "Pickles can run any code, so none is read. Save numbers: np.save of a plain array."
 _MAX_HEADER = 10_000
@@ -49,7 +51,7 @@ def read(path: Path, x: str, y: str, target: str, faults: str) -> Samples:
         names = (f"{path.name}, {x}", f"{path.name}, {y}")
     else:
         samples = _of_file(path)
-        beside = path.with_name(y if y.endswith(".npy") else f"{y}.npy")
+        beside = beside_it(path, y if y.endswith(".npy") else f"{y}.npy")
         if beside.is_file() and beside != path:
             targets = _of_file(beside)
             names = (path.name, beside.name)
@@ -157,7 +159,7 @@ def _samples(
     good = np.ones(len(x), bool)
     for values, name in ((x, x_name), (y, y_name)):
         if values.dtype.kind == "f":
-            _find_faults(values, name, faults, good)
+            mark_faults(values, name, faults, good)
     if not good.any():
         raise DataProblem(f"{x_name} has no sample without a fault.")
     y = y[good]
@@ -180,19 +182,3 @@ def _samples(
         y, classes = labelled(y)
     targets = () if classes else tuple(f"{i}" for i in range(y.shape[1]))
     return Samples(samples, y, classes, targets, skipped=faults.skipped)
-
-
-def _find_faults(values: _Array, name: str, faults: Faults, good: np.ndarray) -> None:
-    """Add samples with a number that is not finite to the faults, and mark them in `good`. Raises
-    DataProblem as Faults does."""
-    if isinstance(values, MappedArray):
-        values = replace(values)  # a map of its own: its pages go with it
-    step = max(1, CHUNK_BYTES * len(values) // max(1, values.dtype.itemsize * prod(values.shape)))
-    for start in range(0, len(values), step):
-        block = values[start : start + step]
-        block = block.reshape(len(block), -1)
-        is_finite = np.isfinite(block)
-        for row in np.flatnonzero(~is_finite.all(1) & good[start : start + step]).tolist():
-            at = int(np.argmin(is_finite[row]))
-            faults.add(f"{name}, sample {start + row}: element {at} is {block[row, at]}.")
-            good[start + row] = False

@@ -163,11 +163,15 @@ def _samples(x: Tensor, y: Tensor, target: str, name: str) -> Samples:
     # Whole numbers are ids, but for uint8, which images have.
     is_ids = not x.is_floating_point() and x.dtype not in (torch.uint8, torch.bool)
     x = x.long() if is_ids else x.float() / 255 if x.dtype == torch.uint8 else x.float()
+    has_numbers = target == "numbers" or (target == "auto" and y.is_floating_point())
+    y = y.float() if has_numbers else y
     for values, what in ((x, "x"), (y, "y")):
         if values.is_floating_point() and not bool(torch.isfinite(values).all()):
             row = int((~torch.isfinite(values.flatten(1) if values.ndim > 1 else values[:, None]))
                       .any(1).nonzero()[0])  # fmt: skip
-            raise DataProblem(f"{what}, sample {row}: it has a number that is not finite.")
+            raise DataProblem(
+                f"{what}, sample {row}: it has a number that is not finite as float32."
+            )
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim > 2:
@@ -175,10 +179,11 @@ def _samples(x: Tensor, y: Tensor, target: str, name: str) -> Samples:
             f"y has shape {tuple(y.shape)}; targets are labels (N,) or numbers (N, T)."
         )
     samples = np.ascontiguousarray(x.numpy() if x.ndim > 1 else x[:, None].numpy())
-    if target == "numbers" or (target == "auto" and y.is_floating_point()):
-        numbers = y.float().reshape(len(y), -1).numpy()
+    if has_numbers:
+        numbers = y.reshape(len(y), -1).numpy()
         return Samples(samples, numbers, (), tuple(f"{i}" for i in range(numbers.shape[1])))
     if y.ndim != 1:
         raise DataProblem(f"y has shape {tuple(y.shape)}; labels are (N,).")
-    labels, classes = labelled(y.to(torch.int64).numpy())
+    whole = y.to(torch.int64)
+    labels, classes = labelled((whole if bool((whole == y).all()) else y.double()).numpy())
     return Samples(samples, labels, classes)

@@ -57,6 +57,8 @@ def read(path: Path, size: tuple[int, ...], colour: str, own_test: bool, faults:
         x = as_images(np.concatenate([pixels, test_pixels]))
     if not labels:
         raise DataProblem(f"{path.name} has no image that can be read.")
+    for label in sorted(set(range(len(classes))) - set(labels)):
+        found.add(f"{classes[label]} has no image.")
     return Samples(
         x,
         np.array(labels + test_labels, np.int64),

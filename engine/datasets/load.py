@@ -172,6 +172,7 @@ def _decoded(encoded: bytes) -> tuple[DataSetup, dict]:
 def _ready(setup: DataSetup, make: Callable[..., Samples], arguments: dict) -> Dataset:
     standardise = arguments.pop("standardise", "nothing")
     samples = make(**arguments)
+    _check(samples, setup)
     # A set that is drawn has a seed of its own, and another draw is split in another way.
     seed = setup.split_seed + int(arguments.get("seed", 0))
     train, val = split(samples, setup.validation_fraction, seed, setup.stratified)
@@ -197,6 +198,20 @@ def _ready(setup: DataSetup, make: Callable[..., Samples], arguments: dict) -> D
         skipped=samples.skipped,
         ragged=_ragged(samples, train, val),
     )
+
+
+def _check(samples: Samples, setup: DataSetup) -> None:
+    """Raises DataProblem for samples or targets from which nothing can be learnt."""
+    of = Path(setup.path).name or catalogue.datasets()[setup.kind].title
+    for values, what in ((samples.x, "sample"), (samples.y, "target")):
+        if 0 in values.shape[1:]:
+            shape = tuple(values.shape[1:])
+            raise DataProblem(f"A {what} of {of} has shape {shape}: there are no numbers in it.")
+    if len(samples.classes) == 1:
+        raise DataProblem(
+            f"The targets of {of} have one value only: {samples.classes[0]}.",
+            hint="A model learns to tell two classes at least.",
+        )
 
 
 def _ragged(samples: Samples, train: np.ndarray, val: np.ndarray) -> Ragged | None:

@@ -7,6 +7,8 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +17,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from .samples import DataProblem
+from .stored.arrays import MappedArray
+from .stored.rows import CHUNK_BYTES
 
 MAX_BYTES = 2 * 2**30
 """The memory that the samples of a data set may take. Arrays and images that take more stay in
@@ -47,6 +51,26 @@ class Faults:
         return (*self._told, f"… and {rest:,} more") if rest else tuple(self._told)
 
 
+def mark_faults(
+    values: np.ndarray | MappedArray, name: str, faults: Faults, good: np.ndarray
+) -> None:
+    """Add samples with a number that is not finite as float32 to the faults, and mark them in
+    `good`. Raises DataProblem as Faults does."""
+    if isinstance(values, MappedArray):
+        values = replace(values)  # a map of its own: its pages go with it
+    most = np.finfo(np.float32).max
+    step = max(1, CHUNK_BYTES * len(values) // max(1, values.dtype.itemsize * prod(values.shape)))
+    for start in range(0, len(values), step):
+        block = values[start : start + step]
+        block = block.reshape(len(block), -1)
+        is_finite = np.abs(block) <= most  # NaN is not
+        for row in np.flatnonzero(~is_finite.all(1) & good[start : start + step]).tolist():
+            at = int(np.argmin(is_finite[row]))
+            large = ", too large for float32" if np.isfinite(block[row, at]) else ""
+            faults.add(f"{name}, sample {start + row}: element {at} is {block[row, at]}{large}.")
+            good[start + row] = False
+
+
 def require(path: Path, *, folder: bool = False) -> Path:
     """The path, if it is a regular file, or a folder. Raises DataProblem, and OSError
     if the system cannot say."""
@@ -56,6 +80,14 @@ def require(path: Path, *, folder: bool = False) -> Path:
     if not (path.is_dir() if folder else path.is_file()):
         raise DataProblem(f"{path} is not a {wanted}.", hint=f"Choose a {wanted}.")
     return path
+
+
+def beside_it(path: Path, name: str) -> Path:
+    """The file of this name in the folder of `path`. Raises DataProblem for what is no name."""
+    try:
+        return path.with_name(name)
+    except ValueError as error:
+        raise DataProblem(f"{name} is not the name of a file beside {path.name}.") from error
 
 
 @contextmanager

@@ -54,8 +54,9 @@ def split_rows(
 
 
 def _cannot_be_split(count: int, fraction: float, needs: str) -> DataProblem:
+    samples = "sample" if count == 1 else "samples"
     return DataProblem(
-        f"{count:,} samples cannot be split with a validation fraction of "
+        f"{count:,} {samples} cannot be split with a validation fraction of "
         f"{fraction:g}: {needs} on both sides.",
         hint="Use more samples, another fraction, or a split that is not stratified.",
     )

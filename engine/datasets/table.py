@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ _MAX_TEXTS = 256
 _MAX_LABELS = 20
 """A target of at most this many different whole numbers counts as classes, unless its type is
 set."""
+_EXACT = 2**53
+"""Below it float64, as which cells are read, has every whole number."""
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " "}
 _MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "#n/a")
 
@@ -76,9 +79,17 @@ def read(
     x, sources = _features({n: parsed[n][0][good] for n in features}, path.name)
     y = parsed[target][0][good]
     if y.dtype.kind == "f" and not _are_labels(y, roles[target].type):
+        _require_float32(y, path.name)
         numbers = y.astype(np.float32)[:, None]
         return Samples(x, numbers, (), (target,), sources, used, skipped=skipped)
-    labels, classes = labelled(y.astype(np.int64) if y.dtype.kind == "f" else y)
+    if y.dtype.kind == "f":
+        if np.abs(y).max() >= _EXACT:
+            raise DataProblem(
+                f"The target “{target}” has whole numbers from 2⁵³ on, which are not told apart.",
+                hint="Set its type to category.",
+            )
+        y = y.astype(np.int64)
+    labels, classes = labelled(y)
     if len(classes) < 2:
         raise DataProblem(f"The target “{target}” has one value only: {', '.join(classes)}.")
     return Samples(x, labels, classes, (target,), sources, used, skipped=skipped)
@@ -95,7 +106,7 @@ def _table(path: Path, separator: str, header: bool, encoding: str, faults: Faul
         raise DataProblem(f"{path.name} has no rows" + (" below its header." if header else "."))
     last = rows[-1]
     table = pandas.read_csv(
-        io.StringIO(text, newline=""),
+        io.StringIO(_plain_row_ends(text, sep), newline=""),
         sep=sep,
         header=None,
         names=names,
@@ -108,6 +119,17 @@ def _table(path: Path, separator: str, header: bool, encoding: str, faults: Faul
     )
     table.index = rows
     return table
+
+
+def _plain_row_ends(text: str, sep: str) -> str:
+    """The same table without rows that end in a carriage return alone: before an empty cell, or a
+    row with none, pandas takes such an end for none."""
+    if not re.search("\r(?!\n)", text):
+        return text
+    plain = io.StringIO(newline="")
+    writer = csv.writer(plain, delimiter=sep, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer.writerows(csv.reader(io.StringIO(text, newline=""), delimiter=sep))
+    return plain.getvalue()
 
 
 def _structure(
@@ -217,6 +239,11 @@ def _are_labels(numbers: np.ndarray, kind: str) -> bool:
     return bool((numbers == numbers.round()).all()) and len(np.unique(numbers)) <= _MAX_LABELS
 
 
+def _require_float32(numbers: np.ndarray, name: str) -> None:
+    if (np.abs(numbers) > np.finfo(np.float32).max).any():
+        raise DataProblem(f"{name} has numbers too large for float32.")
+
+
 def _features(
     columns: Mapping[str, np.ndarray], name: str
 ) -> tuple[np.ndarray, tuple[Source, ...]]:
@@ -242,6 +269,5 @@ def _features(
         start = stop
     require_size(4 * len(parts[0]) * start, name)
     x = np.concatenate(parts, axis=1)
-    if (np.abs(x) > np.finfo(np.float32).max).any():
-        raise DataProblem(f"{name} has numbers too large for float32.")
+    _require_float32(x, name)
     return x.astype(np.float32), tuple(sources)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from ..project.document import ParamValue, TrainingSetup
-from ..project.steps.order import Phase, split_order
+from ..project.steps.order import PHASES, Phase, split_order
 from ..training.components.expressions import VARIABLES
 from ..training.components.losses import loss_source, target_source
 from ..training.components.schedulers import SchedulerCall, scheduler_call
@@ -206,11 +206,15 @@ def _mixed(setup: TrainingSetup, line: str) -> list[str]:
 
 def _clipping(setup: TrainingSetup) -> list[str]:
     settings = {"norm": setup.clip_norm, "value": setup.clip_value}
-    return [
+    lines = [
         f"nn.utils.clip_grad_{what}_(parameters, {limit!r})"
         for what, limit in settings.items()
         if limit
     ]
+    if lines and setup.order != PHASES:  # torch refuses to clip where there are none
+        found = "if any(parameter.grad is not None for parameter in parameters):"
+        return [found, *(f"    {line}" for line in lines)]
+    return lines
 
 
 def _after_step(setup: TrainingSetup) -> list[str]:

@@ -25,11 +25,13 @@ _LEFT_OUT = frozenset(
     (
         *("self", "params", "device", "dtype", "inplace", "return_indices", "size_average"),
         *("reduce", "foreach", "fused", "capturable", "differentiable"),
-        *("decoupled_weight_decay", "_weight", "_freeze", "weight", "pos_weight"),
+        *("_weight", "_freeze", "weight", "pos_weight"),
         # Of schedulers: the run sets them, or they are schedulers themselves.
         *("optimizer", "schedulers", "last_epoch", "epochs", "steps_per_epoch"),
     )
 )
+_OWN_CLASS = {torch.optim.Adam: "decoupled_weight_decay"}
+"""With this argument a class is another one that there is, AdamW."""
 
 
 def read() -> dict[str, tuple[Param, ...]]:
@@ -68,6 +70,7 @@ def _class_params(cls: type) -> tuple[Param, ...]:
         parameter
         for parameter in _signature(cls).parameters.values()
         if parameter.name not in _LEFT_OUT
+        and parameter.name != _OWN_CLASS.get(cls)
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         and not (isinstance(parameter.default, tuple) and None in parameter.default)
     ]

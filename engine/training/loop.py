@@ -363,7 +363,7 @@ class TrainingLoop:
             epoch=self.epoch,
             batch=self.batch,
             step=self.step,
-            totals=self.metrics.totals,
+            totals=self.metrics.totals.copied(),  # a kept state stays what it is
             history=tuple(self.metrics.history),
             epoch_rows=tuple(self.metrics.epochs),
             metrics=self.objective.metrics.states(),

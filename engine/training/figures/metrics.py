@@ -125,6 +125,11 @@ class EpochTotals:
         figures = {name: float(value) for name, value in outcome.figures.items()}
         self.add(outcome.loss.item(), outcome.samples, correct, figures)
 
+    def copied(self) -> EpochTotals:
+        return replace(
+            self, figure_sums=dict(self.figure_sums), figure_samples=dict(self.figure_samples)
+        )
+
     def means(self) -> tuple[float, float, dict[str, float]]:
         """Loss, accuracy and figures; NaN for what there is none of."""
         if not self.samples:
@@ -328,11 +333,7 @@ class Metrics:
         self, history: tuple[StepRow, ...], epochs: tuple[EpochRow, ...], totals: EpochTotals
     ) -> None:
         """Take over an earlier run's rows; the next `drain` returns them all."""
-        self.totals = replace(
-            totals,
-            figure_sums=dict(totals.figure_sums),
-            figure_samples=dict(totals.figure_samples),
-        )
+        self.totals = totals.copied()
         self.history, self.epochs = list(history), list(epochs)
         self.tell_again()
 

@@ -95,7 +95,7 @@ class Optimization:
         before = utils.get_total_norm(gradients)
         if norm:
             utils.clip_grads_with_norm_(self.parameters, norm, before)
-        if value:
+        if value and gradients:  # an order may have step first
             utils.clip_grad_value_(self.parameters, value)
         return [before]
 

@@ -89,6 +89,8 @@ def test_floats_are_numbers_and_integers_classes_unless_it_is_said_otherwise() -
     assert torch.equal(loaded((X, LABELS), target="numbers").y_train, LABELS[:, None].float())
     whole = loaded((X, LABELS.float()), target="classes")
     assert torch.equal(whole.y_train, LABELS - 5)
+    halves = loaded((X, LABELS.double() / 4), target="classes")
+    assert torch.equal(halves.y_train, LABELS - 5) and halves.classes == ("1.25", "1.5")
     pixels = torch.randint(256, (20, 1, 4, 4), dtype=torch.uint8, generator=generator)
     assert torch.equal(loaded((pixels, LABELS)).x_train, pixels.float() / 255)
     ids = loaded((torch.arange(40).view(20, 2), LABELS)).x_train
@@ -129,6 +131,12 @@ def test_the_data_is_read_once_until_a_cell_has_run_and_draws_nothing() -> None:
         ((X, torch.randn(20, 2, 2)), "targets are labels (N,) or numbers (N, T)"),
         ((X.index_fill(0, torch.tensor([3]), torch.nan), LABELS), "x, sample 3: it has a number"),
         ((X, NUMBERS.index_fill(0, torch.tensor([4]), torch.inf)), "y, sample 4: it has a number"),
+        (
+            (X, NUMBERS.double() * 1e39),
+            "y, sample 0: it has a number that is not finite as float32",
+        ),
+        ((X, LABELS * 0), "The targets of data have one value only: 0"),
+        ((X[:, :0], LABELS), "A sample of data has shape (0,)"),
         ((X[:0], LABELS[:0]), "has no sample"),
         ((X.to(torch.complex64), LABELS), "dense tensors of real numbers"),
         (Unsized(), "without a length"),

@@ -124,6 +124,14 @@ def test_quoted_cells_and_blank_lines_keep_the_numbers_of_rows(tmp_path: Path) -
     assert data.skipped == ("Row 5 has 2 cells; there are 3 columns.",)
 
 
+@pytest.mark.parametrize("end", ["\r", "\n\r", "\r\n"])
+def test_rows_end_as_on_any_system(tmp_path: Path, end: str) -> None:
+    text = f'a,b,y{end}1,2,0{end},"p\rq",1{end}{end}5,6,0{end}'
+    data = loaded("csv", write(tmp_path / "a.csv", text), missing="most frequent")
+    assert data.columns == ("a", "b = 2", "b = 6", "b = p\rq")
+    assert data.x_train.tolist() == [[1, 1, 0, 0], [1, 0, 0, 1], [5, 0, 1, 0]]
+
+
 def test_whole_numbers_are_classes_only_if_they_are_few(tmp_path: Path) -> None:
     few = loaded("csv", write(tmp_path / "a.csv", "x,y\n" + "1,5\n2,7\n" * 10))
     assert few.classes == ("5", "7")

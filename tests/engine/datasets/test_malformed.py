@@ -177,6 +177,12 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
     ),
     "one value of the target": ("csv", csv("x,y\n1,a\n2,a\n"), "one value only: a", {}),
     "beyond float32": ("csv", csv("x,y\n1e300,a\n2,b\n"), "too large for float32", {}),
+    "a target beyond float32": (
+        "csv", csv("x,y\n1,1e39\n2,0.5\n"), "too large for float32", {},
+    ),
+    "labels that are one as float64": (
+        "csv", csv("x,y\n1,9007199254740992\n2,9007199254740993\n"), "“y”.*not told apart", {},
+    ),
     "no values": ("csv", csv("x,z,y\n1,,a\n2,,b\n"), "“z”.*no value", {"missing": "mean"}),
     "no array of this name": ("numpy", npz(a=X, y=Y), "no array x", {}),
     "other lengths": ("numpy", npz(x=X, y=Y[:3]), "x has 4 samples, .*y has 3 targets", {}),
@@ -193,6 +199,14 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
         npz(x=X, y=np.array(list("abab"))),
         "holds texts",
         {"target": "numbers"},
+    ),
+    "samples beyond float32": ("numpy", npz(x=X + 1e39, y=Y), "sample 0: .*too large for f", {}),
+    "targets beyond float32": ("numpy", npz(x=X, y=Y * 1e39), "y, sample 1: .*1e\\+39, too", {}),
+    "one class": ("numpy", npz(x=X, y=Y * 0), "a.npz have one value only: 0", {}),
+    "samples of nothing": ("numpy", npz(x=X[:, :0], y=Y), r"sample of a.npz has shape \(0,\)", {}),
+    "targets of nothing": ("numpy", npz(x=X, y=X[:, :0]), r"target of a.npz has shape \(0,\)", {}),
+    "targets that lie elsewhere": (
+        "numpy", lambda f: write(f / "a.npy", saved(X)), "../y.npy is not the name", {"y": "../y"},
     ),
     "pickled objects": (
         "numpy",
@@ -228,6 +242,25 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
         "is cut off",
         {},
     ),
+    "IDX of 40 dims": (
+        "idx", pair(b"\0\0\x08\x28" + pack(">40I", *[1] * 40) + b"\0", LABELS), "1 to 32", {},
+    ),
+    "NaN in IDX": (
+        "idx", pair(idx(NAN, 0x0E), idx(Y.astype(np.uint8))), "x-images, sample 1: .*1 is nan", {},
+    ),
+    "doubles of IDX beyond float32": (
+        "idx", pair(idx(X + 1e39, 0x0E), idx(Y.astype(np.uint8))), "too large for float32", {},
+    ),
+    "IDX with faults only": (
+        "idx",
+        pair(idx(X * np.nan, 0x0E), idx(Y.astype(np.uint8))),
+        "no sample without",
+        {"faults": "skip"},
+    ),
+    "IDX of one class": ("idx", pair(IMAGES, idx(np.zeros(3, np.uint8))), "one value only: 0", {}),
+    "labels that lie elsewhere": (
+        "idx", pair(IMAGES, LABELS), "/x is not the name of a file", {"labels": "/x"},
+    ),
     "other number of labels": ("idx", pair(IMAGES, LABELS[:7] + b"\2\1\1"), "3 samples.*2", {}),
     "no labels": ("idx", pair(IMAGES, None), "labels of x-images are not beside it", {}),
     "images as labels": ("idx", pair(IMAGES, IMAGES), r"x-labels has no labels.*\(3, 2, 2\)", {}),
@@ -249,6 +282,9 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
     ),
     "no records": ("cifar", lambda f: write(f / "a.bin", b""), "has no records", {}),
     "one folder": ("images", one_class, "1 folder in it", {}),
+    "a class without an image": (
+        "images", lambda f: (images(f), (f / "cow").mkdir(), f)[2], "cow has no image", {},
+    ),
     "no image": ("images", folder_of({"cat/9.txt": b"hello"}), "cat/9.txt is not an image", {}),
     "an image cut off": ("images", folder_of({"dog/9.png": png()[:60]}), "dog/9.png is a dam", {}),
     "an image of 81 million pixels": (
@@ -260,6 +296,7 @@ MALFORMED: dict[str, tuple[str, Make, str, dict]] = {
     "three sizes": ("images", folder_of({}), "give height and width", {"size": (3, 4, 4)}),
     "a class that is not trained": ("images", other_class, "val/cow is a class that train", {}),
     "too short a text": ("text", lambda f: write(f / "a", "abc"), "3 characters; one sample", {}),
+    "a text of one character": ("text", lambda f: write(f / "a", "a" * 99), "value only: a", {}),
     "a binary as text": ("text", lambda f: write(f / "a", b"ab\0" * 99), "character 2 is NUL", {}),
     "another encoding": ("text", lambda f: write(f / "a", b"\xe4" * 99), "byte 0.*not utf-8", {}),
 }  # fmt: skip
@@ -289,6 +326,8 @@ def test_what_is_malformed_is_refused_by_name(what: str, tmp_path: Path) -> None
         ("too short a row", 1, "Row 3 has 1 cell"),
         ("a word among numbers", 16, "Row 18, column “x”"),
         ("NaN in samples", 3, "sample 1"),
+        ("NaN in IDX", 3, "x-images, sample 1"),
+        ("a class without an image", 6, "cow has no image"),
         ("a label that CIFAR lacks", 1, "record 2"),
         ("an image cut off", 6, "dog/9.png"),
     ],

@@ -13,11 +13,11 @@ import torch
 from msgspec.structs import astuple
 from torch import Tensor
 
-from engine.datasets import arrays, load, source
+from engine.datasets import load, source
 from engine.datasets.dataset import Dataset
 from engine.datasets.load import load_dataset
 from engine.datasets.samples import DataProblem
-from engine.datasets.stored import rows as stored
+from engine.datasets.stored import rows
 from engine.datasets.stored.rows import StoredRows
 from engine.handlers.datasets.describe import describe_data
 from engine.lab import Lab
@@ -93,8 +93,8 @@ def both(setup: DataSetup, patch: pytest.MonkeyPatch) -> tuple[Dataset, Dataset]
 
 def leave_in_files(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(source, "MAX_BYTES", 500)
-    patch.setattr(stored, "CHUNK_BYTES", 200)
-    patch.setattr(arrays, "CHUNK_BYTES", 200)
+    patch.setattr(rows, "CHUNK_BYTES", 200)
+    patch.setattr(source, "CHUNK_BYTES", 200)
     load._read.cache_clear()
     load._prepared.cache_clear()
 

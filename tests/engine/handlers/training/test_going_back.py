@@ -1,5 +1,5 @@
-"""Averaged weights and those of the best epoch after a run has gone back: bit for bit as in a run
-that never did."""
+"""Averaged weights, those of the best epoch, and the figures of epochs after a run has gone back:
+bit for bit as in a run that never did."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.project.document import Averaging, Stopping, TrainingSetup, replace
+from engine.project.document import (
+    Averaging,
+    DataSetup,
+    Schedule,
+    Stopping,
+    TrainingSetup,
+    replace,
+)
 from engine.protocol import (
     ChooseWeightsCommand,
     ContinueTrainingCommand,
+    EpochRow,
     TrainCommand,
     WhichWeights,
 )
@@ -42,6 +50,11 @@ def _every_third_state(monkeypatch: pytest.MonkeyPatch) -> None:
         self._keep_due_s = 1.0
 
     monkeypatch.setattr(run.TrainingRun, "_keep", by_steps)
+
+
+def epochs(client: Client) -> list[EpochRow]:
+    assert isinstance(client.session.lab.run, run.TrainingRun)
+    return list(client.session.lab.run.loop.metrics.epochs)
 
 
 def chosen(client: Client, names: Sequence[WhichWeights]) -> Iterator[dict[str, Tensor]]:
@@ -85,3 +98,33 @@ def test_averaged_best_and_last_weights_are_those_of_a_straight_run(
     assert any(not torch.equal(first[name], last[name]) for name in last)
     straight.session.close()
     back.session.close()
+
+
+@pytest.mark.parametrize("kind", ["", "lr_scheduler.ReduceLROnPlateau"])
+def test_an_epoch_that_is_done_again_from_its_middle_has_the_same_figures(kind: str) -> None:
+    """What its figures decide too: the rate of ReduceLROnPlateau, and where the run stops."""
+    schedule = Schedule(kind, {"patience": 0, "threshold": 0.12}) if kind else Schedule()
+    setup = replace(
+        SETUP,
+        epochs=8,
+        batch_size=300,
+        data=DataSetup(validation_fraction=0.0),
+        optimizer_params={"lr": 0.1},
+        schedule=schedule,
+        stopping=Stopping("train loss", patience=2, min_delta=0.1),
+    )
+    client = Client()
+    client.send(TrainCommand(id=1, model=MLP, training=setup, fresh=True))
+    client.run_to_end()
+    end, weights = client.last, client.weights()
+    assert end.state == "finished" and end.step < 48  # it has stopped early
+    rows = epochs(client)
+    for step in (16, 10, 4):
+        client.send(TrainCommand(id=2, model=MLP, training=setup, to_step=step))
+        client.run_to_end()
+        client.send(ContinueTrainingCommand(id=3))
+        client.run_to_end()
+        assert (client.last.state, client.last.step) == ("finished", end.step)
+        assert repr(epochs(client)) == repr(rows)  # NaN equals itself there
+        assert_equal(client.weights(), weights)
+    client.session.close()

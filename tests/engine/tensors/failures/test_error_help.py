@@ -236,6 +236,12 @@ def test_an_assert_on_a_gpu_is_told_with_its_likely_cause() -> None:
     assert "cannot be used again" in other and "label that is not" not in other
 
 
+def test_an_lstm_of_float16_on_the_cpu_is_told_what_works() -> None:
+    """Some CPUs have it, so the words of those that do not are written here."""
+    told = "could not create a primitive descriptor for the LSTM forward propagation primitive."
+    assert "Use bfloat16 or float32 on the CPU" in explain_error(RuntimeError(told))
+
+
 def test_an_index_that_the_table_has_is_no_mistake() -> None:
     class Odd(torch.Tensor):
         @classmethod

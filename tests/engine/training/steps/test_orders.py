@@ -55,6 +55,8 @@ def plain(model: nn.Module, setup: TrainingSetup) -> tuple[list[float], list[flo
                 else:
                     grads = [p.grad for p in model.parameters() if p.grad is not None]
                     norms.append(float(utils.get_total_norm(grads)))
+                    if setup.clip_value and grads:
+                        utils.clip_grad_value_(model.parameters(), setup.clip_value)
                     optimizer.step()
             if "step" not in setup.order:
                 grads = [p.grad for p in model.parameters() if p.grad is not None]
@@ -62,11 +64,12 @@ def plain(model: nn.Module, setup: TrainingSetup) -> tuple[list[float], list[flo
     return losses, norms
 
 
+@pytest.mark.parametrize("clip_value", [0.0, 0.01])
 @pytest.mark.parametrize("order", RUNNABLE, ids="-".join)
 def test_every_order_trains_as_a_plain_loop_of_it(
-    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], order
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential], order, clip_value: float
 ) -> None:
-    setup = replace(moons, order=order, **SGD)
+    setup = replace(moons, order=order, clip_value=clip_value, **SGD)
     loop, by_hand = TrainingLoop(make_mlp(), setup), make_mlp()
     for _ in loop.steps():
         pass
