@@ -88,7 +88,11 @@ def _train(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     _add_length_and_device(parser)
     parser.add_argument(
-        "--seed", metavar="N", type=_between(0, MAX_SEED), help="random seed (default: project's)"
+        "--seed",
+        metavar="N",
+        type=_between(0, MAX_SEED),
+        help="seed of torch's random numbers (default: project's); code that draws from NumPy or"
+        " Python's random seeds them itself",
     )
     parser.add_argument(
         "--out", metavar="WEIGHTS", type=Path,

@@ -51,7 +51,8 @@ _RUN = (
         minimum=0,
         maximum=MAX_SEED,
         doc="Seed of all random numbers of training: initial weights, order of batches, dropout."
-        " The same seed gives the same run.",
+        " The same seed gives the same run. Your own code seeds what it draws from NumPy or from"
+        " Python's random.",
     ),
 )
 
