@@ -319,11 +319,13 @@ class TrainingLoop:
         return batches
 
     def close(self) -> None:
-        """Move the model back to where it was, in the mode that it had."""
+        """Move the model back to where it was, in the mode that it had; sharded parameters stay on
+        the devices of their ranks."""
         self._modes.close()
         self.objective.close()
         self._optimization.groups.thaw()
-        if self.device != self._home:
+        is_sharded = self.ranks is not None and self.ranks.is_sharded
+        if self.device != self._home and not is_sharded:
             self.model.to(self._home)
             if self.averaged is not None:
                 self.averaged.to(self._home)

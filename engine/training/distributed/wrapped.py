@@ -85,7 +85,9 @@ class Sharded:
 
         for tensor in model.state_dict().values():
             if isinstance(tensor, Tensor):
-                dist.broadcast(tensor, 0)
+                whole = tensor.contiguous()  # NCCL takes no other
+                dist.broadcast(whole, 0)
+                tensor.copy_(whole)
         self._mesh = init_device_mesh(device.type, (dist.get_world_size(),))
         self._step = Step(model)
         self._shards = fully_shard(self._step, mesh=self._mesh)
