@@ -1,16 +1,18 @@
 """Modules that torch.compile has wrapped: the names that the user knows their parts by, and running
 them without the compiled code. The classes and hooks of modules, those of TorchScript among them.
+Functions of ours that compiled code calls.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import nn
+from torch._C._dynamo import eval_frame
 
 _WRAPPED = "_orig_mod"
 """What torch.compile calls a module inside its own."""
@@ -70,3 +72,24 @@ def uncompiled() -> Iterator[None]:
     with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*when there are global hooks on modules")
         yield
+
+
+def never_compiled(function: Callable) -> Callable:
+    """Have torch compile neither a function of ours nor what it calls: a compiled program that
+    calls it ends there, and another begins after it. (`torch.compiler.disable` does the same by a
+    function around it, which takes longer than many a hook.)"""
+    function._torchdynamo_disable = True  # pyright: ignore[reportFunctionMemberAccess]
+    return _run_by_python(function, eval_frame._FrameAction.SKIP)
+
+
+def only_calls_compiled(function: Callable) -> Callable:
+    """Have torch compile what a function of ours calls, but not its frame, where it is called by
+    Python. A compiled program that calls it goes on in it: what is not to be in there asks
+    `torch.compiler.is_dynamo_compiling()`."""
+    return _run_by_python(function, eval_frame._FrameAction.DEFAULT)
+
+
+def _run_by_python(function: Callable, calls: eval_frame._FrameAction) -> Callable:
+    strategy = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, calls)
+    eval_frame.set_code_exec_strategy(function.__code__, strategy)
+    return function

@@ -89,7 +89,7 @@ def _keep_users_frames(
         if first:
             end = own[-1] + 1 if interrupted and own else None
             frames = link.stack[first[0] : end]
-            link.stack = StackSummary.from_list(_without_ours(frames))
+            link.stack = StackSummary.from_list(without_ours(frames))
         elif is_user_file(getattr(link, "filename", None) or ""):
             link.stack = StackSummary()
         chain += [cause for cause in (link.__cause__, link.__context__) if cause is not None]
@@ -100,7 +100,7 @@ def is_ours(filename: str) -> bool:
     return filename.startswith(_OUR_FOLDER)
 
 
-def _without_ours(frames: list[FrameSummary]) -> list[FrameSummary]:
+def without_ours(frames: list[FrameSummary]) -> list[FrameSummary]:
     """Drop frames of this program. A function of torch's in Python is called twice where the
     recorder sees it: it hands itself to `handle_torch_function`, which calls the recorder, which
     calls it again. The first call and `handle_torch_function` are dropped too."""

@@ -8,7 +8,7 @@ import re
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,6 +27,18 @@ _Seen = deque[tuple[weakref.ref[Tensor], int]]
 """Tensors, each with the number of steps before it."""
 
 
+class _Total(NamedTuple):
+    """The sum that a line has computed last, and how many losses the line has added to one."""
+
+    sum: weakref.ref[Tensor]
+    count: int
+
+    def is_in(self, value: object) -> bool:
+        """Whether a value is this sum, or the sum times a number."""
+        known = self.sum()
+        return known is not None and _is_of(value, known)
+
+
 class Keeping:
     """Remembers by weak references on which losses backward was called, and what loss functions
     got, and looks which of them live on in a list or dict, and which losses were added to a running
@@ -38,7 +50,7 @@ class Keeping:
         self._outputs: _Seen = deque(maxlen=LOOKED_EVERY)
         self._count = 0
         self._file = ""
-        self._added: dict[Place | None, int] = {}
+        self._added: dict[Place | None, _Total] = {}
         self._names = names
         self.told: Mapping[Callable, Tell] = dict.fromkeys(
             (Tensor.add, Tensor.add_, torch.add), self._add
@@ -155,7 +167,10 @@ class Keeping:
         if last is None or len(args) != 2 or not _is_of(args[1], last):
             return
         place = self._notes.place()
-        count = self._added[place] = self._added.get(place, 0) + 1
+        before = self._added.get(place)
+        is_total = any(total.is_in(args[0]) for total in self._added.values())
+        count = before.count + 1 if before is not None and is_total else 1
+        self._added[place] = _Total(weakref.ref(result), count)
         if count == MIN_KEPT:
             name = self._notes.name_of(last, "loss")
             self._notes.find(
@@ -206,7 +221,7 @@ def _attribute(holder: _Holder) -> str:
 
 
 def _is_of(value: object, loss: Tensor) -> bool:
-    """Whether a value is the loss, or the loss times a number."""
+    """Whether a value is the loss (or another scalar), or the loss times a number."""
     if value is loss:
         return True
     node = value.grad_fn if is_plain(value) else None  # pyright: ignore[reportAttributeAccessIssue]

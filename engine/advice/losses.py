@@ -12,13 +12,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..autograd.formulas.node_values import signed
-from ..autograd.graph.made_by import MAX_WALK, made_by
+from ..autograd.graph.made_by import made_by
 from ..recording.modes import Running, Tell
 from ..recording.recording import Place
 from .notes import Notes, argument, is_plain
 
 MAX_STRETCHED = 64
 """The most differences that are noted between two backward calls."""
+MAX_LOOKED_AT = 64
+"""The most nodes of a loss that are looked at, those near it first."""
 VALUES_READ = 3
 """The calls of nll_loss whose values are read: the first ones."""
 
@@ -29,13 +31,17 @@ _SAME_SHAPES = (
     F.huber_loss,
     F.kl_div,
     F.poisson_nll_loss,
+    F.gaussian_nll_loss,
+    F.soft_margin_loss,
+    F.hinge_embedding_loss,
 )
 """Losses that compare element by element, and broadcast."""
-_SUBTRACTIONS = (Tensor.sub, torch.sub)
+_SUBTRACTIONS = (Tensor.sub, torch.sub, Tensor.subtract, torch.subtract)
 _REDUCING = frozenset(
     f"{name}Backward{number}"
     for number in (0, 1)
     for name in (
+        "Add",
         "Mean",
         "Sum",
         "Pow",
@@ -48,7 +54,7 @@ _REDUCING = frozenset(
         "LinalgVectorNorm",
     )
 )
-"""Nodes of operations that lead from a difference to a loss."""
+"""Nodes of operations that lead from a difference to a loss, which may have other terms."""
 _LOGARITHMS = frozenset({"LogSoftmaxBackward0", "LogBackward0", "LogSigmoidBackward0"})
 
 
@@ -87,16 +93,16 @@ class Losses:
         """Backward is called on `loss`."""
         if not self._stretched:
             return
-        node = loss.grad_fn
-        for _ in range(MAX_WALK):
+        waiting = [loss.grad_fn]
+        for _ in range(MAX_LOOKED_AT):
+            node = waiting.pop(0) if waiting else None
             if node is None:
                 break
             tell = self._stretched.get(node._sequence_nr())
             if tell is not None and node.name().startswith(("Sub", "Rsub")):
                 tell()
-            if node.name() not in _REDUCING:
-                break
-            node = next((each for each, _ in node.next_functions if each is not None), None)
+            if node.name() in _REDUCING:
+                waiting += [each for each, _ in node.next_functions if each is not None]
         self._stretched.clear()
 
     # -- shapes ----------------------------------------------------------------------------------

@@ -149,7 +149,8 @@ class Modes:
             self._evaluates()
         if not has_graph:
             self._evaluated = None
-            self._drawn = (weakref.ref(outermost), layer) if is_training else None
+            is_drawn = is_training and outermost.training
+            self._drawn = (weakref.ref(outermost), layer) if is_drawn else None
             return
         self._drawn = None
         seen = self._seen.get(outermost)

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from ..protocol import OutputSnapshot, OutputTailSnapshot, Stream
 from .long_output import LongOutput, Returns
+from .printed_tracebacks import tracebacks_of_users_frames
 from .process_output import ProcessOutput
 from .warning_places import warnings_at_users_lines
 
@@ -121,7 +122,7 @@ class Output:
         flusher.start()
         sys.stdout, sys.stderr = self._file("stdout"), self._file("stderr")
         try:
-            with warnings_at_users_lines():
+            with warnings_at_users_lines(), tracebacks_of_users_frames():
                 yield
         finally:
             sys.stdout, sys.stderr = before

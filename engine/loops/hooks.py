@@ -21,6 +21,8 @@ from torch.optim.optimizer import (
 )
 from torch.utils._python_dispatch import _disable_current_modes
 
+from ..compiled import never_compiled, only_calls_compiled
+
 
 class Passed(NamedTuple):
     """`steps` have ended that were not shown. `made`: the number of the next node when the last of
@@ -271,6 +273,9 @@ def steps_shown(
             scaled, unscaled = weakref.ref(result), _without_graph(outputs)
         return result
 
+    for hook in (before, after, noted_scale):
+        never_compiled(hook)
+    only_calls_compiled(backward)
     handles = (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after))
     run_backward.wrap(backward)
     scale.wrap(noted_scale)

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from ..compiled import only_calls_compiled
 from .remembered import Remembered
 
 Check = Callable[[tuple, dict[str, Any]], None]
@@ -90,6 +91,7 @@ CHECKS: Mapping[Callable, Check] = {
 class KernelChecks(TorchFunctionMode):
     """In this context the calls of CHECKS are checked before they run."""
 
+    @only_calls_compiled
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if func in CHECKS and not torch.compiler.is_dynamo_compiling():

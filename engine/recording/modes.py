@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..compiled import only_calls_compiled
 from .kernel_asserts import Check
 from .open_calls import next_sequence
 from .tensor_arguments import given_tensors
@@ -68,6 +69,7 @@ class FunctionMode(TorchFunctionMode):
         super().__init__()
         self._recorder = recorder
 
+    @only_calls_compiled
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if torch.compiler.is_compiling():  # leaves nothing of this in a compiled graph
@@ -95,6 +97,7 @@ class LightMode(TorchFunctionMode):
         self._modules = modules
         self._checks = checks
 
+    @only_calls_compiled
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if func in _NOTHING_TO_TELL or torch.compiler.is_dynamo_compiling():
@@ -202,6 +205,7 @@ def custom_functions(
     thread = threading.get_ident()
 
     def make(original: Any) -> Any:
+        @only_calls_compiled
         def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or threading.get_ident() != thread or unless():
                 return original.__func__(cls, *args, **kwargs)

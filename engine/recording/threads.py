@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ..compiled import only_calls_compiled
 from .open_calls import next_sequence
 
 _lock = threading.Lock()
@@ -55,6 +56,7 @@ class _Counting(TorchFunctionMode):
     """Counts after each torch function, so that a result is counted before another thread can get
     it."""
 
+    @only_calls_compiled
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if torch.compiler.is_compiling():
             return func(*args, **(kwargs or {}))

@@ -16,6 +16,7 @@ from torch.nn import Parameter
 from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 
+from ...compiled import only_calls_compiled
 from ..kernel_asserts import Check
 from ..modes import replaced
 from ..open_calls import next_sequence
@@ -104,6 +105,7 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
     def make(original: Callable) -> Callable:
         is_torchs = original is nn.Module._wrapped_call_impl
 
+        @only_calls_compiled
         @wraps(original)
         def __call__(self, *args, **kwargs):
             # torch's own `__call__` only calls `_call_impl`: to do that here saves a frame.

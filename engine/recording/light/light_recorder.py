@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ...compiled import never_compiled
 from ..argument_values import TINY_ELEMENTS, tiny_values
 from ..call_names import op_name
 from ..gradient_cuts import GradientCuts
@@ -109,12 +110,14 @@ class LightRecorder:
 
     # -- told by the modes -------------------------------------------------------------------------
 
+    @never_compiled
     def begin_function(self, name: str | Callable, args: tuple, kwargs: dict[str, Any]) -> Begun:
         """`name` is the function, or its name where torch shows it to no mode."""
         ordered = in_order(getattr(name, "__name__", ""), kwargs) if kwargs else kwargs
         given = given_tensors(args, kwargs if ordered is None else ordered)
         return Begun(given, ordered is not None, next_sequence())
 
+    @never_compiled
     def end_function(self, begun: Begun, name: str | Callable, args: tuple, result: object) -> None:
         given, _, first = begun
         end = next_sequence()
@@ -130,6 +133,7 @@ class LightRecorder:
                 if is_tensor(t):
                     self._end_result(given, name, args, t)
 
+    @never_compiled
     def ran(self, func: Callable, args: tuple, given: Given, first: int, result: object) -> None:
         """As `end_function`, in one frame for what runs most."""
         end = next_sequence()
@@ -164,6 +168,7 @@ class LightRecorder:
         ):
             self._watch.viewed(result, given[0][0], name, place)
 
+    @never_compiled
     def fail_function(self, begun: Begun, error: BaseException) -> None:
         """What raised has made nothing."""
 
@@ -187,6 +192,7 @@ class LightRecorder:
             path = self._paths.current
             self.repeats.learn(whole, module, path, noted, self._steps, result)
 
+    @never_compiled
     def ran_one(
         self, module: nn.Module, func: Callable, args: tuple, first: int, result: object
     ) -> None:

@@ -15,7 +15,9 @@ from torch.autograd import profiler
 from torch.autograd.profiler import record_function
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
+from torch.profiler import ExecutionTraceObserver
 
+from ...compiled import never_compiled, only_calls_compiled
 from ..modes import replaced
 
 _depth: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
@@ -23,6 +25,8 @@ _push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_st
 _pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack
 _at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at  # pyright: ignore
 _operator_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+_is_profiled: Callable[[], bool] = torch.autograd._profiler_enabled  # pyright: ignore
+_is_compiling: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 
 
 @contextmanager
@@ -74,13 +78,14 @@ def training_unseen(
         stepped(optimizer)
         return Pause(args), kwargs
 
-    before = register_optimizer_step_pre_hook(before_step)
+    before = register_optimizer_step_pre_hook(never_compiled(before_step))
     try:
         with (
             replaced(Optimizer, "zero_grad", partial(_unseen, mode=mode)),
             replaced(nn.Module, "zero_grad", partial(_unseen, mode=mode)),
             replaced(Tensor, "backward", partial(_unseen, mode=mode)),
             replaced(record_function, "__enter__", partial(_unlabelled, mode=mode)),
+            replaced(ExecutionTraceObserver, "start", _noted),
         ):
             yield
     finally:
@@ -90,17 +95,34 @@ def training_unseen(
             depth = -1
 
 
+_LABELS = ("Optimizer.step#", "Optimizer.zero_grad#")
+_traced: list[bool] = []
+"""Has an element once a cell has started a trace of torch's own, which no profiler tells of."""
+
+
+def _noted(start: Callable[[ExecutionTraceObserver], None]) -> Callable:
+    @wraps(start)
+    def noted(observer: ExecutionTraceObserver) -> None:
+        _traced[:] = [True]
+        start(observer)
+
+    return noted
+
+
 def _unlabelled(enter: Callable, mode: TorchFunctionMode) -> Callable:
     """What each `step` and `zero_grad` of an optimizer begins with: it gives the profiler a label
     of them."""
     unseen = _unseen(enter, mode)
 
+    @only_calls_compiled
     @wraps(enter)
     def __enter__(label: record_function) -> record_function:
+        if _is_compiling():
+            return enter(label)
         depth = _depth()
         has_other_mode = depth > 1 or (depth == 1 and _at(0) is not mode) or _operator_modes()
-        is_told = profiler._is_profiler_enabled or has_other_mode
-        if is_told or not label.name.startswith("Optimizer."):
+        is_told = has_other_mode or profiler._is_profiler_enabled or _is_profiled() or _traced
+        if is_told or not label.name.startswith(_LABELS):
             return unseen(label)
         label.run_callbacks_on_exit = False  # then its `__exit__` tells nothing either
         return label
@@ -109,8 +131,11 @@ def _unlabelled(enter: Callable, mode: TorchFunctionMode) -> Callable:
 
 
 def _unseen(func: Callable, mode: TorchFunctionMode | None) -> Callable:
+    @only_calls_compiled
     @wraps(func)
     def method(*args: Any, **kwargs: Any) -> Any:
+        if _is_compiling():
+            return func(*args, **kwargs)
         depth = _depth()
         # With arguments it may write (set_to_none=False) or make nodes (create_graph=True).
         if not depth or len(args) != 1 or kwargs:

@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from ...compiled import only_calls_compiled
+
 CLASSES = (F.cross_entropy, F.nll_loss)
 NUMBERS = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
 SHARES = (F.binary_cross_entropy, F.binary_cross_entropy_with_logits)
@@ -41,6 +43,7 @@ class LossesSeen(TorchFunctionMode):
         super().__init__()
         self.calls: list[LossSeen] = []
 
+    @only_calls_compiled
     def __torch_function__(
         self, func: Callable, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from ...compiled import add_forward_hook, add_forward_pre_hook, own_modules
+from ...compiled import add_forward_hook, add_forward_pre_hook, only_calls_compiled, own_modules
 from ...recording.user_files import GENERATED, is_user_file
 
 
@@ -89,6 +89,7 @@ class _Mode(TorchFunctionMode):
         super().__init__()
         self._running, self._saw, self._outermost = running, saw, outermost
 
+    @only_calls_compiled
     def __torch_function__(
         self, func: Callable, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

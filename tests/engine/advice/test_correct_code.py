@@ -399,6 +399,29 @@ net[3].train()
 with torch.no_grad():
     spread = torch.stack([net(x).softmax(1) for _ in range(8)]).std(0)
 """,
+    "dropout kept on to judge averaged predictions": """
+for a, b in batches * 2:
+    optimizer.zero_grad()
+    F.cross_entropy(net(a), b).backward()
+    optimizer.step()
+net.eval()
+net[3].train()
+with torch.no_grad():
+    right = (torch.stack([net(x).softmax(1) for _ in range(8)]).mean(0).argmax(1) == y).sum()
+""",
+    "two losses added up to print them, after a backward of each": """
+scores = nn.Linear(4, 1)
+optimizer = torch.optim.Adam(scores.parameters())
+bce = nn.BCEWithLogitsLoss()
+for a, _ in batches * 4:
+    optimizer.zero_grad()
+    of_real = bce(scores(a).view(-1), torch.ones(16))
+    of_real.backward()
+    of_fake = bce(scores(torch.randn(16, 4)).view(-1), torch.zeros(16))
+    of_fake.backward()
+    of_both = of_real + of_fake
+    optimizer.step()
+""",
     "random labels": """
 chances = F.softmax(net(x), 1).detach()
 for a, b in batches * 2:

@@ -482,6 +482,19 @@ def test_a_running_total_with_its_graph(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "kept",
     [
+        "total = total + loss",
+        "total = 0.9 * total + loss",
+        "total = total + loss; total = total + loss / 2",
+    ],
+)
+def test_a_running_total_in_other_forms(desk: Desk, kept: str) -> None:
+    found = desk.only(f"{BEGIN}total = 0.0\n{LOOP}    {kept}\n")
+    assert (found.kind, found.line) == ("kept_graph", 13)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
         "losses.append(loss.item())",
         "losses.append(loss.detach())",
         "losses.append(float(loss.detach()))",
