@@ -46,7 +46,7 @@ def explain_error(error: BaseException) -> str:
     """The mistake, and the usual fix; "" for an error that is not known here."""
     if type(error).__name__ == "BdbQuit":
         return NO_DEBUGGER
-    if told := _outside_of_table(error):
+    if told := _outside_of_table(error) or _whole_chances(error):
         return told
     message = error.args[0] if error.args and type(error.args[0]) is str else ""
     what, fix = meaning_of(message) or ("", "")
@@ -77,6 +77,21 @@ def _outside_of_table(error: BaseException) -> str:
             f"The table (an embedding's weight) has {rows:,} rows, numbered 0 to {rows - 1}, and"
             f" the index holds {held}: {way_on}"
         )
+    return ""
+
+
+def _whole_chances(error: BaseException) -> str:
+    """Words for a target of whole numbers where chances are compared: torch's message is about a
+    write of its own. "" if it is not that."""
+    for frame, _ in walk_tb(error.__traceback__ if isinstance(error, RuntimeError) else None):
+        if frame.f_code is F.binary_cross_entropy_with_logits.__code__:
+            target = frame.f_locals.get("target")
+            if isinstance(target, Tensor) and not target.is_floating_point():
+                dtype = str(target.dtype).removeprefix("torch.")
+                return (
+                    f"The target of this loss is a chance from 0.0 to 1.0, and here it is {dtype}."
+                    " Write target.float()."
+                )
     return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import hashlib
 import inspect
@@ -144,6 +145,11 @@ class CodeModel(Subject):
         if takes == 2:
             return functools.partial(own, self.module), ""
         if takes == 1:
+            if "model" not in own.__globals__ and _reads_global(own, "model"):
+                raise LabError(
+                    "`step` of your code uses `model`, and there is no such variable in its file.",
+                    hint="Let it take the model: def step(model, batch).",
+                )
             return own, ""
         raise LabError(
             f"`step` of your code takes {takes} arguments.",
@@ -283,6 +289,11 @@ class CodeModel(Subject):
     def _own_file(self) -> PythonFile | None:
         """The file of Python that makes it. Raises LabError for one that does not."""
         return None
+
+
+def _reads_global(function: Callable[..., Any], name: str) -> bool:
+    found = dis.get_instructions(function)
+    return any(each.opname == "LOAD_GLOBAL" and each.argval == name for each in found)
 
 
 @dataclass

@@ -159,6 +159,15 @@ def test_only_a_function_is_the_step_of_the_own_code(lab: Lab, ask: Ask, net: nn
     with pytest.raises(LabError, match="`step` of your code takes 3 arguments") as refused:
         of_console(lab, written=Objective("pair")).objective()
     assert refused.value.hint == "Write step(batch) or step(model, batch)."
+    ask(RunCellCommand(source="def step(batch):\n    return model(batch[0]).sum()"))
+    with pytest.raises(LabError, match="`step` of your code uses `model`") as refused:
+        of_console(lab, written=Objective("pair")).objective()
+    assert refused.value.hint == "Let it take the model: def step(model, batch)."
+    source = "class Of:\n    model = net\ndef step(batch):\n    return Of.model(batch[0]).sum()"
+    ask(RunCellCommand(source=source))  # another name
+    assert of_console(lab, written=Objective("pair")).objective().source == ""
+    ask(RunCellCommand(source="def step(batch):\n    return model(batch[0]).sum()\nmodel = net"))
+    assert of_console(lab, written=Objective("pair")).objective().source == ""
 
 
 def test_the_usual_step_is_told_with_its_task_and_batch(lab: Lab, net: nn.Module) -> None:
