@@ -20,10 +20,15 @@ class PairsView(PaintedWidget):
         tip = "Predictions by targets: on the line both are equal; above it the prediction is too"
         make.named(self, "pairs", "Predictions by targets", f"{tip} large.")
         self._pairs: tuple[tuple[float, float], ...] = ()
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
 
     def sizeHint(self) -> QSize:
         return QSize(_SIDE, _SIDE)
+
+    def heightForWidth(self, width: int) -> int:
+        return min(width, _SIDE)
 
     def show_pairs(self, pairs: tuple[tuple[float, float], ...]) -> None:
         """(target, prediction) each."""

@@ -25,10 +25,15 @@ class PlaneView(PaintedWidget):
         make.named(self, "plane", "Decision surface", f"{tip} of their class; wrong ones have a"
                    " ring.")  # fmt: skip
         self._plane: Plane | None = None
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
 
     def sizeHint(self) -> QSize:
         return QSize(_SIDE, _SIDE)
+
+    def heightForWidth(self, width: int) -> int:
+        return min(width, _SIDE)
 
     def show_plane(self, plane: Plane | None) -> None:
         self._plane = plane
