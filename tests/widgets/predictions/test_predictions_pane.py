@@ -183,7 +183,7 @@ def test_in_a_low_pane_the_worst_samples_are_seen(pane: PredictionPane, qapp) ->
     pane.resize(300, 430)
     assert MIN_NUMBER <= side() < 23.0
     pane.resize(300, 100)
-    assert side() == MIN_NUMBER  # the counts stay
+    assert MIN_NUMBER <= side() < 21.0  # the counts stay
     pane.resize(300, 430)
     qapp.processEvents()
     below = pane.matrix.geometry().bottom() - pane.matrix.cell_rect((9, 9)).bottom()
