@@ -66,7 +66,7 @@ class RunPane(QWidget):
             placeholder="Filter…",
         )
         self.search.setClearButtonEnabled(True)
-        self.search.setMinimumWidth(120)
+        self.search.setFixedWidth(17 * GRID)  # else its button to clear it would move the others
         self.search.textChanged.connect(self._show_rows)
         self.open = make.button(
             "runs_open",

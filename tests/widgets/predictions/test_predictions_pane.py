@@ -186,7 +186,7 @@ def test_in_a_low_pane_the_worst_samples_are_seen(pane: PredictionPane, qapp) ->
     assert MIN_NUMBER <= side() < 21.0  # the counts stay
     pane.resize(300, 430)
     qapp.processEvents()
-    below = pane.matrix.geometry().bottom() - pane.matrix.cell_rect((9, 9)).bottom()
+    below = pane.matrix.height() - pane.matrix.cell_rect((9, 9)).bottom()
     assert below < 4 * GRID
     card = pane.cards.cards[0]
     assert card.mapTo(pane, QPoint()).y() + 4 * GRID < pane.height()
