@@ -94,7 +94,8 @@ class PredictionPane(QStackedWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.matrix.show_room(event.size().height())
+        for picture in (self.plane, self.matrix, self.pairs):
+            picture.show_room(event.size().height())
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -193,12 +193,15 @@ def test_in_a_low_pane_the_worst_samples_are_seen(pane: PredictionPane, qapp) ->
 
 
 @pytest.mark.parametrize(("view", "show"), [(PlaneView, "show_plane"), (PairsView, "show_pairs")])
-def test_a_narrow_square_is_as_low_as_it_is_wide(qtbot, view, show) -> None:
+def test_a_square_leaves_room_for_what_is_under_it(qtbot, view, show) -> None:
     made = view()
     qtbot.addWidget(made)
     getattr(made, show)(PLANE if view is PlaneView else ((0.0, 1.0),))
     assert made.sizePolicy().hasHeightForWidth()
     assert (made.heightForWidth(200), made.heightForWidth(900)) == (200, 320)
+    for room, side in ((900, 320), (430, 215), (100, 160)):
+        made.show_room(room)
+        assert made.sizeHint().height() == made.heightForWidth(900) == side
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
