@@ -24,7 +24,7 @@ from unittest import mock
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QPoint, QSettings
 
 from app.python_imports import import_plainly
 
@@ -62,6 +62,7 @@ def qapp(qapp):
 
     theme.apply(qapp, theme.LIGHT)
     qapp.setCursorFlashTime(0)  # pictures have a caret that does not blink
+    _move_mouse_away()
     yield qapp
     # Offscreen, Qt frees the clipboard at the exit of the process, after Python has ended. Data
     # from Python would then crash it.
@@ -233,6 +234,7 @@ def nothing_left_behind(request: pytest.FixtureRequest, own_settings: Path) -> I
             process.kill()
     _restore_theme()
     _release_mouse()
+    _move_mouse_away()
     if faults:
         pytest.fail("left behind: " + "; ".join(faults), pytrace=False)
 
@@ -354,6 +356,20 @@ def _release_mouse() -> None:
         for button in (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton):
             if button & application.mouseButtons():
                 QTest.mouseRelease(QWidget(), button)
+
+
+OUTSIDE = (-1, -1)
+"""A place of the pointer at which no window is: they open at 0, 0."""
+
+
+def _move_mouse_away() -> None:
+    """Move the pointer off the widgets of the next test, which Qt would draw as pointed at."""
+    application = _application()
+    if application is not None:
+        from PySide6.QtGui import QCursor
+
+        if QCursor.pos() != QPoint(*OUTSIDE):
+            QCursor.setPos(*OUTSIDE)
 
 
 @pytest.fixture

@@ -56,7 +56,14 @@ def row_of(folder: Path) -> RunRow:
         return replace(row, problem=str(problem))
     if epoch is not None:
         step = max(step, epoch.step)  # the last steps of an epoch may have no row of their own
+    if record.state in ("finished", "stopped"):
+        step = max(step, _step_of(kept))  # it was written at the end
     return replace(row, step=step, loss=loss, epoch=epoch)
+
+
+def _step_of(checkpoint: str) -> int:
+    number = Path(checkpoint).stem.removeprefix("step-")
+    return int(number) if number.isdecimal() else 0
 
 
 def state_of(folder: Path, record: RunRecord) -> KeptState:

@@ -141,7 +141,12 @@ def test_train(small):
     small.bench.files.new(templates.load_template("mlp"))
     small.window.show_workspace("train")
     small.workspaces.train.step()
-    assert_fits(small, small.window.page("train"))
+    page = small.window.page("train")
+    assert_fits(small, page)
+    for pane in (page.bar.runs, page.bar.predictions):
+        pane.click()
+        assert_fits(small, page)
+        pane.click()
 
 
 def begin(program, qtbot):

@@ -47,3 +47,28 @@ def test_each_kind_of_leak_is_named(pytester, pytestconfig):
             "left behind: processes: psutil.Process(*",
         ]
     )
+
+
+POINTED_AT = """
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QPushButton
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_each_starts_with_the_pointer_elsewhere(qtbot, is_first):
+    button = QPushButton()
+    qtbot.addWidget(button)
+    button.resize(300, 300)
+    button.show()
+    qtbot.wait(10)
+    assert not button.underMouse()
+    qtbot.mouseMove(button, QPoint(150, 150))
+    assert button.underMouse()
+"""
+
+
+def test_the_pointer_is_moved_away(pytester, pytestconfig):
+    pytester.makeconftest((pytestconfig.rootpath / "tests/conftest.py").read_text())
+    pytester.makepyfile(POINTED_AT)
+    pytester.makeini(f"[pytest]\nqt_api = pyside6\npythonpath = {pytestconfig.rootpath}\n")
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)

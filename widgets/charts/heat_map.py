@@ -47,7 +47,7 @@ class HeatMap(PaintedWidget):
         self.cell: tuple[int, int] | None = None
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMinimumSize(220, 140)
+        self.setMinimumSize(220, 80)
 
     def sizeHint(self) -> QSize:
         return QSize(480, 320)

@@ -154,4 +154,4 @@ def _words(points: tuple[PaintedPoint, ...], as_numbers: bool) -> str:
     if as_numbers:
         return f"{total}: y over x.{full}"
     counts = sorted(Counter(label for _, _, label in points).items())
-    return f"{total}: {', '.join(f'class {label} {n:,}' for label, n in counts)}.{full}"
+    return f"{total}: {', '.join(f'{n:,} of class {label}' for label, n in counts)}.{full}"

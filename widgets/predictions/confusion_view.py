@@ -36,8 +36,11 @@ class ConfusionView(PaintedWidget):
         self._counts: tuple[tuple[int, ...], ...] = ()
         self._classes: tuple[str, ...] = ()
         self.chosen: Cell | None = None
+        self._room = 2**15
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
         theme.notifier.changed.connect(self.update)
 
     def show_counts(
@@ -48,9 +51,27 @@ class ConfusionView(PaintedWidget):
         self.updateGeometry()
         self.update()
 
+    def show_room(self, height: int) -> None:
+        """All that is shown with the matrix has this height. The cells take half of it at most, if
+        their counts still fit."""
+        if height != self._room:
+            self._room = height
+            self.updateGeometry()
+
     def sizeHint(self) -> QSize:
-        side = min(MAX_CELL, max(14.0, 320.0 / max(1, len(self._counts))))
-        return QSize(320, round(self._head + side * len(self._counts) + 2 * GRID))
+        return QSize(320, self._height_of(self._wanted_side()))
+
+    def heightForWidth(self, width: int) -> int:
+        return self._height_of(min(self._wanted_side(), self._across(width)))
+
+    def _wanted_side(self) -> float:
+        """The side of a cell if the width does not limit it."""
+        count = max(1, len(self._counts))
+        side = min(MAX_CELL, max(14.0, 320.0 / count))
+        return min(side, max(MIN_NUMBER, self._room / 2 / count))
+
+    def _height_of(self, side: float) -> int:
+        return round(self._head + side * len(self._counts) + 2 * GRID)
 
     def text_of(self, cell: Cell) -> str:
         """A cell in words."""
@@ -73,16 +94,21 @@ class ConfusionView(PaintedWidget):
 
     @property
     def _margin(self) -> float:
-        """The width of the rows' names."""
+        return self._margin_of(self.width())
+
+    def _margin_of(self, width: int) -> float:
+        """The width of the rows' names, in a matrix of this width."""
         widest = max((self._metrics.horizontalAdvance(name) for name in self._classes), default=0)
-        return min(widest, self.width() / 3) + 3 * GRID
+        return min(widest, width / 3) + 3 * GRID
+
+    def _across(self, width: int) -> float:
+        """The largest side of a cell, in a matrix of this width."""
+        return max(4.0, (width - self._margin_of(width) - GRID) / max(1, len(self._counts)))
 
     @property
     def _side(self) -> float:
-        room = (self.width() - self._margin - GRID) / max(1, len(self._counts))
-        return max(
-            4.0, min(MAX_CELL, room, (self.height() - self._head - GRID) / len(self._counts))
-        )
+        down = (self.height() - self._head - GRID) / len(self._counts)
+        return max(4.0, min(MAX_CELL, self._across(self.width()), down))
 
     def cell_rect(self, cell: Cell) -> QRectF:
         side = self._side

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QWidget
 
 from widgets import make, theme
-from widgets.painted_widget import PaintedWidget, set_small_font
+from widgets.painted_widget import set_small_font
+from widgets.predictions.square_view import SquareView
 from widgets.text import format_number
 
-_SIDE = 320
 _MARGIN = 40
 
 
-class PairsView(PaintedWidget):
+class PairsView(SquareView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         tip = "Predictions by targets: on the line both are equal; above it the prediction is too"
         make.named(self, "pairs", "Predictions by targets", f"{tip} large.")
         self._pairs: tuple[tuple[float, float], ...] = ()
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-
-    def sizeHint(self) -> QSize:
-        return QSize(_SIDE, _SIDE)
 
     def show_pairs(self, pairs: tuple[tuple[float, float], ...]) -> None:
         """(target, prediction) each."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QWidget
 
 from engine.protocol import Plane
 from widgets import make, theme
-from widgets.painted_widget import PaintedWidget
+from widgets.painted_widget import set_small_font
+from widgets.predictions.square_view import SquareView
+from widgets.text import format_number
 
-_SIDE = 320
 _RADIUS = 2.5
 
 
-class PlaneView(PaintedWidget):
+class PlaneView(SquareView):
     """The colour of a point is that of its likeliest class, the stronger the likelier. Samples are
     dots in the colour of their own class; those predicted wrongly have a ring."""
 
@@ -25,10 +26,6 @@ class PlaneView(PaintedWidget):
         make.named(self, "plane", "Decision surface", f"{tip} of their class; wrong ones have a"
                    " ring.")  # fmt: skip
         self._plane: Plane | None = None
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-
-    def sizeHint(self) -> QSize:
-        return QSize(_SIDE, _SIDE)
 
     def show_plane(self, plane: Plane | None) -> None:
         self._plane = plane
@@ -57,6 +54,19 @@ class PlaneView(PaintedWidget):
                 painter.setPen(QPen(theme.current().color("text"), 1.4))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.drawEllipse(place, 2 * _RADIUS, 2 * _RADIUS)
+        self._paint_scale(painter, plane, square.adjusted(3, 1, -3, -1))
+
+    def _paint_scale(self, painter: QPainter, plane: Plane, inside: QRectF) -> None:
+        """The ends of both axes."""
+        set_small_font(painter, self.font())
+        painter.setPen(theme.current().color("text"))
+        left, right, low, high = (
+            format_number(end, 3) for end in (plane.left, plane.right, plane.bottom, plane.top)
+        )
+        align = Qt.AlignmentFlag
+        painter.drawText(inside, align.AlignBottom | align.AlignLeft, f"x {left}, y {low}")
+        painter.drawText(inside, align.AlignBottom | align.AlignRight, f"x {right}")
+        painter.drawText(inside, align.AlignTop | align.AlignLeft, f"y {high}")
 
 
 def _color(label: int) -> QColor:

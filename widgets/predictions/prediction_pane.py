@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QShowEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from engine.protocol import SAMPLES_SHOWN, PredictionsSnapshot
@@ -91,6 +91,11 @@ class PredictionPane(QStackedWidget):
     def forget(self) -> None:
         """Another model has come, or other data: no cell and no page is chosen."""
         self.cell, self.first = None, 0
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        for picture in (self.plane, self.matrix, self.pairs):
+            picture.show_room(event.size().height())
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

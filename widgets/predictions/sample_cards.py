@@ -21,6 +21,7 @@ class SampleCards(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._flow = FlowLayout(GRID)
+        make.set_margins(self._flow, 0)
         self.setLayout(self._flow)
         self.cards: list[QFrame] = []
 

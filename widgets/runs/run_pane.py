@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QWidget
 
 from engine.protocol import RunDifferenceSnapshot, RunRow, RunsSnapshot
 from widgets import make
-from widgets.flow_layout import FlowLayout
+from widgets.folding_row import FoldingRow
+from widgets.runs.run_difference import RunDifference
 from widgets.runs.run_table import RunTable
 from widgets.runs.run_words import name_of, writer_words
 from widgets.runs.sweep_pane import SweepPane
-from widgets.table import ReadTable
 from widgets.theme import GRID
 
 _EMPTY = (
@@ -24,6 +24,8 @@ _EMPTY_FOLDER = (
     "There are no runs in this folder. Choose the folder of a run (it has run.json), the folder of"
     " several (NAME.runs), or one with TensorBoard's event files."
 )
+_BOTH_WIDTH = 800
+"""From this width on the list and the settings that differ stand side by side, in pixels."""
 
 
 class RunPane(QWidget):
@@ -64,7 +66,7 @@ class RunPane(QWidget):
             placeholder="Filter…",
         )
         self.search.setClearButtonEnabled(True)
-        self.search.setMinimumWidth(120)
+        self.search.setFixedWidth(17 * GRID)  # else its button to clear it would move the others
         self.search.textChanged.connect(self._show_rows)
         self.open = make.button(
             "runs_open",
@@ -162,7 +164,6 @@ class RunPane(QWidget):
             lambda: self.fetch_requested.emit(self.table.chosen),
             accessible="Copy the selected runs to this machine",
         )
-        self.show_machine("")
         self.stop = make.button(
             "runs_stop",
             "Stop",
@@ -170,7 +171,6 @@ class RunPane(QWidget):
             self.stop_requested,
             tip="Stop writing event files, or copying runs. Those that are complete stay.",
         )
-        self.stop.hide()
         self.table = RunTable()
         self.table.itemSelectionChanged.connect(self._show_buttons)
         self.table.opened.connect(self.open_requested)
@@ -178,34 +178,42 @@ class RunPane(QWidget):
         self.empty = make.empty(_EMPTY, "runs_empty")
         self.told = make.text("runs_told", wrap=True, width="own")
         self.place = make.text("runs_place", "muted", wrap=True, width="own")
-        self.difference = ReadTable(
-            "runs_difference",
-            "Settings that differ",
-            (("setting", "Where it is in the project"), ("first", ""), ("second", "")),
+        self.difference = RunDifference()
+        self.difference.closed.connect(self._close_difference)
+        self.buttons = FoldingRow(
+            "runs_more",
+            "More to do with runs",
+            (
+                *(self.search, self.sweep, self.open, self.resume, self.use, self.compare),
+                *(self.delete, self.undo),
+                *(self.folder, self.home, self.events, self.events_here, self.fetch, self.stop),
+            ),
+            (
+                *(self.events, self.events_here, self.fetch, self.folder, self.use, self.compare),
+                *(self.home, self.delete, self.sweep, self.resume, self.open),
+            ),
         )
-        self.difference.hide()
-        head = self._head = FlowLayout(GRID, even=False)
-        for part in (
-            *(self.search, self.sweep, self.open, self.resume, self.use, self.compare),
-            *(self.delete, self.undo),
-            *(self.folder, self.home, self.events, self.events_here, self.fetch, self.stop),
-        ):
-            head.addWidget(part)
+        self.buttons.offer(self.stop, False)
+        self.show_machine("")
         self.lists = make.splitter(self.table, self.difference, sizes=(720, 400), shares=(2, 1))
-        parts = (head, self.sweeps, self.place, self.told, (self.empty, 1), (self.lists, 1))
-        make.column(*parts, on=self, gap=GRID // 2, margins=(0, GRID, 0, 0))
+        parts = (self.sweeps, self.place, self.told, (self.empty, 1), (self.lists, 1))
+        make.column(self.buttons, *parts, on=self, gap=GRID // 2, margins=(0, GRID, 0, 0))
         self.show_place("")
         self.show_runs(RunsSnapshot(folder=""))
 
     def minimumSizeHint(self) -> QSize:
-        """Also all rows of its buttons, as many as its width makes them."""
+        """Also all rows of the form of a sweep, as many as its width makes them."""
         size = super().minimumSizeHint()
-        more = self._head.heightForWidth(self.width()) - self._head.minimumSize().height()
-        return QSize(size.width(), size.height() + more)
+        if not self.sweep.isChecked():
+            return size
+        form = self.sweeps
+        more = form.heightForWidth(self.width()) - form.minimumSizeHint().height()
+        return QSize(size.width(), size.height() + max(0, more))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
+            self._share_room()
             self.updateGeometry()
 
     # -- showing ---------------------------------------------------------------------------------
@@ -214,11 +222,13 @@ class RunPane(QWidget):
         """Show the list. While a note is being written, only what can be done changes."""
         self.runs, self.table.read_s = snapshot.runs, snapshot.read_s
         there = {row.folder for row in self.runs}
+        if not there.issuperset(self.difference.compared):
+            self._close_difference()
         self.table.ticked = tuple(folder for folder in self.table.ticked if folder in there)
-        self.undo.setVisible(snapshot.deleted > 0)
+        self.buttons.offer(self.undo, snapshot.deleted > 0)
         count = snapshot.deleted
         self.undo.setText(f"Undo delete ({count})" if count > 1 else "Undo delete")
-        if not self.stop.isVisibleTo(self):
+        if not self.buttons.offers(self.stop):
             left = snapshot.left_out
             words = f"{left:,} older runs are not listed." if left else ""
             self.show_told(" ".join(filter(None, (words, snapshot.problem))))
@@ -226,8 +236,8 @@ class RunPane(QWidget):
 
     def show_machine(self, machine: str) -> None:
         """Runs can be copied from the engine's machine, if it is another one."""
-        self.fetch.setVisible(bool(machine))
-        self.events_here.setVisible(bool(machine))
+        self.buttons.offer(self.fetch, bool(machine))
+        self.buttons.offer(self.events_here, bool(machine))
         self.events_here.setToolTip(
             f"Write the selected runs, which are on {machine or 'the engine'}, as event files of"
             " TensorBoard, and copy these to a folder of this machine."
@@ -240,7 +250,7 @@ class RunPane(QWidget):
     def show_place(self, folder: str) -> None:
         """Say whose runs these are: those of the project if `folder` is empty."""
         self._elsewhere = folder
-        self.home.setVisible(bool(folder))
+        self.buttons.offer(self.home, bool(folder))
         self._show_place()
 
     def _show_place(self) -> None:
@@ -267,7 +277,7 @@ class RunPane(QWidget):
     def show_writing(self, text: str) -> None:
         """Say how far event files are written, or runs are copied; that can be stopped until the
         text is empty."""
-        self.stop.setVisible(bool(text))
+        self.buttons.offer(self.stop, bool(text))
         self.show_told(text)
         self._show_buttons()
 
@@ -275,18 +285,26 @@ class RunPane(QWidget):
         """List the settings that differ."""
         names = {row.folder: name_of(row) for row in self.runs}
         heads = [names.get(f, PurePath(f).name) for f in (found.first, found.second)]
-        for column, head in enumerate(heads, 1):
-            item = self.difference.horizontalHeaderItem(column)
-            if item is not None:
-                item.setText(head)
-        self.difference.show_rows([(row.name, row.first, row.second) for row in found.rows])
+        self.difference.show_rows((found.first, found.second), heads, found.rows)
         self.difference.setVisible(bool(found.rows))
+        self._share_room()
         self.show_told("" if found.rows else "These two runs have the same settings.")
+
+    def _close_difference(self) -> None:
+        """Give its room to the list again."""
+        self.difference.compared = ()
+        self.difference.hide()
+        self._share_room()
+
+    def _share_room(self) -> None:
+        """A list and the settings that differ stand side by side, if both have room."""
+        alone = self.width() < _BOTH_WIDTH and not self.difference.isHidden()
+        self.table.setHidden(alone)
 
     def clear(self) -> None:
         """Another project is shown."""
         self.table.ticked = ()
-        self.difference.hide()
+        self._close_difference()
         self.show_problem("")
         self.show_runs(RunsSnapshot(folder=""))
 
@@ -320,13 +338,13 @@ class RunPane(QWidget):
         )
         self.fetch.setEnabled(
             bool(chosen)
-            and not self.stop.isVisibleTo(self)
+            and not self.buttons.offers(self.stop)
             and not {rows[folder].state for folder in chosen} & {"running", "silent", "event files"}
         )
         for button in (self.events, self.events_here):
             button.setEnabled(
                 bool(chosen)
-                and not self.stop.isVisibleTo(self)
+                and not self.buttons.offers(self.stop)
                 and all(rows[folder].state not in ("damaged", "event files") for folder in chosen)
             )
 

@@ -103,10 +103,9 @@ class SweepPane(QWidget):
         self.told = make.text("sweep_told", "error", wrap=True, width="own")
         foot = FlowLayout(GRID, even=False)
         for part in (
-            *(self.add, make.label("Trials", of=self.trials), self.trials),
-            *(make.label("Compared by", of=self.figure), self.figure),
-            *(make.label("Seed", of=self.seed), self.seed),
-            *(make.label("At once", of=self.jobs), self.jobs, self.prune, self.start),
+            *(self.add, _labelled("Trials", self.trials), _labelled("Compared by", self.figure)),
+            *(_labelled("Seed", self.seed), _labelled("At once", self.jobs)),
+            *(self.prune, self.start),
         ):
             foot.addWidget(part)
         make.column(self._lines, foot, self.told, on=self, gap=GRID // 2)
@@ -200,3 +199,10 @@ class SweepPane(QWidget):
                 jobs=self.jobs.value(),
             )
         )
+
+
+def _labelled(text: str, field: QWidget) -> QWidget:
+    """A field and its label, which stay in one row."""
+    both = QWidget()
+    make.row(make.label(text, of=field), field, on=both)
+    return both

@@ -40,8 +40,9 @@ _WIDEST = 280
 _NOT_OF_A_RUN = (COUNT, SIZE, DTYPE, KIND)
 """Columns that no step changes."""
 _FIRST_OF_A_RUN = (NAME, GRADIENT, UPDATE, OPTIMIZER, TRAINABLE, MEAN, STD, SHAPE)
-_NARROW = 64
-"""The least width of these columns, in pixels: the table stands beside plots."""
+_NARROW, _DIGITS = 48, 3
+"""The least width of these columns in pixels, and the digits of their numbers: the table stands
+beside plots."""
 
 
 class WeightTable(QWidget):
@@ -52,7 +53,8 @@ class WeightTable(QWidget):
 
     def __init__(self, parent: QWidget | None = None, *, of_run: bool = False) -> None:
         super().__init__(parent)
-        self.model = WeightsModel(self)
+        self._of_run = of_run
+        self.model = WeightsModel(self, _DIGITS if of_run else None)
         self.filter = WeightFilter(self)
         self.filter.setSourceModel(self.model)
         self.search = make.field(
@@ -63,7 +65,7 @@ class WeightTable(QWidget):
         )
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self.filter.search)
-        self._widths = list(_WIDTHS)
+        self._widths: list[int] = list(_WIDTHS)
         self.table = self._make_table()
         if of_run:
             self._arrange_for_run()
@@ -79,7 +81,8 @@ class WeightTable(QWidget):
         self.empty = make.empty("This module has no parameter and no buffer.", "weights_empty")
         top = make.row((self.search, 1), self.count, self.copy_button, gap=GRID // 2)
         parts = (top, (self.empty, 1), (self.table, 1))
-        make.column(*parts, on=self, gap=GRID // 2, margins=(GRID, 0, GRID, 0))
+        right = 0 if of_run else GRID
+        make.column(*parts, on=self, gap=GRID // 2, margins=(GRID, 0, right, 0))
         for changed in (self.filter.layoutChanged, self.filter.modelReset):
             changed.connect(self._show_count)
         self._show_count()
@@ -131,6 +134,9 @@ class WeightTable(QWidget):
     def show_structure(self, whole: StructureSnapshot) -> None:
         self.model.show_structure(whole)
         self.table.setColumnHidden(OPTIMIZER, not whole.optimizers)
+        if self._of_run:
+            is_usual = all(row.trainable or row.kind == "buffer" for row in whole.weights)
+            self.table.setColumnHidden(TRAINABLE, is_usual)
         self.table.setColumnHidden(UPDATE, all(row.update is None for row in whole.weights))
         self.table.setColumnHidden(SHARED, not any(row.shared_with for row in whole.weights))
         self._make_room()
@@ -156,12 +162,19 @@ class WeightTable(QWidget):
     def _make_room(self) -> None:
         """Make columns as wide as their texts, up to _WIDEST. Those that a run changes all the time
         do not become narrower."""
-        for column in (NAME, SHAPE, MEAN, STD, GRADIENT, UPDATE):
-            wanted = min(self.table.sizeHintForColumn(column) + GRID, _WIDEST)
+        narrow = (OPTIMIZER, TRAINABLE) if self._of_run else ()
+        for column in (NAME, SHAPE, MEAN, STD, GRADIENT, UPDATE, *narrow):
+            texts = self.table.sizeHintForColumn(column) + (GRID // 2 if self._of_run else GRID)
+            title = self._width_of_title(column) if self._of_run else 0
+            wanted = min(max(texts, title), _WIDEST)
             least = self._widths[column]
             if column in (GRADIENT, UPDATE):
                 least = max(least, self.table.columnWidth(column))
             self.table.setColumnWidth(column, max(least, wanted))
+
+    def _width_of_title(self, column: int) -> int:
+        words = COLUMNS[column].title
+        return self.table.horizontalHeader().fontMetrics().horizontalAdvance(words) + GRID
 
     def _show_count(self) -> None:
         shown, known = self.filter.rowCount(), len(self.model.rows)

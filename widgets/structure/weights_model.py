@@ -128,6 +128,8 @@ _KEYS: dict[int, Callable[[WeightRow], float]] = {
     UPDATE: lambda row: _number(row.update),
 }
 """Columns that are sorted by a number; the others are sorted by their texts."""
+_FIGURES = {MEAN: "mean", STD: "std", GRADIENT: "gradient"}
+"""Columns whose digits are limited in a narrow table, and their fields."""
 
 
 def _number(value: float | None) -> float:
@@ -136,10 +138,11 @@ def _number(value: float | None) -> float:
 
 class WeightsModel(QAbstractTableModel):
     """The rows in the order of the structure. `show_preview` gives the mean and deviation that
-    some rows would get; each is shown after the row's own."""
+    some rows would get; each is shown after the row's own. `digits` limits those of numbers."""
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, parent: QObject | None = None, digits: int | None = None) -> None:
         super().__init__(parent)
+        self._digits = digits
         self.rows: tuple[WeightRow, ...] = ()
         self._has_gradients = False
         self.is_in_pass = False
@@ -203,6 +206,9 @@ class WeightsModel(QAbstractTableModel):
     def _text(self, row: WeightRow, column: int) -> str:
         tried = self._preview.get(row.name)
         if tried is None or tried.problem or column not in (MEAN, STD):
+            value = getattr(row, _FIGURES[column]) if column in _FIGURES else None
+            if self._digits is not None and value is not None:
+                return format_number(value, self._digits)
             return COLUMNS[column].text(row)
         field = "mean" if column == MEAN else "std"
         before, after = (format_number(getattr(of, field), 3) for of in (row, tried))

@@ -129,7 +129,8 @@ class TrainView(QWidget):
         self.runs = RunPane()
         self.runs.hide()
         self.bar.runs_toggled.connect(self.runs.setVisible)
-        stacked = make.splitter(beside, self.runs, sizes=(520, 240), shares=(2, 1), upright=True)
+        # The list keeps its rows in a low window; the plots scroll.
+        stacked = make.splitter(beside, self.runs, sizes=(520, 208), shares=(1, 0), upright=True)
         right = make.page(
             self.bar,
             self.loop_hold,

@@ -363,3 +363,16 @@ def test_a_run_is_listed_with_the_step_of_its_last_epoch(tmp_path: Path) -> None
     writer.add(steps(1, 4), (EpochRow(1, 6, 1.0, 0.5, 2.0, 0.25),))
     writer.end("finished")
     assert row_of(writer.folder).step == 6
+
+
+def test_a_run_that_was_stopped_is_listed_with_the_step_at_which_it_stopped(tmp_path: Path) -> None:
+    writer = RunWriter.new(tmp_path, Project())
+    writer.begin()
+    writer.add(steps(1, 4), ())
+    kept = writer.checkpoints / "step-00000007.pt"
+    kept.touch()
+    assert row_of(writer.folder).step == 0  # its figures wait
+    writer.end("stopped")
+    assert row_of(writer.folder).step == 7
+    kept.rename(writer.checkpoints / "step-mine.pt")
+    assert row_of(writer.folder).step == 4

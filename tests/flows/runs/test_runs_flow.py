@@ -216,11 +216,11 @@ def test_two_runs_are_compared(lab):
     pane.table.selectAll()
     pane.compare.click()
     lab.bench.link.drain()
-    found = pane.difference
+    found = pane.difference.table
     assert [found.cell(0, column).text() for column in range(3)] == [
         "optimizer_params.lr", "0.05", "0.003",
     ]  # fmt: skip
-    assert found.rowCount() == 1 and not found.isHidden()
+    assert found.rowCount() == 1 and not pane.difference.isHidden()
 
 
 def test_deleted_runs_come_back(lab):

@@ -120,7 +120,7 @@ def test_strokes_are_edits_with_their_counts(form: PaintForm, qtbot) -> None:
     setup = TrainingSetup(data=DataSetup("painted", points=points))
     assert edits.set_training(Project(), setup).training == setup
     form.show_setup(setup.data)
-    assert part(form, QLabel, "paint_words").text() == "5 points: class 3 5."
+    assert part(form, QLabel, "paint_words").text() == "5 points: 5 of class 3."
     part(form, QCheckBox, "paint_erase").setChecked(True)
     qtbot.mouseClick(form.pad, LEFT, pos=QPoint(100, 100))
     points, words = form.told[-1]

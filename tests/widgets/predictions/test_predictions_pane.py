@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QComboBox, QPushButton
 
@@ -10,11 +11,12 @@ from engine.protocol import Plane, PredictedSample, PredictionsSnapshot, SampleI
 from tests.labels import said
 from tests.pictures import assert_same_picture
 from widgets import theme
-from widgets.predictions.confusion_view import ConfusionView
+from widgets.predictions.confusion_view import MIN_NUMBER, ConfusionView
 from widgets.predictions.pairs_view import PairsView
 from widgets.predictions.plane_view import PlaneView
 from widgets.predictions.prediction_pane import PredictionPane
 from widgets.predictions.sample_cards import sample_text
+from widgets.theme import GRID
 
 COUNTS = ((30, 0, 2), (5, 20, 0), (0, 0, 0))
 CLASSES = ("cat", "dog", "a very long name of a class")
@@ -165,6 +167,41 @@ def test_numbers_have_points_instead_of_a_matrix(pane: PredictionPane) -> None:
     assert pane.matrix.isHidden() and pane.plane.isHidden() and pane.pairs.isVisible()
     pane.show_predictions(FOUND)
     assert pane.pairs.isHidden() and pane.matrix.isVisible()
+
+
+def test_in_a_low_pane_the_worst_samples_are_seen(pane: PredictionPane, qapp) -> None:
+    classes = tuple(map(str, range(10)))
+    counts = tuple((1,) * 10 for _ in classes)
+    pane.show_predictions(replace(FOUND, classes=classes, counts=counts))
+    pane.show()
+
+    def side() -> float:
+        qapp.processEvents()
+        return pane.matrix.cell_rect((0, 0)).width()
+
+    assert 32.0 <= side() < 34.0
+    pane.resize(300, 430)
+    assert MIN_NUMBER <= side() < 23.0
+    pane.resize(300, 100)
+    assert MIN_NUMBER <= side() < 21.0  # the counts stay
+    pane.resize(300, 430)
+    qapp.processEvents()
+    below = pane.matrix.height() - pane.matrix.cell_rect((9, 9)).bottom()
+    assert below < 4 * GRID
+    card = pane.cards.cards[0]
+    assert card.mapTo(pane, QPoint()).y() + 4 * GRID < pane.height()
+
+
+@pytest.mark.parametrize(("view", "show"), [(PlaneView, "show_plane"), (PairsView, "show_pairs")])
+def test_a_square_leaves_room_for_what_is_under_it(qtbot, view, show) -> None:
+    made = view()
+    qtbot.addWidget(made)
+    getattr(made, show)(PLANE if view is PlaneView else ((0.0, 1.0),))
+    assert made.sizePolicy().hasHeightForWidth()
+    assert (made.heightForWidth(200), made.heightForWidth(900)) == (200, 320)
+    for room, side in ((900, 320), (430, 215), (100, 160)):
+        made.show_room(room)
+        assert made.sizeHint().height() == made.heightForWidth(900) == side
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])

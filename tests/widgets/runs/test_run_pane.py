@@ -14,6 +14,7 @@ from tests.words import assert_same_words
 from widgets import theme
 from widgets.runs.run_pane import RunPane
 from widgets.runs.run_table import NOTE, RUN, STATE
+from widgets.runs.sweep_pane import SweepOption
 
 BEGAN_S = datetime(2026, 11, 23, 10, 15).timestamp()
 ROWS = (
@@ -192,6 +193,60 @@ def test_the_filter_and_the_empty_list(pane: RunPane) -> None:
 def test_two_equal_runs_have_no_difference(pane: RunPane) -> None:
     pane.show_difference(RunDifferenceSnapshot(first=ROWS[1].folder, second=ROWS[2].folder))
     assert pane.difference.isHidden() and "same settings" in pane.told.text()
+
+
+def test_in_a_narrow_pane_rarer_buttons_are_in_a_menu(pane: RunPane, qtbot) -> None:
+    def words() -> dict[str, bool]:
+        pane.buttons.more.menu().aboutToShow.emit()
+        return {each.text(): each.isEnabled() for each in pane.buttons.more.menu().actions()}
+
+    pane.resize(1400, 240)
+    assert words() == {} and pane.buttons.more.isHidden() and pane.compare.isVisible()
+    pane.resize(640, 240)
+    pane.show_runs(msgspec.structs.replace(LIST, deleted=0))
+    select(pane, 1, 2)
+    assert pane.delete.isVisible() and pane.compare.isHidden() and pane.home.isHidden()
+    assert words() == {
+        "TensorBoard…": True,
+        "Open folder…": True,
+        "Use settings": False,
+        "Compare settings": True,
+    }
+    with qtbot.waitSignal(pane.compare_requested):
+        pane.buttons.more.menu().actions()[-1].trigger()
+    pane.show_place("/mnt")
+    assert pane.home.isHidden() == ("Project's runs" in words())
+
+
+def test_what_differs_has_the_room_of_the_list_if_there_is_little(pane: RunPane, qtbot) -> None:
+    found = RunDifferenceSnapshot(
+        first=ROWS[1].folder, second=ROWS[2].folder, rows=(SettingRow("epochs", "3", "20"),)
+    )
+    pane.resize(640, 240)
+    pane.show_difference(found)
+    assert pane.difference.isVisible() and not pane.table.isVisible()
+    pane.resize(1400, 240)
+    assert pane.difference.isVisible() and pane.table.isVisible()
+    pane.resize(640, 240)
+    pane.activateWindow()
+    pane.difference.table.setFocus()
+    qtbot.keyClick(pane.difference.table, Qt.Key.Key_Escape)
+    assert not pane.difference.isVisible() and pane.table.isVisible()
+    pane.show_difference(found)
+    pane.show_runs(RunsSnapshot(folder="/p/net.runs", runs=ROWS[2:]))  # one of the two is deleted
+    assert not pane.difference.isVisible() and pane.table.isVisible()
+
+
+def test_the_form_of_a_sweep_has_its_whole_height(pane: RunPane, qapp) -> None:
+    pane.sweeps.show_options([SweepOption("lr", "Learning rate", "0.1, 0.2")])
+    pane.sweep.setChecked(True)
+    for width in (1400, 640):
+        pane.resize(width, pane.minimumSizeHint().height())
+        qapp.processEvents()
+        pane.resize(width, pane.minimumSizeHint().height())
+        qapp.processEvents()
+        start = pane.sweeps.start
+        assert start.visibleRegion().boundingRect() == start.rect()
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,19 @@ def test_what_steps_change_comes_first(pane) -> None:
     assert "Update" not in titles(pane) and "Optimizer" not in titles(pane)
 
 
+def test_numbers_are_short_and_what_goes_without_saying_is_left_out(pane) -> None:
+    rows = tuple(replace(row, trainable=True, std=0.123456) for row in ROWS)
+    pane.show_parameters(replace(WHOLE, weights=rows))
+    model, table = pane.table.model, pane.table.table
+    assert model.index(0, columns.STD).data() == "0.123"
+    assert "Trainable" not in titles(pane)
+    pane.show_parameters(WHOLE)
+    assert "Trainable" in titles(pane)
+    for column in (columns.GRADIENT, columns.TRAINABLE, columns.OPTIMIZER):
+        words = columns.COLUMNS[column].title
+        assert table.columnWidth(column) > table.fontMetrics().horizontalAdvance(words)
+
+
 def test_no_gradient_and_no_optimizer_are_red(pane) -> None:
     pane.show_parameters(WHOLE)
     trainable = [row for row in ROWS if row.trainable]

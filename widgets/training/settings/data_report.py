@@ -74,7 +74,7 @@ def facts_text(data: DataSnapshot) -> str:
     else:
         what = "characters" if data.targets == "characters" else "classes"
         shown = data.classes[:_SHOWN_CLASSES]
-        counts = ", ".join(f"{_name(c.name)} {c.training:,} + {c.validation:,}" for c in shown)
+        counts = ", ".join(f"{_name(c.name)}: {c.training:,} + {c.validation:,}" for c in shown)
         more = ", …" if data.class_count > len(shown) else ""
         lines.append(f"{data.class_count:,} {what}, training + validation: {counts}{more}.")
     for row, target in list(zip(data.rows, data.target_rows, strict=True))[:3]:

@@ -132,7 +132,7 @@ def test_runs_are_copied_here_whole_or_not_at_all(
     pane = pane_with_runs(bench, engine, qtbot, 2)
     fetches = RunFetches(bench, pane, bench.window)
     newer, older = [Path(row.folder) for row in pane.table.rows]
-    assert pane.fetch.isVisibleTo(pane) and "from me@box" in pane.fetch.toolTip()
+    assert pane.buttons.offers(pane.fetch) and "from me@box" in pane.fetch.toolTip()
     pane.table.selectAll()
     here = tmp_path / "here"
     here.mkdir()
@@ -160,7 +160,7 @@ def test_runs_are_copied_here_whole_or_not_at_all(
     there.folder = ""
     bench.link.attached = None
     fetches._show_machine()
-    assert not pane.fetch.isVisibleTo(pane)
+    assert not pane.buttons.offers(pane.fetch)
 
 
 def test_event_files_are_had_here(there, bench, engine, qtbot, tmp_path, monkeypatch):
@@ -168,7 +168,7 @@ def test_event_files_are_had_here(there, bench, engine, qtbot, tmp_path, monkeyp
     monkeypatch.setenv("TENSORLAB_DATA_DIR", str(tmp_path))
     pane = pane_with_runs(bench, engine, qtbot, 1)
     EventFilesPresenter(bench, pane, RunFetches(bench, pane, bench.window), bench.window)
-    assert pane.events_here.isVisibleTo(pane) and "on me@box" in pane.events_here.toolTip()
+    assert pane.buttons.offers(pane.events_here) and "on me@box" in pane.events_here.toolTip()
     (run,) = [Path(row.folder) for row in pane.table.rows]
     here, beside = tmp_path / "here", tmp_path / "beside"
     here.mkdir()

@@ -53,7 +53,7 @@ def test_what_is_in_the_data_is_told(form: DataForm) -> None:
     form.report.show_data(TABLE)
     assert said(form, "data_facts") == (
         "48 samples for training, 12 for validation. Shape of a sample: (2,), float32.\n"
-        "2 classes, training + validation: no 27 + 7, yes 21 + 5.\n"
+        "2 classes, training + validation: no: 27 + 7, yes: 21 + 5.\n"
         "(0.5, 1) → no"
     )
     form.report.show_data(replace(TABLE, stored=True))
