@@ -78,9 +78,11 @@ class Listener:
         else:
             self._place = describe(about)
             self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.bind(str(self._place.socket))
-            os.chmod(self._place.socket, 0o600)
+            early = self._place.socket.with_suffix(".new")  # until it listens, none is to call it
+            self._socket.bind(str(early))
+            os.chmod(early, 0o600)
             self._socket.listen()
+            early.rename(self._place.socket)
             self.address = str(self._place.socket)
         threading.Thread(target=self._accept, name="tensorlab-listener", daemon=True).start()
 

@@ -119,6 +119,21 @@ def test_only_the_user_may_enter(host, sockets: Path) -> None:
     assert list(sockets.iterdir()) == []
 
 
+def test_a_process_is_found_only_once_it_answers(host, sockets: Path, monkeypatch) -> None:
+    found: list[int] = []
+    chmod = os.chmod
+
+    def slow(path: Path, mode: int) -> None:
+        found.append(len(listening()))  # its socket has a name, and nobody listens to it yet
+        chmod(path, mode)
+
+    monkeypatch.setattr(os, "chmod", slow)
+    there = host()
+    assert found == [0] and [place.about.pid for place in listening()] == [os.getpid()]
+    dial(str(os.getpid()), "1").connection.close()
+    there.close()
+
+
 def test_a_folder_that_others_may_enter_is_refused(sockets: Path) -> None:
     sockets.mkdir()
     sockets.chmod(0o755)
