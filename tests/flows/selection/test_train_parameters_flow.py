@@ -90,7 +90,7 @@ def test_its_rows_are_torchs_and_lead_to_the_other_views(net, qtbot):
         if p.grad is None:
             assert told == ("none" if p.requires_grad else "")
         else:
-            assert float(told) == pytest.approx(float(p.grad.norm()), rel=1e-3)
+            assert float(told) == pytest.approx(float(p.grad.norm()), rel=5e-3)  # three digits
     assert cells(net, columns.OPTIMIZER) == {
         name: "Adam" if p.requires_grad else "none" for name, p in module.named_parameters()
     }
