@@ -142,6 +142,12 @@ def checkpoints_of(folder: Path) -> list[Path]:
     return [file for _, file in sorted(found, reverse=True)]
 
 
+def step_of(checkpoint: Path) -> int:
+    """The step at which a checkpoint was written, by its name; 0 if that is another one."""
+    number = checkpoint.stem.removeprefix("step-")
+    return int(number) if number.isdecimal() else 0
+
+
 def copy(folder: Path, target: Path) -> None:
     """Copy a run that nobody writes; one that is there already stays. A copy that was begun and not
     ended is no run. Raises OSError."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ..project.subject import title
 from ..project.sweeps.sweep import in_words
 from ..protocol import KeptState, RunRow, TrialRow
-from .folders import METRICS, checkpoints_of, is_run, runs_in
+from .folders import METRICS, checkpoints_of, is_run, runs_in, step_of
 from .heartbeat import ALIVE, SILENT_S, silent_s
 from .reading import last_figures
 from .record import RunProblem, RunRecord, RunState, Trial, load
@@ -57,13 +57,8 @@ def row_of(folder: Path) -> RunRow:
     if epoch is not None:
         step = max(step, epoch.step)  # the last steps of an epoch may have no row of their own
     if record.state in ("finished", "stopped"):
-        step = max(step, _step_of(kept))  # it was written at the end
+        step = max(step, step_of(Path(kept)))  # it was written at the end
     return replace(row, step=step, loss=loss, epoch=epoch)
-
-
-def _step_of(checkpoint: str) -> int:
-    number = Path(checkpoint).stem.removeprefix("step-")
-    return int(number) if number.isdecimal() else 0
 
 
 def state_of(folder: Path, record: RunRecord) -> KeptState:

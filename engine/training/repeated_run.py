@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..runs.folders import step_of
 from ..runs.writer import RunWriter
 from .loop import TrainingLoop
 from .run import TrainingRun
@@ -35,7 +36,7 @@ def of_ranks(loop: TrainingLoop, way: Way, writer: RunWriter, newest: str) -> Tr
     run = TrainingRun(loop, way.start, writer=writer)
     if newest:
         run.files.checkpoint_path = newest
-        run.files.checkpoint_step = int(Path(newest).stem.removeprefix("step-"))
+        run.files.checkpoint_step = step_of(Path(newest))
     else:
         run.files.checkpoint_step = 0
     run.kept.past = way.start.past.until(way.step)

@@ -251,7 +251,7 @@ def _in_words(what: str, folder: Path, rank: int) -> ErrorReport:
     printed = "\n".join(["It printed last:", *lines, f"All of it: {log}", ""]) if lines else ""
     way_on = "Train again: the run had written no checkpoint yet."
     for path in folders.checkpoints_of(folder)[:1]:
-        step = int(path.stem.removeprefix("step-"))
+        step = folders.step_of(path)
         way = f"Resume, or `tensorlab train --run {folder} --resume`"
         way_on = f"The run's last checkpoint is step {step:,}. Go on from it with {way}."
     return ErrorReport(type="RankLost", message=what, hint=f"{printed}{way_on}")

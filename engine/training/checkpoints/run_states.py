@@ -13,7 +13,7 @@ from ...errors import LabError
 from ...project.atomic import private_folder, replacing
 from ...project.document import TrainingSetup, replace
 from ...runs import states
-from ...runs.folders import checkpoints_of
+from ...runs.folders import checkpoints_of, step_of
 from ..objectives.objective import Objective
 from .checkpoint_fields import Checkpoint, encode
 from .checkpoint_files import load
@@ -109,7 +109,7 @@ class RunStates:
         past = load(written[0]).past
         found: dict[int, Path] = {}
         for path in written:
-            number = int(path.stem.removeprefix("step-"))
+            number = step_of(path)
             if all(number < each for each in found):  # else it is of a past that was left
                 found[number] = path
         before = [each for each in states.steps_in(folder) if each <= max(found)]

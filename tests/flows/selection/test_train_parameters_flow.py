@@ -16,6 +16,7 @@ from tests.flows.selection.test_show_in_flow import menu_of
 from tests.labels import said
 from widgets import theme
 from widgets.structure import weights_model as columns
+from widgets.text import format_number
 
 pytestmark = pytest.mark.one_program
 
@@ -90,7 +91,7 @@ def test_its_rows_are_torchs_and_lead_to_the_other_views(net, qtbot):
         if p.grad is None:
             assert told == ("none" if p.requires_grad else "")
         else:
-            assert float(told) == pytest.approx(float(p.grad.norm()), rel=5e-3)  # three digits
+            assert told == format_number(float(p.grad.norm()), 3)
     assert cells(net, columns.OPTIMIZER) == {
         name: "Adam" if p.requires_grad else "none" for name, p in module.named_parameters()
     }
