@@ -7,14 +7,14 @@ in both: inside `engine` imports are relative, so only `main` puts general names
 `image` say how a tensor is logged, and `logged` has the newest.
 
 Importing this module must stay cheap: every worker that multiprocessing spawns imports it again.
+It imports only what Python has loaded by itself: `python -m tensorlab` imports it while the current
+folder is still first on `sys.path`.
 """
-
-from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from pathlib import Path
@@ -47,7 +47,7 @@ def main() -> int:
     return run()
 
 
-def serve(connection: Connection, log: Path) -> None:
+def serve(connection: "Connection", log: "Path") -> None:
     """Run an engine in a process that was spawned for it, as `tensorlab.engine`: the names `engine`
     and `app` are left to the user's own modules."""
     from importlib import import_module

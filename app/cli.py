@@ -114,7 +114,7 @@ def _window(options: argparse.Namespace) -> int:
 def _open_window(path: str, attached: tuple[Call, Callable[[], Call]] | None = None) -> int:
     import gc
 
-    gc.disable()  # what is made until the first picture stays: `run` turns it on after that
+    gc.disable()  # `run` collects, in the window's thread, after the first picture
     from app.python_imports import import_plainly
 
     import_plainly()
@@ -163,8 +163,8 @@ def _train(options: argparse.Namespace) -> None:
         target = _target_of(options)
     elif options.run_folder is not None and is_resumed:
         of_code = options.data, options.validation, options.dataset, options.settings
-        of_code += options.run_cells, options.hold_out, options.loss
-        target = target_of_run(options.run_folder, *of_code)
+        of_code += options.hold_out, options.loss
+        target = target_of_run(options.run_folder, options.run_cells, *of_code)
     else:
         raise CommandFailure(
             "train: which SUBJECT? Only --run DIR --resume has one.", BAD_ARGUMENTS
@@ -201,7 +201,6 @@ def _sweep(options: argparse.Namespace) -> None:
         options.sampler_seed,
         options.metric,
         options.prune,
-        options.jobs,
         options.runs_folder,
         options.epochs,
         options.device,

@@ -16,6 +16,7 @@ from app.store import Store
 from app.weights import Weights, shown_name
 from app.window.dialogs import Dialogs
 from engine.project import files
+from engine.project.cells import expressions_of, python_digest
 from engine.project.document import Project, replace
 from engine.project.other_files import ARTIFACTS, READ_SUFFIXES, is_readable
 from engine.protocol import TrainingSnapshot
@@ -99,7 +100,7 @@ class ProjectFiles(QObject):
         """Show an empty project, or a copy of a template. False if the user keeps the old one."""
         if not self.may_leave():
             return False
-        self._show(project or Project(), "")
+        self._show(project or Project(), "", is_own=True)
         return True
 
     def open(self, path: str = "") -> bool:
@@ -310,6 +311,8 @@ class ProjectFiles(QObject):
         if self._weights.modified or self._weights.learnt:
             self._weights.save(path)
         self._settings.add_recent_file(path)
+        if not self._store.is_unagreed:
+            self.agree()
         self.path_changed.emit(path)
         self.saved.emit()
         if before and before != path:
@@ -335,12 +338,24 @@ class ProjectFiles(QObject):
                 return False
         return True
 
-    def _show(self, project: Project, path: str, known: str = "") -> None:
+    def agree(self) -> None:
+        """The user agrees to the Python of the document; of a file, for as long as it holds that
+        Python."""
+        self._store.agree()
+        if self.path:
+            self._settings.agree(self.path, python_digest(self._store.project))
+
+    def _show(self, project: Project, path: str, known: str = "", is_own: bool = False) -> None:
+        """Show another project; one that `is_own` comes from no file."""
         if path:
             project = replace(project, name=_name_of(path))
+        unagreed = frozenset(expressions_of(project))
+        if is_own or self._settings.has_agreed(path, python_digest(project)):
+            unagreed = frozenset()
         self.path, self._known = path, known
         self._recovered = False
         self._kept_cells = project.cells
+        self._store.unagreed = unagreed  # before anything is asked about the project
         self._history.restart(project)
         self._weights.open(path)
         self._store.begin_document()

@@ -6,7 +6,6 @@ and before the engine starts, which takes a processor for a second.
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.settings import Settings
 from app.window.first_picture import after_first_picture
+from app.window.garbage import collect_in_this_thread
 from app.window.main_window import MainWindow
 from app.window.new_window import fit_screen, make_window
 from engine.project.files import SUFFIX
@@ -47,7 +47,7 @@ def run(path: str = "", attached: tuple[Call, Callable[[], Call]] | None = None)
     def begin() -> None:
         if not made:
             make()
-        gc.enable()
+        collect_in_this_thread(qt)
         made[0].start(other, attached)
         _close_on_interrupt(window)
 

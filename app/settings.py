@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Literal, cast
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -17,10 +18,16 @@ AGREED_HOSTS = 100
 
 
 class Settings:
-    """Positions of windows and docks by name, the theme, and recent files, newest first."""
+    """Positions of windows and docks by name, the theme, and recent files, newest first. A file of
+    settings that holds other objects is put aside, as NAME.refused: the program writes none."""
 
     def __init__(self, store: QSettings | None = None) -> None:
-        self._store = store or QSettings("tensorlab", "tensorlab")
+        store = store or QSettings("tensorlab", "tensorlab")
+        file, kind = store.fileName(), store.format()
+        if _has_objects(file):  # before any value is read: PySide then unpickles all of them
+            os.replace(file, f"{file}.refused")
+            store = QSettings(file, kind)
+        self._store = store
 
     @property
     def theme(self) -> ThemeChoice:
@@ -181,3 +188,16 @@ def _as_text(path: str) -> str:
 def _path_of(text: str) -> str:
     quoted = text.startswith(_QUOTED)
     return os.fsdecode(unquote_to_bytes(text.removeprefix(_QUOTED))) if quoted else text
+
+
+def _has_objects(file: str) -> bool:
+    """Whether a file of Qt's INI format holds a `@Variant(...)`, however it is escaped: reading one
+    may unpickle it."""
+    if not os.path.isfile(file):  # a registry, or no settings yet
+        return False
+    with open(file, "rb") as opened:
+        text = opened.read().decode("latin-1")
+    text = re.sub(r"\\\r?\n|\"", "", text)
+    text = re.sub(r"\\x([0-9A-Fa-f]+)", lambda found: chr(int(found[1], 16) & 0xFFFF), text)
+    text = re.sub(r"\\([0-7]+)", lambda found: chr(int(found[1], 8) & 0xFFFF), text)
+    return "@Variant" in text.replace("\\", "") or "PyObjectWrapper" in text

@@ -18,10 +18,13 @@ from typing import TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
+from engine.project.cells import expressions_of
 from engine.project.document import Project, ViewState, replace
 from engine.protocol import (
     BackwardSnapshot,
     ComparisonSnapshot,
+    FileSnapshot,
+    FitSnapshot,
     ForwardSnapshot,
     GraphSnapshot,
     HeldSnapshot,
@@ -35,6 +38,7 @@ from engine.protocol import (
     TrainingSnapshot,
     ValueSnapshot,
     VariablesSnapshot,
+    WeightsSnapshot,
 )
 from engine.protocol.autograd_snapshots import join_graph
 from engine.protocol.subject_commands import join_structure
@@ -49,6 +53,12 @@ PASS_SNAPSHOTS = (
 )
 """Snapshots of one forward and backward pass. An edit of the model ends the pass, unless it is the
 backward pass of a tensor of the console."""
+
+STEP_SNAPSHOTS = (RunSnapshot, WeightsSnapshot, FitSnapshot, BackwardSnapshot)
+"""Snapshots after which the tensors of a module may hold other values: a step of training, loaded
+weights, a step backward. What a view has read of them is then old."""
+VALUE_SNAPSHOTS = (*STEP_SNAPSHOTS, VariablesSnapshot, FileSnapshot)
+"""As STEP_SNAPSHOTS, and those after which the module itself may be another one: Python has run."""
 
 _OF_CODE = (StructureSnapshot, TraceSnapshot)
 _JOINS: dict[type[Snapshot], Callable] = {
@@ -79,6 +89,8 @@ class Store(QObject):
         self._snapshots: dict[type[Snapshot], Snapshot] = {}
         self._parts: dict[type[Snapshot], list] = {}
         self._left_run = 0  # the command that began the run of the document before
+        self.unagreed: frozenset[str] = frozenset()
+        """Python that came with the document's file, and that the user has not agreed to."""
 
     @property
     def project(self) -> Project:
@@ -87,6 +99,19 @@ class Store(QObject):
     @property
     def revision(self) -> int:
         return self._revision
+
+    @property
+    def is_unagreed(self) -> bool:
+        """Whether the document still names some of that Python. What the user has typed in its
+        place is the user's own."""
+        return not self.unagreed.isdisjoint(expressions_of(self._project))
+
+    def agree(self) -> None:
+        """The user agrees to the document's Python: what was refused is asked again."""
+        was_unagreed, self.unagreed = self.is_unagreed, frozenset()
+        if was_unagreed:
+            self._revision += 1
+            self.revision_changed.emit(self._revision)
 
     def set_project(self, project: Project) -> None:
         old = self._project

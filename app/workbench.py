@@ -106,11 +106,15 @@ class Workbench(Struct, frozen=True):
         self.history.edit(project, text, field)
         return result
 
+    def about_document(self, command: Command) -> Command:
+        """The command with the revision of the document, and whether its Python may be used."""
+        return replace(command, revision=self.store.revision, unagreed=self.store.is_unagreed)
+
     def send(self, command: Command) -> int:
         """Send a command about the current document and return its id; 0 without an engine. While
         code of the user's runs, the status bar says that one waits which does more than read."""
         waits = self.link.runs_code and not type(command).while_running
-        command_id = self.link.send(replace(command, revision=self.store.revision))
+        command_id = self.link.send(self.about_document(command))
         if waits and command_id:
             self.say(WAITS)
         return command_id

@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NoReturn
 
+from .errors import CodeExit
 from .project.document import HoldWhen
 
 GoesOn = Literal["", "on", "step", "line", "op", "module", "phase", "batch"]
@@ -32,11 +33,14 @@ class Control:
     """The flags of one engine: stop, pause, and whether the user's code is running.
 
     `mark` is the id of the newest command at the time of the last signal. A signal is meant for
-    that command and older ones, so a command with a higher id starts with clear flags. `stopped` is
-    the id of a command that is to end alone.
-    `interrupted`: an interrupt came while the lab's own code ran inside the user's. `goes_on`: how
-    far the code that is held is to run; `holds_run`: it is a step of Train. `steps_backward`: it is
-    to be held in its backward().
+    that command and older ones, so a command with a higher id starts with clear flags.
+    `stopped` has the ids of commands that are to end alone, or not to begin. `running` are those
+    that the main thread works on, each inside of the one before; `training` is that of the run, 0
+    without one.
+    `interrupted`: an interrupt came while the lab's own code ran inside the user's; `interrupts` is
+    the command that it was for, 0 for whichever runs. `raised`: the newest that was raised.
+    `goes_on`: how far the code that is held is to run; `holds_run`: it is a step of Train.
+    `steps_backward`: it is to be held in its backward().
     `hold_when`: what holds its loops. `pause_at`: the step after which `reach` pauses; 0 for none.
     `asked` is called, by any thread, where `pause` is set, or `steps_backward` or `hold_when`
     changed for a loop that runs: its next step is to be looked at.
@@ -47,8 +51,12 @@ class Control:
     mark: int = 0
     in_user_code: bool = False
     in_own_code: bool = False
-    stopped: int = 0
+    stopped: set[int] = field(default_factory=set)
+    running: list[int] = field(default_factory=list)
+    training: int = 0
     interrupted: bool = False
+    interrupts: int = 0
+    raised: KeyboardInterrupt | None = None
     goes_on: GoesOn = ""
     holds_run: bool = False
     steps_backward: bool = False
@@ -85,7 +93,34 @@ class Control:
 
     def stops(self, command_id: int) -> bool:
         """Whether this command is to end alone. Commands have ids from 1; without a window 0."""
-        return 0 < command_id == self.stopped
+        return command_id > 0 and command_id in self.stopped
+
+    @contextmanager
+    def runs(self, command_id: int) -> Iterator[None]:
+        """In this context the main thread works on this command. An interrupt that was for it alone
+        ends nothing else afterwards."""
+        self.running.append(command_id)
+        try:
+            yield
+        finally:
+            self.running.pop()
+            if self.interrupts == command_id > 0 and command_id not in self.running:
+                self.interrupted, self.interrupts = False, 0
+
+    def interrupt_now(self, command_id: int) -> None:
+        """An interrupt has come, in the main thread: for this command, or with 0 for whichever
+        runs. Raises KeyboardInterrupt in the user's code; in the lab's own code that runs inside of
+        it this is done later."""
+        if command_id and command_id not in self.running:
+            return
+        if self.in_user_code and command_id in (0, *self.running[-1:]):
+            self.raise_interrupt()
+        if self.in_user_code or self.in_own_code:
+            self.interrupted, self.interrupts = True, command_id
+
+    def raise_interrupt(self) -> NoReturn:
+        self.raised = KeyboardInterrupt()
+        raise self.raised
 
     def let_go(self) -> None:
         """Nobody is there to look at code that is held: it goes on, and nothing holds it again."""
@@ -95,11 +130,18 @@ class Control:
 
     @contextmanager
     def user_code(self) -> Iterator[None]:
-        """Mark that the user's code runs: an InterruptSignal raises KeyboardInterrupt in it."""
+        """Mark that the user's code runs: an InterruptSignal raises KeyboardInterrupt in it.
+
+        Raises CodeExit where the code raises what would end the engine: SystemExit, for example.
+        """
         self.in_user_code = True
         self.interrupted = self.interrupted and self.in_own_code  # else it was for other code
         try:
             yield
+        except (Exception, KeyboardInterrupt, GeneratorExit):  # the last: a generator is closed
+            raise
+        except BaseException as error:
+            raise CodeExit(error) from error
         finally:
             self.in_user_code = False
 
@@ -142,5 +184,5 @@ class Control:
         finally:
             self.in_user_code, self.in_own_code = outside
         if self.interrupted and self.in_user_code:
-            self.interrupted = False
-            raise KeyboardInterrupt
+            self.interrupted, self.interrupts = False, 0
+            self.raise_interrupt()

@@ -1,7 +1,9 @@
-"""LabError, which rooms raise, and ErrorReport, into which any exception is turned."""
+"""LabError, which rooms raise; CodeExit, in which an exit of the user's code is raised; and
+ErrorReport, into which any exception is turned."""
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable
 from traceback import FrameSummary, StackSummary, TracebackException
@@ -30,6 +32,60 @@ class LabError(Exception):
         self.problems = problems
 
 
+class CodeExit(Exception):
+    """The user's code raised what ends a process, `left_by`: SystemExit, or another BaseException
+    that is neither an Exception nor an interrupt."""
+
+    def __init__(self, left_by: BaseException) -> None:
+        super().__init__(_words_of_exit(left_by)[0])
+        self.left_by = left_by
+        self.hint = _words_of_exit(left_by)[1]
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it is an exit() without a code, or with code 0."""
+        return isinstance(self.left_by, SystemExit) and self.left_by.code in (None, 0)
+
+
+def as_exception(error: BaseException) -> Exception:
+    """The error, in a CodeExit if it is one that ends a process."""
+    return error if isinstance(error, Exception) else CodeExit(error)
+
+
+def _words_of_exit(error: BaseException) -> tuple[str, str]:
+    """What happened, and what to try."""
+    if not isinstance(error, SystemExit):
+        name = type(error).__name__
+        return f"{error}" or f"The code raised {name}.", f"Only {name} left the code: it is over."
+    usage = _usage_error(error)
+    if usage:
+        return f"The code wants command-line arguments, and has none here.\n{usage}", (
+            "Give its arguments default values, call parse_args with a list of them,"
+            ' parse_args(["--name", "value"]), or move it under `if __name__ == "__main__":`.'
+        )
+    if isinstance(error.code, str):
+        return error.code, "The code ended itself by sys.exit(…) with this message."
+    code = "" if error.code is None else repr(error.code)
+    return f"The code ended itself: sys.exit({code}).", (
+        "Take the call of exit(), quit() or sys.exit() out, or move it under"
+        ' `if __name__ == "__main__":`. What it printed may say why: a program for the command line'
+        " ends so when arguments are missing."
+    )
+
+
+def _usage_error(error: SystemExit) -> str:
+    """The usage text and the message of the argparse parser that has raised this; else ""."""
+    step = error.__traceback__
+    while step is not None:
+        frame = step.tb_frame
+        parser = frame.f_locals.get("self") if frame.f_code.co_name == "error" else None
+        if isinstance(parser, argparse.ArgumentParser):
+            usage = argparse.ArgumentParser.format_usage(parser)
+            return f"{usage}{parser.prog}: error: {frame.f_locals.get('message', '')}"
+        step = step.tb_next
+    return ""
+
+
 def error_report(
     error: BaseException, is_user_file: Callable[[str], bool] = lambda filename: False
 ) -> ErrorReport:
@@ -40,6 +96,8 @@ def error_report(
     such frame, or without one with the first call of a module. A LabError needs no traceback and
     has none.
     """
+    exited = error if isinstance(error, CodeExit) else None
+    error = error if exited is None else exited.left_by
     told = TracebackException.from_exception(error)
     line: int | None = None
     for frame in told.stack:
@@ -47,7 +105,7 @@ def error_report(
             line = frame.lineno
     if isinstance(error, LabError):
         return ErrorReport("LabError", _clip(str(error)), error.hint, line)
-    message = str(told)
+    message = str(told) if exited is None else str(exited)
     if isinstance(error, SyntaxError):
         message = error.msg or "invalid syntax"
         if is_user_file(error.filename or ""):
@@ -56,6 +114,7 @@ def error_report(
     return ErrorReport(
         type=type(error).__name__,
         message=_clip(message),
+        hint="" if exited is None else exited.hint,
         line=line,
         traceback=_clip("".join(told.format())),
     )

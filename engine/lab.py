@@ -44,7 +44,6 @@ from .protocol import (
     Hold,
     Snapshot,
     StepUnit,
-    TrainCommand,
     TrainingSnapshot,
     TrainingState,
 )
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from .autograd.trace.state import TraceState
     from .console.output import Output
     from .console.state import ConsoleState
+    from .importing.folder_modules import FolderModules
     from .models.state import ModelState
     from .subjects.canvas import Canvas
     from .subjects.state import SubjectState
@@ -115,9 +115,8 @@ class Run(Protocol):
         the phases of a step, and inside of them. Raises LabError."""
         ...
 
-    def on_the_way(self, command: TrainCommand) -> TrainCommand:
-        """The command, as whoever trains the run is told it, to go to a step of it. Raises LabError
-        if that is known not to be possible before the run has ended."""
+    def check_way(self) -> None:
+        """Raise LabError if the run cannot go to one of its steps."""
         ...
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
@@ -150,6 +149,8 @@ class Lab:
         self.emit = emit
         self.control = Control()
         self.run: Run | None = None
+        self.unagreed = False
+        """`Command.unagreed` of the command that is answered: `handlers.subjects` minds it."""
         self.is_training = False
         """Whether a run is going or paused: then the flags are meant for it."""
         self.ranks: Ranks | None = None
@@ -169,9 +170,18 @@ class Lab:
     @cached_property
     def console(self) -> ConsoleState:
         from .console.state import ConsoleState
+        from .importing.console_modules import ConsoleModules
         from .subjects.canvas import UsersCanvas
 
-        return ConsoleState(UsersCanvas(self.canvas), self.canvas.named, self._module_shown)
+        def of_files() -> list[FolderModules]:
+            return [file.modules for file in self.subjects.files.values()]
+
+        return ConsoleState(
+            UsersCanvas(self.canvas),
+            self.canvas.named,
+            self._module_shown,
+            ConsoleModules(of_files),
+        )
 
     def _module_shown(self) -> nn.Module:
         shown = self.subjects.shown

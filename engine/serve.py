@@ -51,7 +51,7 @@ LEAVING_S = 2.0
 ATTEND_S = 0.05
 """How often a loop that is held looks whether it may go on."""
 AGAIN_S = 0.05
-"""An interrupt that Python has dropped is sent again after this time."""
+"""An interrupt that was missed or dropped is sent again after this time."""
 WAKING_S = 0.5
 """The longest wait for a message. Python calls the handler of a signal only after the wait, if the
 signal came to another thread, or in the moment before the wait."""
@@ -162,7 +162,8 @@ class Mailbox:
         self._early: list[tuple[AnySignal, int]] = []  # signals that came while torch loaded
         self._attaching = threading.Lock()
         self._newest = 0
-        self._interrupting = False
+        self._interrupting: int | None = None
+        """The command that an interrupt has come for; 0: whichever runs; None: none has come."""
         self._writing = False
         self._main_thread = threading.get_ident()
         signal.signal(signal.SIGINT, self._on_sigint)
@@ -200,6 +201,14 @@ class Mailbox:
             is_settled = session.handle_held(message)
         if not is_settled:
             self._postponed.append(message)
+        self._drop_stopped(session)
+
+    def _drop_stopped(self, session: Session) -> None:
+        """Answer the commands that wait and were stopped."""
+        if session.lab.control.stopped:
+            waiting = tuple(self._postponed)
+            self._postponed.clear()
+            self._postponed += [m for m in waiting if isinstance(m, str) or not session.refuse(m)]
 
     def _settle(self, word: str) -> bool:
         """Whether nothing is left to do for what came in place of a command."""
@@ -221,6 +230,7 @@ class Mailbox:
                     is_settled = session.answer_inside(message)
                 if not is_settled:
                     self._postponed.append(message)
+            self._drop_stopped(session)
 
         lab.inside(answer)
 
@@ -250,7 +260,7 @@ class Mailbox:
             self._early.append((message, newest))
             return
         if isinstance(message, InterruptSignal):
-            self._interrupt()
+            self._interrupt(message.command)
             return
         if isinstance(message, StepBackwardSignal):
             control.steps_backward = message.on
@@ -261,29 +271,41 @@ class Mailbox:
             control.asked()
             return
         if isinstance(message, StopSignal) and message.command:
-            control.stopped = message.command
-            return
+            control.stopped.add(message.command)
+            if message.command != control.training:
+                self.received.put(self.WAKE)  # it may wait, for code that is held or runs
+                self.came()
+                return
         control.mark = newest
         (control.stop if isinstance(message, StopSignal) else control.pause).set()
         self.received.put(self.WAKE)
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, command_id: int = 0) -> None:
         control = self._control
         if control is None or not (control.in_user_code or control.in_own_code):
             return
-        self._interrupting = True
+        if command_id and command_id not in control.running:
+            return
+        self._interrupting = command_id
+        self._strike()
+
+    def _strike(self) -> None:
+        """Send SIGINT to the main thread, and again as long as it has not taken it: a signal that
+        comes a moment before a sleep or a read begins does not end it."""
+        if self._interrupting is None:
+            return
         if hasattr(signal, "pthread_kill"):  # also interrupts a sleep or a read
             signal.pthread_kill(self._main_thread, signal.SIGINT)
         else:
             signal.raise_signal(signal.SIGINT)
+        _after(AGAIN_S, self._strike)
 
     def dropped(self, raised: sys.UnraisableHookArgs) -> None:
         """Python drops what is raised in a finalizer, and calls this. An interrupt is sent again, a
         little later: what is raised in here is dropped, too."""
-        if isinstance(raised.exc_value, KeyboardInterrupt):
-            again = threading.Timer(AGAIN_S, self._interrupt)
-            again.daemon = True
-            again.start()
+        control = self._control
+        if control is not None and raised.exc_value is control.raised is not None:
+            _after(AGAIN_S, self._interrupt, *control.running[-1:])
         else:
             sys.__unraisablehook__(raised)
 
@@ -307,13 +329,9 @@ class Mailbox:
             self._raise_if_interrupted()
 
     def _raise_if_interrupted(self) -> None:
-        wanted, self._interrupting = self._interrupting, False
-        control = self._control
-        if not wanted or control is None:
-            return
-        control.interrupted = control.in_own_code
-        if control.in_user_code:
-            raise KeyboardInterrupt
+        command_id, self._interrupting = self._interrupting, None
+        if command_id is not None and self._control is not None:
+            self._control.interrupt_now(command_id)
 
 
 class PipeMailbox(Mailbox):
@@ -358,6 +376,13 @@ class PipeMailbox(Mailbox):
         self.received.put(self.LEAVE)
         time.sleep(LEAVING_S)  # the process and this thread usually end during the sleep
         os._exit(1)
+
+
+def _after(seconds: float, call: Callable[..., object], *given: object) -> None:
+    """Call it on a thread after this time, unless the process ends before."""
+    timer = threading.Timer(seconds, call, given)
+    timer.daemon = True
+    timer.start()
 
 
 def _end_with_the_window() -> None:

@@ -126,6 +126,7 @@ class OpenMailbox(Mailbox):
         if self._session is None or self._ready is None:
             return
         lab = self._session.lab
+        lab.control.stopped.clear()  # of the window before
         self.send(self._ready)
         self.send(self._held)
         self.send(list_variables(lab.console.namespace, lab.control))
@@ -133,7 +134,7 @@ class OpenMailbox(Mailbox):
 
     def _on_sigint(self, signum: int, frame: object) -> None:
         """Ctrl+C in its terminal ends the engine; one that a window has asked for ends a cell."""
-        if self._interrupting:
+        if self._interrupting is not None:
             super()._on_sigint(signum, frame)
         else:
             self.leave()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 
 import msgspec
 
@@ -69,8 +69,22 @@ class Session:
 
     def handle(self, command: Command) -> None:
         """Answer one command. An error becomes an ErrorSnapshot, and the session goes on."""
-        with self.console_values():
-            self._handle(command)
+        if not self.refuse(command):
+            with self.answering(command):
+                self._handle(command)
+
+    def refuse(self, command: Command) -> bool:
+        """Whether the command is not to begin: it was stopped while it waited."""
+        control = self.lab.control
+        if not control.stops(command.id):
+            return False
+        self._fail(command, KeyboardInterrupt("It was stopped before it began."))
+        self._finish(command)
+        return True
+
+    def _finish(self, command: Command) -> None:
+        self.lab.control.stopped.discard(command.id)
+        self._done(command)
 
     def _handle(self, command: Command) -> None:
         if type(command).apart:
@@ -87,14 +101,16 @@ class Session:
                 raise LabError("No code is held.", hint="breakpoint() in it holds it there.")
             else:
                 self._run_to_end(command)
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:  # the user's code may raise anything
             self._fail(command, error)
-        self._done(command)
+        self._finish(command)
 
     def handle_held(self, command: Command) -> bool:
         """Answer one command inside code that is held. False, and nothing is done, if it must wait
         for the end of the code: it is not about the code, nor does it only read."""
         control = self.lab.control
+        if self.refuse(command):
+            return True
         if type(command).apart:
             self.handle(command)
             return True
@@ -114,15 +130,16 @@ class Session:
                 control.pause.clear()
                 control.goes_on = "on"
             elif type(command).while_held or type(command).while_running:
-                self._answer_all(command)
+                with self.answering(command):
+                    self._answer_all(command)
                 return True
             else:
                 if isinstance(command, TrainCommand) and control.holds_run:
                     control.goes_on = "phase"  # it ends this run, or takes it back
                 return False
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:  # the user's code may raise anything
             self._fail(command, error)
-        self._done(command)
+        self._finish(command)
         return True
 
     def _answer_all(self, command: Command) -> None:
@@ -131,9 +148,9 @@ class Session:
             for snapshot in self._find_handler(type(command))(self.lab, command):
                 if snapshot is not None:
                     self._answer(command, snapshot)
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:  # the user's code may raise anything
             self._fail(command, error)
-        self._done(command)
+        self._finish(command)
 
     def answer_inside(self, command: Command) -> bool:
         """Answer one command in the middle of the user's code that runs. False, and nothing is
@@ -152,15 +169,17 @@ class Session:
                 self._show_pause()
             return False
         self._showed_pause = False
-        with self.console_values():
+        with self.answering(self._training):
             self._next()
         end = self._until_epoch
         if self._job is not None and end is not None and self._run().epoch >= end:
             control.pause.set()
         return self._job is not None
 
-    def console_values(self) -> AbstractContextManager[None]:
-        """Data sets of the console are found in this context."""
+    @contextmanager
+    def answering(self, command: Command) -> Iterator[None]:
+        """In this context data sets of the console are found, and nothing of a document that the
+        user has not agreed to."""
 
         def find(expression: str) -> object:
             from .handlers.subjects.find import console_value
@@ -171,7 +190,12 @@ class Session:
             namespace = self.lab.console.namespace
             return id(namespace), namespace.cells_run
 
-        return values_of(find, stamp)
+        before, self.lab.unagreed = self.lab.unagreed, command.unagreed
+        try:
+            with values_of(find, stamp), self.lab.control.runs(command.id):
+                yield
+        finally:
+            self.lab.unagreed = before
 
     def close(self) -> None:
         """End the run and the backward pass. No command is answered afterwards."""
@@ -198,10 +222,10 @@ class Session:
     def _start_training(self, command: TrainCommand) -> None:
         if self._job is not None and command.to_step is not None:
             try:
-                self._run().on_the_way(command)
+                self._run().check_way()
             except LabError as error:  # the run goes on as it is
                 self._fail(command, error)
-                self._done(command)
+                self._finish(command)
                 return
         if self._job is not None and self.lab.run is not None:
             self._answer(self._training, self.lab.run.snapshot("stopped"))
@@ -209,11 +233,14 @@ class Session:
         self.lab.control.clear_before(command.id)
         try:
             self._job = iter(self._find_handler(type(command))(self.lab, command))
-        except Exception as error:
+        except BaseException as error:
             self._fail(command, error)
-            self._done(command)
+            self._finish(command)
             return
         self._training, self._until_epoch = command, None
+        self.lab.control.training = command.id
+        if self.lab.control.stops(command.id):  # it was stopped a moment ago
+            self.lab.control.stop.set()
         self.lab.is_training = True
         if command.paused:
             self.lab.control.pause.set()
@@ -262,10 +289,11 @@ class Session:
         """Advance the run by one `next`, and drop it at its end."""
         assert self._job is not None
         try:
-            snapshot = next(self._job)
+            with self.lab.control.runs(self._training.id):
+                snapshot = next(self._job)
         except StopIteration:
             self._end_training()
-        except Exception as error:
+        except BaseException as error:
             self._fail(self._training, error)
             self._end_training()
         else:
@@ -284,11 +312,11 @@ class Session:
 
     def _end_training(self) -> None:
         job, self._job = self._job, None
-        self.lab.is_training = False
+        self.lab.is_training, self.lab.control.training = False, 0
         self._showed_pause = False
         if job is not None:
             _close(job)
-            self._done(self._training)
+            self._finish(self._training)
 
     def tell_run_again(self, state: TrainingState) -> None:
         """Tell all steps of the newest run to a window that has come meanwhile."""

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .importing.folder_modules import no_modules
+
 _ROOT = Path(__file__).parents[1]
 
 
@@ -20,19 +22,20 @@ def safe_spawn() -> Iterator[None]:
     guard, nor a module of the current folder that has the name of one in the library: that folder
     may be a stranger's, with a `pickle.py` in it. Not for two threads at once.
     """
-    main, path, safe = sys.modules["__main__"], sys.path[:], os.environ.get("PYTHONSAFEPATH")
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    os.environ["PYTHONSAFEPATH"] = "1"  # for the interpreter, before it has this list:
-    if not sys.flags.safe_path:
-        sys.path.append(sys.path.pop(0))  # the script's folder, or the current one
-    try:
-        yield
-    finally:
-        sys.modules["__main__"], sys.path[:] = main, path
-        if safe is None:
-            del os.environ["PYTHONSAFEPATH"]
-        else:
-            os.environ["PYTHONSAFEPATH"] = safe
+    with no_modules():
+        main, path, safe = sys.modules["__main__"], sys.path[:], os.environ.get("PYTHONSAFEPATH")
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        os.environ["PYTHONSAFEPATH"] = "1"  # for the interpreter, before it has this list:
+        if not sys.flags.safe_path:
+            sys.path.append(sys.path.pop(0))  # the script's folder, or the current one
+        try:
+            yield
+        finally:
+            sys.modules["__main__"], sys.path[:] = main, path
+            if safe is None:
+                del os.environ["PYTHONSAFEPATH"]
+            else:
+                os.environ["PYTHONSAFEPATH"] = safe
 
 
 def program_environment() -> dict[str, str]:

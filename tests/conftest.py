@@ -27,6 +27,8 @@ from hypothesis import HealthCheck, settings
 from PySide6.QtCore import QPoint, QSettings
 
 from app.python_imports import import_plainly
+from app.window.garbage import collect_due
+from engine.importing.folder_modules import no_modules
 
 import_plainly()
 
@@ -53,6 +55,13 @@ if hasattr(time, "tzset"):
 # A slow or busy machine must not fail a test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def modules_of_folders() -> Iterator[None]:
+    """The modules that a test's files import are current in that test only."""
+    with no_modules():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -90,8 +99,8 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the objects of all imported modules from garbage collection, to make it faster."""
-    gc.enable()
+    """Exclude the objects of all imported modules from garbage collection, to make it faster.
+    Garbage is collected between tests, in this thread, as in the program."""
     gc.collect()
     gc.freeze()
 
@@ -202,6 +211,7 @@ def nothing_left_behind(request: pytest.FixtureRequest, own_settings: Path) -> I
         yield
         if streams:
             gc.collect()
+    collect_due()
     faults: list[str] = []
     if streams:
         faults.append("a RandomStream that was not left: close the generator that entered it")

@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from app.commands.failures import CommandFailure
 from app.processes.exit_reasons import ExitReason, explain_exit
 from engine.process import EngineLost, SpawnedEngine
@@ -46,12 +48,12 @@ class Conversation:
 
     Ctrl+C asks the engine to stop, and interrupts the user's code. After three seconds, or at the
     second Ctrl+C, the engine is killed. SIGTERM and SIGHUP (the terminal was closed) do the same.
-    `interrupted`: one of them came.
+    `interrupted`: one of them came. `unagreed` as in Command, of all that is asked.
     """
 
     def __init__(self, doing: str) -> None:
         """`doing` says what the engine is used for ("training"), for the message if it dies."""
-        self.interrupted = False
+        self.interrupted = self.unagreed = False
         self._doing = doing
         self._presses = 0
         self._kill_at: float | None = None
@@ -84,7 +86,7 @@ class Conversation:
     def ask(self, command: Command) -> Iterator[Snapshot]:
         """Send a command and yield its answers. Raises EngineEnded."""
         try:
-            command_id = self._engine.send(command)
+            command_id = self._engine.send(replace(command, unagreed=self.unagreed))
         except EngineLost:
             raise EngineEnded(self._explain(), self._checkpoint_step) from None
         while True:

@@ -97,7 +97,7 @@ def _qt_and_fonts() -> list[Check]:
     version = _version("PySide6-Essentials") or _version("PySide6") or "of unknown version"
     fonts = sorted(str(path) for path in _FONTS.glob("*.[ot]tf"))
     probe = subprocess.run(
-        [sys.executable, "-c", _QT_PROBE, *fonts],
+        [sys.executable, "-P", "-c", _QT_PROBE, *fonts],  # -P: nothing of the current folder
         env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
         text=True,

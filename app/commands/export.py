@@ -71,7 +71,7 @@ def export(target: Target, options: ExportOptions, json_out: str | None) -> None
     else:
         write_report(report, json_out)
     if not report["verified"]:
-        raise CommandFailure(f"{options.out}: what was read back differs in {report['differs']}.")
+        raise CommandFailure(f"{options.out}: {_why_not(report)}")
 
 
 def exported(engine: Conversation, command: ExportCommand, place: Path) -> dict:
@@ -105,10 +105,17 @@ def _report(snapshot: ExportSnapshot) -> dict:
         "export_ms": snapshot.export_ms,
         "opset": snapshot.opset or None,
         "differs": snapshot.differs or None,
+        "unverified": snapshot.unverified or None,
         "notes": list(snapshot.notes),
         "keys": list(snapshot.keys),
         "renaming": snapshot.renaming or None,
     }
+
+
+def _why_not(report: dict) -> str:
+    if report["differs"]:
+        return f"what was read back differs in {report['differs']}."
+    return f"not verified. {report['unverified']}"
 
 
 def export_words(report: dict) -> str:

@@ -137,6 +137,8 @@ def _tensor(entry: ArtifactEntry) -> dict[str, object]:
     for name in ("part", "role", "shares", "note"):
         if value := getattr(entry, name):
             told[name] = value
+    if entry.shares:
+        told["added_bytes"] = entry.added_bytes
     return told
 
 
@@ -189,10 +191,9 @@ def _in_words(
     tensors = [entry for entry in entries if entry.kind == "tensor"]
     width = max((len(entry.key) for entry in tensors), default=0)
     for entry in tensors:
-        notes = [entry.dtype, f"{entry.size_bytes:,} bytes", entry.role, entry.part, entry.note]
-        if entry.shares:
-            notes.append(f"shares memory with {entry.shares}")
-        told = " · ".join(note for note in notes if note)
+        size = f"{entry.size_bytes:,} bytes"
+        notes = (entry.dtype, size, entry.role, entry.part, entry.note, entry.sharing)
+        told = " · ".join(filter(None, notes))
         lines.append(f"{entry.key:{width}}  {entry.shape!s:16} {told}")
     values = [entry for entry in entries if entry.kind == "value"]
     if values:

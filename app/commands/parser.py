@@ -148,11 +148,7 @@ def _sweep(parser: argparse.ArgumentParser) -> None:
         "--no-prune", dest="prune", action="store_false",
         help="train each trial to its end, also one that is worse than the median",
     )  # fmt: skip
-    parser.add_argument(
-        "--jobs", metavar="N", type=_between(1, MAX_PROCESSES), default=1,
-        help="as many trials at once, each in a process of its own with its share of the cores"
-        " (default: 1)",
-    )  # fmt: skip
+    _add_gone(parser, "--jobs", "trials run one after the other")
     parser.add_argument(
         "--runs", metavar="DIR", type=Path, dest="runs_folder",
         help="folder for the runs (default: NAME.runs beside the project)",
@@ -270,8 +266,8 @@ def _add_subject(parser: argparse.ArgumentParser, optional: str = "", file: bool
     )  # fmt: skip
     parser.add_argument(
         "--run-cells", action="store_true",
-        help="for a project: first run the cells of its console, each of which is shown; they make"
-        " a subject, or data, that is a variable",
+        help="for a project, its settings or a run: agree to the Python in it. First the cells of"
+        " its console run, each of which is shown; then what it names of code is used",
     )  # fmt: skip
 
 
@@ -398,3 +394,18 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
 }
 """By the name of a command: the function that adds its options, and what its help says besides the
 summary."""
+
+
+class _Gone(argparse.Action):
+    """An option that is no longer there: it ends the command, and `const` says why."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.error(f"{self.option_strings[0]} is gone: {self.const}. Leave it out.")
+
+
+def _add_gone(parser: argparse.ArgumentParser, option: str, why: str) -> None:
+    """Answer an option of earlier versions in words. The help does not list it."""
+    parser.add_argument(
+        option, action=_Gone, const=why, nargs="?", metavar="VALUE", help=argparse.SUPPRESS,
+        default=argparse.SUPPRESS,
+    )  # fmt: skip

@@ -19,6 +19,7 @@ from app.commands.report import number, write_report
 from app.commands.run_beginnings import BeginFrom, Beginning, begin
 from app.commands.target import Target, run_code, runs_beside, show_output
 from engine.project.document import HoldWhen, TrainingSetup
+from engine.project.subject import python_named
 from engine.protocol import (
     EpochRow,
     ErrorSnapshot,
@@ -126,7 +127,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
                 weights = exported(engine, command, options.out)
     except EngineEnded as end:
         progress.end()
-        way_on = _way_on(end.checkpoint_step, options.run)
+        way_on = _way_on(end.checkpoint_step, _resuming(target, options.run))
         raise CommandFailure(f"{path}: {end}\n{way_on}") from None
     report = _training_report(target, setup, beginning, run, progress.last_epoch, weights)
     report["findings"] = msgspec.to_builtins(findings)
@@ -136,7 +137,7 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
     else:
         write_report(report, json_out)
     if run.state == "stopped":
-        resume = f"--run {options.run} --resume" if options.run else "--resume"
+        resume = _resuming(target, options.run) or "--resume"
         way_on = f" Go on with {resume}." if run.checkpoint else ""
         of = f" of {run.total_steps:,}" if run.total_steps else ""
         raise CommandFailure(f"{path}: stopped after {run.step:,}{of} steps.{way_on}")
@@ -166,11 +167,18 @@ def _export_command(
     )
 
 
-def _way_on(checkpoint_step: int | None, run: Path | None) -> str:
+def _resuming(target: Target, run: Path | None) -> str:
+    """The options that go on with the run in the folder `run`, whose code the user agrees to; ""
+    without a folder."""
+    agreed = " --run-cells" if python_named(target.subject) else ""
+    return f"--run {run} --resume{agreed}" if run else ""
+
+
+def _way_on(checkpoint_step: int | None, resuming: str) -> str:
     """What to do after the engine has ended a run."""
     if checkpoint_step is None:
         return "Train again: the run had written no checkpoint yet."
-    way = f"`tensorlab train --run {run} --resume`" if run else "the same command and --resume"
+    way = f"`tensorlab train {resuming}`" if resuming else "the same command and --resume"
     return f"The run's last checkpoint is step {checkpoint_step:,}. Go on from it with {way}."
 
 

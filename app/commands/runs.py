@@ -14,9 +14,10 @@ import msgspec
 from app.commands.event_files import write_event_files
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from app.commands.report import write_report
-from app.commands.target import Target
+from app.commands.target import Target, require_agreement
 from engine.project import files
-from engine.project.subject import needs_cells, takes_setup_data, title
+from engine.project.cells import expressions_of
+from engine.project.subject import needs_cells, python_named, takes_setup_data, title
 from engine.protocol import RunRow
 from engine.runs.code import copies_wanted
 from engine.runs.folders import is_run
@@ -44,13 +45,13 @@ def require_new(folder: Path) -> None:
         raise CommandFailure(f"--run {folder}: the folder does not exist.", BAD_ARGUMENTS)
 
 
-def target_of_run(folder: Path, *of_code: object) -> Target:
-    """The subject and the settings of a run. Raises CommandFailure, also if one of the options
-    `of_code` is given: a run has its own."""
+def target_of_run(folder: Path, run_cells: bool, *of_code: object) -> Target:
+    """The subject and the settings of a run, whose Python may run with `run_cells`. Raises
+    CommandFailure, also if one of the options `of_code` is given: a run has its own."""
     if any(of_code):
         message = (
-            "--data, --validation, --dataset, --hold-out, --loss, --settings and --run-cells go"
-            " with a SUBJECT; --run DIR --resume has its own."
+            "--data, --validation, --dataset, --hold-out, --loss and --settings go with a SUBJECT;"
+            " --run DIR --resume has its own."
         )
         raise CommandFailure(message, BAD_ARGUMENTS)
     try:
@@ -71,7 +72,12 @@ def target_of_run(folder: Path, *of_code: object) -> Target:
             f" made. Name the project: PROJECT.tlab --run-cells --run {folder} --resume.",
             BAD_ARGUMENTS,
         )
-    return Target(str(folder), folder, project, project.subject, project.objective, copies)
+    if python_named(project.subject):
+        require_agreement(f"--run {folder}", project, run_cells)
+    unagreed = bool(expressions_of(project)) and not run_cells
+    return Target(
+        str(folder), folder, project, project.subject, project.objective, copies, (), unagreed
+    )
 
 
 def list_runs(place: Path, json_out: str | None, events: Path | None = None) -> None:

@@ -34,7 +34,6 @@ class SweepOptions:
     seed: int
     metric: str
     prune: bool
-    jobs: int = 1
     runs: Path | None = None
     epochs: int | None = None
     device: str | None = None
@@ -101,9 +100,7 @@ def _sweep_of(options: SweepOptions) -> Sweep:
         raise CommandFailure(message, BAD_ARGUMENTS)
     figure = figure.replace("_", " ") if figure.startswith(("validation_", "train_")) else figure
     maximise = direction == "max" or (not direction and "accuracy" in figure)
-    return Sweep(
-        tuple(choices), options.trials, options.seed, figure, maximise, options.prune, options.jobs
-    )
+    return Sweep(tuple(choices), options.trials, options.seed, figure, maximise, options.prune)
 
 
 def _trained(target: Target, command: SweepCommand) -> list[RunRow]:

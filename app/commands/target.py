@@ -16,6 +16,7 @@ from app.commands.conversation import Conversation, failure
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from engine.project import files
 from engine.project.catalogue import datasets
+from engine.project.cells import expressions_of
 from engine.project.document import Cell, DataSetup, Project
 from engine.project.other_files import is_readable
 from engine.project.subject import (
@@ -27,6 +28,7 @@ from engine.project.subject import (
     files_of,
     holds_model,
     needs_cells,
+    python_named,
     split_reference,
     takes_setup_data,
     title,
@@ -48,7 +50,7 @@ class Target(NamedTuple):
     """`text` is what was written. `project` is the one in the file, or a new one for a file of
     code; `subject` is what the project has chosen. `objective` says what code is trained for.
     `copies` run in place of files of code that are gone. `cells` are those of the project that are
-    to run."""
+    to run. `unagreed`: what the project names of Python is not used."""
 
     text: str
     path: Path
@@ -57,6 +59,7 @@ class Target(NamedTuple):
     objective: Objective = Objective()
     copies: tuple[FileCopy, ...] = ()
     cells: tuple[Cell, ...] = ()
+    unagreed: bool = False
 
     @property
     def is_code(self) -> bool:
@@ -106,8 +109,11 @@ def target_of(
         cells = project.cells if run_cells else ()
         if needs_cells(project.subject) and not cells:
             raise CommandFailure(f"{text}: {_cells_wanted(project)}", BAD_ARGUMENTS)
-        return Target(text, path, project, project.subject, project.objective, cells=cells)
-    if run_cells:
+        if python_named(project.subject):
+            require_agreement(text, project, run_cells)
+        unagreed = bool(expressions_of(project)) and not run_cells
+        return Target(text, path, project, project.subject, project.objective, (), cells, unagreed)
+    if run_cells and not settings:
         raise CommandFailure("--run-cells is for a project: a file has no cells.", BAD_ARGUMENTS)
     file, expression = reference
     path = Path(file)
@@ -121,8 +127,12 @@ def target_of(
         )
     objective = Objective(_absolute(data or ""), _absolute(validation or ""))
     project = Project(name=path.stem)
+    cells: tuple[Cell, ...] = ()
     if settings:
         chosen = load_project(settings)
+        cells = chosen.cells if run_cells else ()
+        used = Project(training=chosen.training, objective=Objective(step=chosen.objective.step))
+        require_agreement(str(settings), used, run_cells)
         project = replace(project, training=chosen.training)
         has_set = takes_setup_data(chosen.subject, chosen.objective)
         objective = replace(
@@ -135,7 +145,7 @@ def target_of(
         setup = replace(project.training, data=_data_set(dataset, project.training.data))
         project = replace(project, training=setup)
         objective = replace(objective, of_setup=True)
-    return Target(text, path, project, subject, objective)
+    return Target(text, path, project, subject, objective, cells=cells)
 
 
 def _data_set(text: str, data: DataSetup) -> DataSetup:
@@ -200,8 +210,21 @@ def _cells_wanted(project: Project) -> str:
     return f"{what} {ways} it. Nothing of them runs until you say so: add --run-cells."
 
 
+def require_agreement(text: str, project: Project, run_cells: bool) -> None:
+    """Raises CommandFailure if a file names Python, and the user has not said that it may run."""
+    named = expressions_of(project)
+    if named and not run_cells:
+        shown = "\n".join(indent(each, "    ") for each in named)
+        raise CommandFailure(
+            f"{text} names Python:\n{shown}\nNothing of it runs until you say so: add --run-cells.",
+            BAD_ARGUMENTS,
+        )
+
+
 def run_code(engine: Conversation, target: Target) -> None:
-    """Run the Python files and the cells of the target. Raises CommandFailure."""
+    """Run the Python files and the cells of the target, whose Python the engine then may use or
+    not. Raises CommandFailure."""
+    engine.unagreed = target.unagreed
     _run_files(engine, target)
     if not target.cells:
         return

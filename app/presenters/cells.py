@@ -6,12 +6,15 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.window.banners import Choice
 from app.workbench import Workbench
 from engine.project import edits
+from engine.project.cells import expressions_of
 from engine.project.document import Cell
 from engine.protocol import EnterFolderCommand, NewNamespaceCommand
 
 _BANNER = "cells"
+ALLOW = "Allow its Python"
 
 
 class CellsPresenter(QObject):
@@ -56,6 +59,7 @@ class CellsPresenter(QObject):
 
     def run_again(self) -> None:
         self._bench.window.banners.dismiss(_BANNER)
+        self._bench.files.agree()
         self.again_requested.emit()
 
     def forget(self) -> None:
@@ -92,19 +96,34 @@ class CellsPresenter(QObject):
         self._python_path = ""
         self._enter_folder()
         self._bench.window.banners.dismiss(_BANNER)
-        self._offer("This project holds Python that was run in its console")
+        self._offer(
+            "This project holds Python that was run in its console"
+            if self.cells
+            else "This project names Python"
+        )
 
     def _offer(self, title: str) -> None:
+        """Offer to run the cells, and to use what else the project names of Python. Pressing either
+        agrees to all of it."""
+        named = expressions_of(self._bench.project) if self._bench.store.is_unagreed else ()
+        words = [f"{_cells(len(self.cells))} made its variables."] if self.cells else []
+        parts = [f"# %% {number}\n{cell.source}" for number, cell in enumerate(self.cells, 1)]
+        choices: list[Choice] = []
         if self.cells:
+            choices.append(("Run again", "Run the cells below, in order.", self.run_again))
+        if named:
+            words.append("It names objects and code that it works with.")
+            parts += ["# %% What it names", *named]
+            tip = "Use what is named below. It is asked once for this content of the file."
+            choices.append((ALLOW, tip, self._bench.files.agree))
+        if choices:
             self._bench.window.banners.show_banner(
                 _BANNER,
                 "accent",
                 title,
-                f"{_cells(len(self.cells))} made its variables. Nothing runs until you say so.",
-                (("Run again", "Run the cells below, in order.", self.run_again),),
-                code="\n".join(
-                    f"# %% {number}\n{cell.source}" for number, cell in enumerate(self.cells, 1)
-                ),
+                " ".join((*words, "Nothing runs until you say so.")),
+                choices,
+                code="\n".join(parts),
             )
 
     def _show_actions(self) -> None:

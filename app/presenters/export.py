@@ -18,10 +18,8 @@ from engine.protocol import (
     ExportPlanSnapshot,
     ExportSnapshot,
     ExportStageSnapshot,
-    InterruptSignal,
     PlanExportCommand,
     Snapshot,
-    TrainingSnapshot,
 )
 from engine.protocol.exporting.formats import FORMATS, Dtype, Format
 
@@ -86,13 +84,9 @@ class ExportPresenter(QObject):
             view.show_failed(f"Nothing was exported. {self._bench.link.unsent}")
 
     def cancel(self) -> None:
-        """Stop the export; an engine in which it does not end is killed. A run of Train that is
-        going goes on: a stop would end it, so then the export is interrupted only."""
-        run = self._bench.newest(TrainingSnapshot)
-        if run is None or run.state not in _GOING:
-            self._bench.link.stop_job()
-        else:
-            self._bench.link.signal(InterruptSignal())
+        """Stop the export, and nothing else that runs; an engine in which it does not end is
+        killed."""
+        self._questions.stop()
 
     def _plan(self) -> None:
         project, view = self._bench.project, self.dialog.view

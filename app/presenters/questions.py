@@ -29,6 +29,7 @@ class Questions(QObject):
         super().__init__(parent)
         self._bench = bench
         self._newest: dict[type[Command], tuple[Link, int, Answered, Failed]] = {}
+        self._asked: list[tuple[Link, int]] = []  # also what a newer command has superseded
         self._heard = weakref.WeakSet[Link]()
         self._hear(bench.link)
 
@@ -46,9 +47,17 @@ class Questions(QObject):
         link = link or self._bench.link
         self._hear(link)
         is_own = link is self._bench.link
-        command_id = self._bench.send(command) if is_own else link.send(command)
+        about = self._bench.about_document
+        command_id = self._bench.send(command) if is_own else link.send(about(command))
         self._newest[type(command)] = link, command_id, answered, failed
+        unanswered = [each for each in self._asked if each[0].awaits(each[1])]
+        self._asked = [*unanswered, (link, command_id)]
         return command_id
+
+    def stop(self) -> None:
+        """Stop what was asked and is not answered yet, and nothing else that runs."""
+        for link, command_id in self._asked:
+            link.stop_command(command_id)
 
     def drop(self) -> None:
         """Pass on no more answers."""

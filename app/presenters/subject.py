@@ -8,6 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.presenters.cells import ALLOW
 from app.presenters.offers import names_of_canvas, offers_of_console, offers_of_file
 from app.presenters.python_files import BANNER, PythonFiles
 from app.presenters.questions import Questions
@@ -67,6 +68,7 @@ class SubjectPresenter(QObject):
         files.ran.connect(self._on_ran)
         files.changed.connect(self._show_need)
         bench.store.project_changed.connect(self._on_project_changed)
+        bench.store.revision_changed.connect(self._show_need)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.link.became_ready.connect(self._on_ready)
         bench.link.ended.connect(self._forget)
@@ -202,14 +204,19 @@ class SubjectPresenter(QObject):
         elif self._needs_cells():
             why = "Run the project's cells, which make the subject, in order."
             self._chooser.show_need("Run its cells", why)
+        elif self._bench.store.is_unagreed:
+            why = f"{title(self._bench.project.subject)} came with the file. Nothing runs until you"
+            self._chooser.show_need(ALLOW, f"{why} say so.")
         else:
             self._chooser.show_need("")
 
     def _answer_need(self) -> None:
-        path = self._file_to_run()
+        """Each answer agrees to the Python that the project names."""
+        path, needs_cells_run = self._file_to_run(), self._needs_cells()
+        self._bench.files.agree()
         if path:
             self._python.run(path)
-        else:
+        elif needs_cells_run:
             self.cells_wanted.emit()
 
     def _file_to_run(self) -> str:

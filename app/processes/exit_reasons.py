@@ -73,7 +73,7 @@ def explain_exit(
         detail = "It ended by itself without an error, as code that calls os._exit(0) makes it do."
     else:
         title = f"The engine ended with an error (exit code {code})"
-        detail = _last_line(log) or "It left no message."
+        detail = _last_line(log) or f"It left no message, as when code calls os._exit({code})."
     if running:
         detail = f"{detail} It was {running}."
     if log:

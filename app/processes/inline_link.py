@@ -66,8 +66,8 @@ class InlineLink(Link):
         if self._session is None:
             return
         control = self._session.lab.control
-        if isinstance(signal, StopSignal) and signal.command:
-            control.stopped = signal.command
+        if isinstance(signal, StopSignal) and signal.command not in (0, control.training):
+            control.stopped.add(signal.command)
         elif isinstance(signal, StopSignal | PauseSignal):
             control.mark = self._last_id
             (control.stop if isinstance(signal, StopSignal) else control.pause).set()

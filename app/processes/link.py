@@ -22,12 +22,14 @@ from engine.protocol import (
     ExportCommand,
     FileSnapshot,
     FlowCommand,
+    HeldSnapshot,
     InterruptSignal,
     MoveBackwardCommand,
     MoveForwardCommand,
     ReadySnapshot,
     RunCellCommand,
     RunFileCommand,
+    RunHeldCommand,
     Snapshot,
     StartBackwardCommand,
     StartForwardCommand,
@@ -102,6 +104,9 @@ class Link(QObject):
         self.unsent = NO_ENGINE
         """Why the last command that was not sent was not."""
         self._checkpoint_step: int | None = None  # of the newest run's last checkpoint
+        self._is_held = False
+        self._stopping: set[int] = set()  # the commands that are waited for after a stop
+        self._interrupted = 0  # the command that is interrupted then; 0: whichever runs
         self._interrupt_timer = self._timer(INTERRUPT_AFTER_MS, self._interrupt)
         self._kill_timer = self._timer(KILL_AFTER_MS, self._give_up)
 
@@ -115,6 +120,10 @@ class Link(QObject):
     def busy(self) -> bool:
         """Whether some command is not fully answered; a training run, also a paused one, counts."""
         return bool(self._unanswered)
+
+    def awaits(self, command_id: int) -> bool:
+        """Whether this command is not fully answered."""
+        return command_id in self._unanswered
 
     @property
     def runs_code(self) -> bool:
@@ -166,25 +175,64 @@ class Link(QObject):
         raise NotImplementedError
 
     def stop_job(self) -> None:
-        """Stop the current job: send a StopSignal, interrupt the user's code, and kill the engine
+        """Stop all that runs: send a StopSignal, interrupt the user's code, and kill the engine
         after 3 s. A run of training steps has 1 s to end before it is interrupted. A process of the
-        user's is never killed."""
-        if not self.busy:
+        user's is never killed. Where code is held and commands wait for its end, they alone are
+        stopped: the code stays held."""
+        first, *waiting = self._unanswered or (0,)
+        if self._is_held and waiting and self.script is None:
+            for command_id in waiting:
+                self.stop_command(command_id)
+        elif first:
+            self.signal(StopSignal())
+            self._stopping, self._interrupted = set(self._unanswered), 0
+            self._end_or_interrupt(*self._unanswered.values())
+            if self.attached is None:
+                self._kill_timer.start()
+
+    def stop_command(self, command_id: int) -> None:
+        """Stop one command, as `stop_job`: whatever else runs, or is held, stays. One that waits
+        does not begin. The engine is killed only where nothing else has begun or waits but what
+        reads."""
+        if not self.awaits(command_id):
             return
-        self.signal(StopSignal())
-        if any(isinstance(command, _ENDS_BY_ITSELF) for command in self._unanswered.values()):
+        self.signal(StopSignal(command=command_id))
+        self._stopping.add(command_id)
+        self._interrupted = command_id
+        self._end_or_interrupt(self._unanswered[command_id])
+        others = (each for number, each in self._unanswered.items() if number != command_id)
+        if self.attached is None and all(type(each).while_running for each in others):
+            self._kill_timer.start()
+
+    def stop_code(self) -> None:
+        """Stop what was typed for code that is held, else the newest cell or file, else all."""
+        typed = [n for n, each in self._unanswered.items() if isinstance(each, RunHeldCommand)]
+        if typed or self.runs_code:
+            self.stop_command(typed[-1] if typed else self._code)
+        else:
+            self.stop_job()
+
+    def stop_held(self) -> None:
+        """End the code that is held: it came before all that waits."""
+        if self.script is None and self._unanswered:
+            self.stop_command(next(iter(self._unanswered)))
+        else:
+            self.stop_job()
+
+    def stop_run(self) -> None:
+        """Stop the run of Train, also one that waits; without one, the loop of a cell or file."""
+        runs = [n for n, each in self._unanswered.items() if isinstance(each, TrainCommand)]
+        if runs:
+            self.stop_command(runs[-1])
+        else:
+            self.stop_code()
+
+    def _end_or_interrupt(self, *commands: Command) -> None:
+        """Interrupt at once, or later if some of these end by themselves."""
+        if any(isinstance(command, _ENDS_BY_ITSELF) for command in commands):
             self._interrupt_timer.start()
         else:
             self._interrupt()
-        if self.attached is None:
-            self._kill_timer.start()
-
-    def stop_command(self, command_id: int) -> None:
-        """Stop one command. A run that is paused meanwhile stays."""
-        if any(isinstance(command, TrainCommand) for command in self._unanswered.values()):
-            self.signal(StopSignal(command=command_id))
-        else:
-            self.stop_job()
 
     def close(self) -> None:
         """Let the engine end, without waiting for it. `lost` is not emitted."""
@@ -216,6 +264,8 @@ class Link(QObject):
             return
         if snapshot.reply_to == self._code and isinstance(snapshot, _AT_END):
             self._code = 0
+        if isinstance(snapshot, HeldSnapshot):
+            self._is_held = bool(snapshot.at)
         if isinstance(snapshot, TrainingSnapshot):
             self._checkpoint_step = snapshot.checkpoint_step if snapshot.checkpoint else None
             self._follow(snapshot)
@@ -232,13 +282,17 @@ class Link(QObject):
             self._sent(run.reply_to, TrainCommand(model=Model(), training=TrainingSetup()))
 
     def _ended(self, command_id: int) -> None:
-        if self._unanswered.pop(command_id, None) is not None and not self._unanswered:
+        ended = self._unanswered.pop(command_id, None)
+        self._stopping.discard(command_id)
+        if not self._stopping:
             self._stop_waiting()
+        if ended is not None and not self._unanswered:
             self.busy_changed.emit(False)
 
     def _forget(self) -> None:
         """The engine has ended, or was left: drop the commands that it has not answered."""
-        self.attached = None
+        self.attached, self._is_held = None, False
+        self._stopping.clear()
         self._stop_waiting()
         self._checkpoint_step = None
         if self._unanswered:
@@ -257,7 +311,7 @@ class Link(QObject):
         raise NotImplementedError
 
     def _interrupt(self) -> None:
-        self.signal(InterruptSignal())
+        self.signal(InterruptSignal(command=self._interrupted))
 
     def _stop_waiting(self) -> None:
         self._interrupt_timer.stop()

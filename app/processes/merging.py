@@ -58,7 +58,9 @@ def _run_of_both(before: RunSnapshot, item: Run) -> Run:
             logged[name] = LoggedPoints(
                 (*old.steps, *points.steps)[-MAX_ROWS:], (*old.values, *points.values)[-MAX_ROWS:]
             )
-        found = msgspec.structs.replace(found, logged=logged)
+        lines = {**before.line_of_step, **found.line_of_step}
+        lines = {step: lines[step] for step in found.steps.step if step in lines}
+        found = msgspec.structs.replace(found, logged=logged, line_of_step=lines)
     return found
 
 

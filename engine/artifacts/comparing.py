@@ -1,4 +1,4 @@
-"""How two files differ, key by key."""
+"""How two files differ, key by key, and in their graphs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import torch
 from torch import Tensor
 
 from ..errors import LabError
-from ..protocol import ArtifactDifference
+from ..protocol import ArtifactDifference, ProgramGraph, ProgramNode
 from ..tensors.values.statistics import CHUNK
 from .contents.artifact import Artifact, Entry
 
 MAX_ELEMENTS = 2**40
+GRAPH = "(graph)"
+"""The key of the row that compares the graphs of two programs."""
+_IN_PARTS = "its parts are compared by their own keys"
 
 
 def compare(first: Artifact, second: Artifact) -> Iterator[ArtifactDifference | None]:
@@ -28,17 +31,34 @@ def compare(first: Artifact, second: Artifact) -> Iterator[ArtifactDifference | 
             yield from _compared(first, entry, second, other)
     for other in others.values():
         yield ArtifactDifference(other.key, "only second", "", _entry_text(other))
+    if first.graph is not None or second.graph is not None:
+        yield _graphs(first, second)
+
+
+def rows_in(first: Artifact, second: Artifact) -> int:
+    """How many rows the comparison has."""
+    keys = {entry.key for artifact in (first, second) for entry in artifact.entries}
+    return len(keys) + (first.graph is not None or second.graph is not None)
 
 
 def _compared(
     first: Artifact, a: Entry, second: Artifact, b: Entry
 ) -> Iterator[ArtifactDifference | None]:
     sides = _entry_text(a), _entry_text(b)
-    if a.kind == "value" or b.kind == "value":
+    if a.kind == b.kind == "value" and (a.note or b.note):
+        yield ArtifactDifference(a.key, "unread", *sides, note=a.note or b.note)
+    elif a.kind == "value" or b.kind == "value":
         same = (a.kind, a.dtype, a.text) == (b.kind, b.dtype, b.text)
         yield ArtifactDifference(a.key, "equal" if same else "different", *sides)
     elif a.shape != b.shape:
         yield ArtifactDifference(a.key, "shape", *sides)
+    elif a.in_parts and b.in_parts:
+        if a.dtype != b.dtype:
+            yield ArtifactDifference(a.key, "dtype", *sides, note=_IN_PARTS)
+        elif a.note != b.note:
+            yield ArtifactDifference(a.key, "different", a.note, b.note, note=_IN_PARTS)
+        else:
+            yield ArtifactDifference(a.key, "equal", *sides, note=_IN_PARTS)
     elif a.place is None or b.place is None or math.prod(a.shape) > MAX_ELEMENTS:
         note = a.note or b.note or "it is too large"
         yield ArtifactDifference(a.key, "unread", *sides, note=note)
@@ -55,6 +75,56 @@ def _compared(
             yield None
         verdict = "dtype" if a.dtype != b.dtype else "different" if absolute else "equal"
         yield ArtifactDifference(a.key, verdict, *sides, absolute, relative)
+
+
+def _graphs(first: Artifact, second: Artifact) -> ArtifactDifference:
+    """How two programs differ in what they do: in inputs, outputs and operations with their
+    attributes, one after the other. The names and modules of operations may differ."""
+    a, b = first.graph, second.graph
+    if a is None or b is None:
+        verdict = "only first" if b is None else "only second"
+        return ArtifactDifference(GRAPH, verdict, _graph_text(a), _graph_text(b))
+    sides = _graph_text(a), _graph_text(b)
+    if first.kind != second.kind:
+        note = "graphs of two formats are not compared"
+        return ArtifactDifference(GRAPH, "unread", *sides, note=note)
+    note = _first_difference(first, a, second, b)
+    if not note and first.program_digest != second.program_digest:
+        note = "a part that is not shown differs: its code, or an attribute, say"
+    return ArtifactDifference(GRAPH, "different" if note else "equal", *sides, note=note)
+
+
+def _first_difference(first: Artifact, a: ProgramGraph, second: Artifact, b: ProgramGraph) -> str:
+    """The first one, in words; "" if there is none."""
+    for name in dict.fromkeys((*first.metadata, *second.metadata)):
+        sides = [artifact.metadata.get(name, "none") for artifact in (first, second)]
+        if (name == "opset" or name.startswith("size ")) and sides[0] != sides[1]:
+            return f"{name}: {sides[0]} and {sides[1]}"
+    for what, x, y in (("inputs", a.inputs, b.inputs), ("outputs", a.outputs, b.outputs)):
+        if x != y:
+            return f"its {what} differ"
+    if len(a.nodes) != len(b.nodes):
+        return "one has more operations"
+    for number, (x, y) in enumerate(zip(a.nodes, b.nodes, strict=True), 1):
+        if x.op != y.op:
+            return f"operation {number}: {x.op} and {y.op}"
+        if x.inputs != y.inputs or _names(x) != _names(y):
+            return f"operation {number}, {x.op}: other inputs or results"
+        for name in dict(x.attributes) | dict(y.attributes):
+            sides = [dict(node.attributes).get(name, "none") for node in (x, y)]
+            if sides[0] != sides[1]:
+                return f"operation {number}, {x.op}: {name} is {sides[0]} and {sides[1]}"
+        if sorted(x.attributes) != sorted(y.attributes):
+            return f"operation {number}, {x.op}: other attributes"
+    return ""
+
+
+def _names(node: ProgramNode) -> list[str]:
+    return [value.name for value in node.outputs]
+
+
+def _graph_text(graph: ProgramGraph | None) -> str:
+    return "" if graph is None else f"{len(graph.nodes):,} operations"
 
 
 def _pieces(x: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -29,6 +29,7 @@ from ..devices import ready
 from ..errors import LabError, error_report
 from ..handlers.holding import loop_looks, watching_of
 from ..loops.hooks import Gate
+from ..loops.step_losses import StepLosses
 from ..protocol import (
     AnySignal,
     Command,
@@ -51,9 +52,9 @@ from ..serve import Worker
 from ..session import Session
 from .allowed import refusal
 from .answering import Answering
-from .figures import Found, LoggedFigures
+from .figures import LoggedFigures
 from .holder import AttachedHolder
-from .modules import SeenModules
+from .modules import SeenModules, parameter_names
 from .peer import Peer
 from .seen_steps import SeenSteps
 from .windows import Seat, Windows
@@ -70,7 +71,7 @@ class AttachedSession:
     """`watched` gives the objects that the user has named for the lab; `main` is the module that
     the user's code is in. `ended()` is called when the last window has left; `early` as in
     `OwnLoop`. To be made on any thread; `after_step`, `hold` and `step_backward` are for the user's
-    thread `thread`. `gate` as in SeenSteps."""
+    thread `thread`. `gate` as in SeenSteps, `losses` as in OwnLoop."""
 
     def __init__(
         self,
@@ -82,6 +83,7 @@ class AttachedSession:
         ended: Callable[[AttachedSession], None],
         early: set[str],
         seat: Seat,
+        losses: StepLosses,
     ) -> None:
         self._main, self._watched, self._thread, self._ended = main, watched, thread, ended
         self._gate = gate
@@ -105,7 +107,7 @@ class AttachedSession:
         self._namespace = lab.console.namespace
         self._namespace.records = False
         self._output = Output(lab.emit)
-        self._holder = AttachedHolder(lab, self._namespace, title, self._output)
+        self._holder = AttachedHolder(lab, self._namespace, title, self._output, losses)
         self._holder.entered = self._alone
         self._loop = self._holder.loop
         self._loop.early = early
@@ -120,7 +122,7 @@ class AttachedSession:
             lab.control,
             gate,
             lambda: self._waiting or self._postponed,
-            loop_looks(lab, Found(watched), self._loop),
+            loop_looks(lab, lambda: parameter_names(watched(), self._holder.names), self._loop),
         )
         self._stack = ExitStack()
         self._stack.callback(modules.end)
@@ -227,7 +229,8 @@ class AttachedSession:
             case HoldWhenSignal():
                 control.hold_when = signal.when
             case StopSignal() | InterruptSignal():
-                self._interrupt()
+                if signal.command in (0, *control.running[-1:]):  # else the user's own code runs
+                    self._interrupt()
         with self._came:
             self._came.notify_all()
 

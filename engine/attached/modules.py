@@ -7,9 +7,23 @@ from typing import Any
 
 from torch import nn
 
+from ..compiled import own_path
 from ..console.namespace import Namespace
 from ..control import Control
+from ..loops.user_names import UserNames
 from ..recording.module_recorder import ModuleRecorder
+
+
+def parameter_names(watched: Mapping[str, Any], names: UserNames) -> dict[int, str]:
+    """The names of parameters by their ids: in the modules that are watched, else in those that the
+    user's code names."""
+    of_watched = {
+        id(parameter): own_path(path)
+        for name, module in watched.items()
+        if isinstance(module, nn.Module)
+        for path, parameter in module.named_parameters(name)
+    }
+    return {**names.parameters(), **of_watched}
 
 
 class SeenModules:

@@ -17,6 +17,8 @@ from ..program import FOLDER, is_package
 
 _START = """\
 import sys
+if not sys.flags.safe_path:
+    del sys.path[0]  # the current folder: only the script's own has its modules
 folder = sys.argv[1]
 sys.path.append(folder)
 import tensorlab
@@ -40,7 +42,8 @@ def run() -> None:
     _, _, options, script, *arguments = sys.argv
     sys.argv = [script, *arguments]
     path = Path(script).resolve()
-    sys.path[0] = str(path.parent)
+    if not sys.flags.safe_path:
+        sys.path.insert(0, str(path.parent))
     main = ModuleType("__main__")
     vars(main).update(__file__=str(path), __builtins__=__builtins__)
     sys.modules["__main__"] = main

@@ -40,7 +40,7 @@ class SeenSteps(Steps):
         """Whether a window has asked how the parameters move: then some steps are looked at for
         that, too."""
         self._spent_s = 0.0  # for the step that is looked at
-        self._is_awake, self._has_begun = True, False
+        self._is_awake = True
 
     def reach(self) -> None:
         """The process has done as many steps as the gate has counted."""
@@ -61,12 +61,10 @@ class SeenSteps(Steps):
         self._spent_s += seconds
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
-        self._has_begun = True
         self._loop.saw_loss(loss, root)
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         began_s = self._loop.clock()
-        self._has_begun |= has_closure
         self._updates.before_step(optimizer, has_closure)
         if self.looks_are_wanted:
             self._looks.before_step(optimizer, has_closure)
@@ -80,10 +78,8 @@ class SeenSteps(Steps):
         if self.looks_are_wanted:
             self._looks.after_step(optimizer, has_closure)
         self._control.reach(self._gate.steps + 1)
-        if self._has_begun:  # else the window came in the middle of it
-            self.reach()
-            self._loop.after_step(optimizer, has_closure)
-        self._has_begun = True
+        self.reach()
+        self._loop.after_step(optimizer, has_closure)
         self._spent_s += self._loop.clock() - began_s
 
     def after_log(self) -> None:
@@ -116,8 +112,6 @@ class SeenSteps(Steps):
         gate.due_s = loop.due_s
         if control.pause_at or control.steps_backward or self._modules.are_wanted:
             gate.open()  # the next steps are counted and recorded
-        elif gate.is_shut:
-            gate.rest()
         return False
 
     @property

@@ -25,6 +25,7 @@ from ..connecting.listener import Listener
 from ..loops.hooks import Gate, Steps, steps_shown
 from ..loops.logged import histogram as histogram
 from ..loops.logged import image as image
+from ..loops.step_losses import StepLosses, know_all_optimizers
 from ..protocol import RankPlacesSnapshot
 from .about import about_this
 from .attached_session import FLUSH_S, AttachedSession
@@ -60,6 +61,7 @@ class Watching(Steps):
         """The exit code of this process, which is about to end; None if that is not known."""
         self.is_awake = True
         """Whether the step that runs now is shown to the session."""
+        self._shown_to: AttachedSession | None = None  # that step, from its beginning on
         self._gate = Gate(is_shut=True, ended=self._end_step)
         """The session's: it shuts it while there is nothing to do in a step."""
         self._seat = Seat()
@@ -68,9 +70,15 @@ class Watching(Steps):
         self._attaching = threading.Lock()
         self._attached = threading.Event()
         self._hooks = ExitStack()
+        self._losses = StepLosses(is_begun_inside=True)
+        know_all_optimizers()  # those that there were before
         self._hooks.enter_context(
             steps_shown(
-                self, gate=self._gate, unless=self._is_unseen, take_backward=self._step_backward
+                self,
+                gate=self._gate,
+                unless=self._is_unseen,
+                take_backward=self._step_backward,
+                losses=self._losses,
             )
         )
         self._hooks.enter_context(pause_before_group_ends())
@@ -123,19 +131,17 @@ class Watching(Steps):
     # -- in the user's thread --------------------------------------------------------------------
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
-        session = self.session
+        session = self._shown_to = self.session if self.is_awake else None
         if session is not None:
             try:
                 session.steps.before_step(optimizer, has_closure)
             except Exception as error:
                 tell_once("watch", error)
 
-    def _end_step(self, optimizer: Optimizer) -> None:
+    def _end_step(self, optimizer: Optimizer, is_missed: bool) -> None:
         """A step has ended that is not only to be counted; if it is shown, `after_step` has been
         called."""
         session, gate = self.session, self._gate
-        if session is not None and session.is_working:
-            return
         gate.steps += 1
         self.has_stepped = True
         self._rank_places.begin()
@@ -165,7 +171,7 @@ class Watching(Steps):
         if self._discovers:
             self._discover(optimizer)  # before windows are told of the step
         try:
-            if session is not None:
+            if session is not None and session is self._shown_to:
                 session.after_step(optimizer, has_closure)
         except Exception as error:
             tell_once("watch", error)
@@ -183,7 +189,7 @@ class Watching(Steps):
 
     def _is_unseen(self) -> bool:
         session = self.session
-        return session is None or not self.is_awake or session.is_working
+        return session is not None and session.is_working
 
     def log(self, figures: Mapping[str, Any], step: int | None) -> None:
         session, steps = self.session, self._gate.steps
@@ -258,6 +264,7 @@ class Watching(Steps):
             self._rank_places.begin()
             self._rank_places.want()
             if session is None or not session.add(connection, role, self._places):
+                self._gate.patch()  # before the losses of a step are followed
                 main = vars(sys.modules["__main__"])
                 session = AttachedSession(
                     self.about.name,
@@ -268,6 +275,7 @@ class Watching(Steps):
                     self._ended,
                     self._early,
                     self._seat,
+                    self._losses,
                 )
                 session.be_idle(self._is_idle)
                 session.add(connection, role, self._places)
@@ -298,6 +306,7 @@ class Watching(Steps):
         with self._attaching:  # a window that comes now has begun another session, or will
             if self.session is session:
                 self.session = None
+                self._losses.end()
                 self._gate.is_shut = True
                 self._attached.clear()
 

@@ -16,7 +16,7 @@ from ..control import Control
 from ..errors import sendable
 from ..project.cells import source_title
 from ..protocol import HeldAt, HeldSnapshot
-from ..recording.user_files import GENERATED
+from ..recording.user_files import GENERATED, keep_source, own_name
 from .namespace import Namespace
 from .output import Output
 
@@ -55,8 +55,8 @@ class HeldCode:
         have lasts as long as the code is held here; `output` is told so.
         """
         self._runs += 1
-        name = f"<held {self._runs}>"
-        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        name = own_name(f"<held {self._runs}>", source)
+        keep_source(name, source)
         before, error = dict(self.namespace.variables), None
         try:
             with self.resumed(), control.user_code():

@@ -1,19 +1,23 @@
-"""The journal of a lab: its cells and backward passes in order, without tensors or graphs.
-
-The script that repeats a backward pass is written from it.
-"""
+"""The journal of a console: the cells that ran, in order, without tensors or graphs."""
 
 from __future__ import annotations
 
+import ast
+import builtins
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from ..random_states import States, random_states
+
+_REACH_EVERYTHING = frozenset(("exec", "eval", "globals", "locals", "vars", "gc", "setattr"))
+"""Functions through which code reaches variables that it does not name."""
+_PREDEFINED = frozenset(("torch", "nn", "F", "np")).union(dir(builtins)) - _REACH_EVERYTHING
+"""Names that every console defines: they do not make one cell depend on another."""
+_CHANGES_TORCH = ("set_", "use_", "enable_", "disable_", "manual_seed", "seed", "backends")
+"""The first letters of attributes that change what later cells do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,143 +33,13 @@ class Cell:
     error: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class ZeroGrad:
-    """The `.grad` of all tensors shown was set to None or to zero."""
-
-    set_to_none: bool
-    title: str = "zero_grad()"
-
-
-@dataclass(frozen=True)
-class RootGradient:
-    """The gradient that backward starts with at a root. `code` is Python with the placeholders
-    {root} and {text}; `text` is the expression that the user typed."""
-
-    code: str = "None"
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class Roots:
-    """Where a pass starts: at the values of the console's `expressions`; or at the gradient that
-    the previous pass has found for the tensor `of`; or else at the model's loss, made by forward
-    run number `run` (None for all others)."""
-
-    expressions: tuple[str, ...] = ()
-    gradients: tuple[RootGradient, ...] = (RootGradient(),)
-    of: str = ""
-    run: int | None = None
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a node stands in its graph: it is number `number` of the nodes called `name`, counted
-    level by level from the roots. `word` is a short name for it; `label` is the tensor or the
-    module that it belongs to."""
-
-    name: str
-    number: int
-    word: str
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class Edit:
-    """`expression` replaced the gradient for output number `output` of a node with `outputs`
-    outputs. `copies`: it may write into its variables, so it gets copies. `seed`: it draws random
-    numbers, as after torch.manual_seed(seed). `names` are its variables."""
-
-    place: Place
-    expression: str
-    output: int
-    outputs: int
-    copies: bool
-    seed: int | None
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A tensor whose `.grad` a pass shows: its node, and the position of that node in the plan."""
-
-    place: Place | None
-    position: int | None
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something done while a pass stood at `position`. `lowest` is the lowest position that the
-    pass has gone back to since. `at`: see Pass."""
-
-    done: Cell | ZeroGrad
-    position: int
-    lowest: int
-    at: Place | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Pass:
-    """A backward pass from values of `owner`, a console or a forward pass; it is at `position` of
-    `size`.
-
-    `parent` is the pass from which it starts: if `again`, from the same roots, else from a gradient
-    that the parent has found. `clears`: the pass began by setting every `.grad` to None. `at` is
-    the last node that has run; with the real engine, the next node to run. `found` says which of
-    `inputs` have a gradient. `trouble` is why the pass cannot be repeated.
-    """
-
-    owner: weakref.ref[Any]
-    roots: Roots
-    parent: Pass | None
-    again: bool
-    before: States
-    after: States
-    retain_graph: bool
-    create_graph: bool
-    real_engine: bool
-    clears: bool
-    position: int
-    size: int
-    at: Place | None
-    events: tuple[Event, ...]
-    edits: tuple[Edit, ...]
-    leaves: Mapping[str, Leaf]
-    inputs: tuple[str, ...]
-    found: tuple[bool, ...]
-    breakpoints: tuple[tuple[str, Place | None], ...]
-    trouble: str
-
-    @property
-    def first(self) -> Pass:
-        """The first pass from the same roots."""
-        return self.parent.first if self.again and self.parent else self
-
-    @property
-    def start(self) -> Pass:
-        """The pass at the start of the chain of parents: its roots come from no other pass."""
-        return self.parent.start if self.parent else self
-
-    @property
-    def cells(self) -> list[Cell]:
-        """The cells that ran during this pass."""
-        return [event.done for event in self.events if isinstance(event.done, Cell)]
-
-
 @dataclass(eq=False)
 class Journal:
-    """The cells and passes so far. `threads` is torch's number of threads, which decides the last
-    bits of a sum."""
+    """The cells so far, in the order in which they ended."""
 
-    entries: list[Cell | Pass] = field(default_factory=list)
-    """Finished passes, and the cells that ran outside a pass."""
-    events: list[Event] | None = None
-    """The record of the pass under way; None without one."""
-    position: int = 0
-    """The position of the pass under way."""
+    entries: list[Cell] = field(default_factory=list)
     states: States = field(default_factory=dict)
     """The states of the random generators when they were last read."""
-    threads: int = field(default_factory=torch.get_num_threads)
 
     def read_states(self) -> States:
         """The states as they are now. States that have not changed keep their old object."""
@@ -183,7 +57,9 @@ class Journal:
             error = type(raised).__name__
             raise
         finally:
-            self.add(Cell(weakref.ref(owner), source, title, before, self.read_states(), error))
+            self.entries.append(
+                Cell(weakref.ref(owner), source, title, before, self.read_states(), error)
+            )
 
     @property
     def sources(self) -> list[str]:
@@ -191,29 +67,46 @@ class Journal:
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells that ran to their end, in their order: also those that ran during a pass."""
-        during = [event.done for event in self.events or ()]
-        done: list[Cell | ZeroGrad] = []
-        for entry in self.entries:
-            done += [entry] if isinstance(entry, Cell) else entry.cells
-        cells = (entry for entry in [*done, *during] if isinstance(entry, Cell))
-        return [cell for cell in cells if not cell.error]
+        """The cells that ran to their end."""
+        return [cell for cell in self.entries if not cell.error]
 
-    def add(self, done: Cell | ZeroGrad) -> None:
-        """Add something that was done, during a pass or between passes."""
-        if self.events is not None:
-            self.events.append(Event(done, self.position, self.position))
-        elif isinstance(done, Cell):
-            self.entries.append(done)
+    def cells_behind(self, owner: object, expressions: Iterable[str]) -> list[Cell]:
+        """The cells of `owner` on which the values of `expressions` may depend, in order: those
+        that share a variable with an expression or with another such cell, and those that draw
+        random numbers or may change anything."""
+        names = {cell: _names_in(cell.source) for cell in self.cells if cell.owner() is owner}
+        wanted = frozenset[str]().union(*map(_names_in, expressions))
+        needed = {cell for cell in names if _may_matter(cell, names[cell])}
+        known = None
+        while known != needed:
+            known = set(needed)
+            wanted = wanted.union(*(names[cell] for cell in needed))
+            needed |= {cell for cell in names if names[cell] & wanted}
+        return [cell for cell in names if cell in needed]
 
-    def begin_pass(self) -> None:
-        self.events, self.position = [], 0
 
-    def move_pass(self, position: int) -> None:
-        """Set the position of the pass under way."""
-        self.position = position
-        self.events = [replace(e, lowest=min(e.lowest, position)) for e in self.events or ()]
+def _names_in(code: str) -> frozenset[str]:
+    """The names in `code` that not every console defines; none if it is not Python."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    names = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+    return frozenset(names) - _PREDEFINED
 
-    def end_pass(self, done: Pass) -> None:
-        self.entries.append(done)
-        self.events = None
+
+def _may_matter(cell: Cell, names: frozenset[str]) -> bool:
+    """Whether a cell draws random numbers, or may change modes of torch or variables that it does
+    not name."""
+    if cell.before != cell.after or not names or "*" in names or names & _REACH_EVERYTHING:
+        return True
+    nodes = ast.walk(ast.parse(cell.source))
+    attributes = (node.attr for node in nodes if isinstance(node, ast.Attribute))
+    return any(name.startswith(_CHANGES_TORCH) for name in attributes)

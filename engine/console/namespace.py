@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import codeop
-import linecache
 import sys
 import weakref
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from copy import copy
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -23,13 +22,16 @@ from torch.overrides import _pop_mode, _push_mode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ..control import Control
-from ..errors import LabError
+from ..errors import CodeExit, LabError
+from ..importing.console_modules import ConsoleModules
+from ..importing.folder_modules import OWNER
 from ..random_states import torch_states_kept
 from ..recording.gradient_cuts import GradientCuts
 from ..recording.light.light_recorder import LightRecorder
 from ..recording.recorder import Recorder
 from ..recording.recording import Recordings
 from ..recording.threads import threads_counted
+from ..recording.user_files import keep_source, own_name
 from ..recording.writes import Writes
 from ..tensors.reach import Reached, reach
 from ..tensors.storages import Storages
@@ -45,7 +47,7 @@ from .working_folder import WorkingFolder
 class Namespace:
     """A module in which cells run one after the other; it starts with `torch`, `nn`, `F`, `np`,
     `lab` and, if there is one, `canvas`. `named` gives what has a name in the cells without being a
-    variable, `subject` the module that is `lab.subject`.
+    variable, `subject` the module that is `lab.subject`; cells import `modules`.
 
     While a cell runs, the module is `__main__`, so that classes defined in it can be pickled and
     `if __name__ == "__main__":` holds. The grad mode, default dtype and default device that a cell
@@ -59,7 +61,9 @@ class Namespace:
         canvas: object = None,
         named: Callable[[], Mapping[str, object]] = dict,
         subject: Callable[[], nn.Module] | None = None,
+        modules: ConsoleModules | None = None,
     ) -> None:
+        self.modules = modules or ConsoleModules()
         self.journal = journal or Journal()
         self.folder = folder or WorkingFolder()
         self.module = ModuleType("__main__")
@@ -97,12 +101,11 @@ class Namespace:
         If the last statement is an expression, the repr of its value goes to `output` as "result",
         unless the value is None.
         """
-        name = self.next_name(filename)
+        name = self.next_name(filename, source)
         self.cells_run += 1
         title = f"Cell {self.cells_run}" if filename == "<cell>" else Path(filename).name
         self.lab.begin_cell()
-        # For tracebacks, inspect.getsource and torch.jit; None keeps checkcache from dropping it.
-        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        keep_source(name, source)
         try:
             with (
                 self.journal.cell(self, source, title),
@@ -118,17 +121,21 @@ class Namespace:
                 with control.user_code():
                     self.execute(source, name, output)
         except BaseException as error:  # user code may raise anything
-            is_exit = isinstance(error, SystemExit) and error.code in (None, 0)
-            return (None if is_exit else error), name
+            if not isinstance(error, CodeExit) or not error.is_success:
+                return error, name
+            if filename == "<cell>":
+                output.write("stderr", "exit() ended this cell. The variables stay.\n")
         return None, name
 
-    def next_name(self, filename: str) -> str:
-        """The name that the frames of the next cell carry."""
-        return f"<cell {self.cells_run + 1}>" if filename == "<cell>" else filename
+    def next_name(self, filename: str, source: str) -> str:
+        """The name that the frames of the next cell will carry, if it is this source."""
+        if filename == "<cell>":
+            return f"<cell {self.cells_run + 1}>"
+        return own_name(filename, source) if filename.startswith("<") else filename
 
     def name_of(self, value: object) -> str:
         """The name of the variable that holds this object; empty if none does."""
-        named = self._with_named().items()
+        named = self.with_named().items()
         return next((name for name, held in named if held is value), "")
 
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -141,7 +148,7 @@ class Namespace:
 
     def reached(self) -> Reached:
         """The tensors and arrays among the variables, and those inside other variables."""
-        return reach(self._with_named())
+        return reach(self.with_named())
 
     def named(self) -> Mapping[str, object]:
         """Objects that have a name in the console without being variables, unless the user has
@@ -150,7 +157,7 @@ class Namespace:
         is_canvas = canvas is not None and self.variables.get("canvas") is canvas
         return self._named() if is_canvas else {}
 
-    def _with_named(self) -> dict[str, Any]:
+    def with_named(self) -> dict[str, Any]:
         return {**self.variables, **self.named()}
 
     def resolve(self, expression: str) -> object:
@@ -171,11 +178,12 @@ class Namespace:
     def evaluate(self, expression: str, control: Control) -> object:
         """The value of any expression, computed in the modes of the user's cells. It is recorded
         like a cell whose name is the expression. Raises LabError if the expression raises."""
-        name = f"<{expression}>"
-        linecache.cache[name] = (len(expression), None, [expression], name)
+        name = own_name(f"<{expression}>", expression)
+        keep_source(name, expression)
         try:
             code = self._compile(expression, name, "eval")
             with self.folder.current(), self._modes.users(), ExitStack() as stack:
+                stack.enter_context(self._imports())
                 for enter in self.around:
                     stack.enter_context(enter(name))
                 with control.user_code():
@@ -266,21 +274,34 @@ class Namespace:
 
     @contextmanager
     def as_main(self, name: str = "") -> Iterator[None]:
-        """Make the namespace's module `__main__`. For a cell that is a file, also set `sys.argv`
-        and let it import the modules in its folder."""
-        main, argv, path = sys.modules["__main__"], sys.argv, list(sys.path)
+        """Make the namespace's module `__main__`. A cell that is a file has `sys.argv`, and imports
+        the modules in its folder, as with `python FILE`."""
+        main, argv = sys.modules["__main__"], sys.argv
         sys.modules["__main__"] = self.module
         file = Path(name)
-        if name and file.is_file():
+        is_file = bool(name) and file.is_file()
+        if is_file:
             self.variables["__file__"] = name
             sys.argv = [name]
-            sys.path.insert(0, str(file.resolve().parent))
         try:
-            yield
+            with self._imports(file.resolve().parent if is_file else None):
+                yield
         finally:
             sys.modules["__main__"], sys.argv = main, argv
-            if sys.path[1:] == path:
-                del sys.path[0]
+
+    def make_modules_current(self) -> None:
+        """From now on the modules that cells have imported are current."""
+        found = self.modules.at(self.folder.entered)
+        if found is not None:
+            found.become_current()
+
+    def _imports(self, of_file: Path | None = None) -> AbstractContextManager[None]:
+        """In this context the modules are current that cells import, or a file in this folder."""
+        found = self.modules.at(str(of_file or self.folder.entered), is_file=of_file is not None)
+        if found is None:
+            return nullcontext()
+        self.variables[OWNER] = found
+        return found.current()
 
 
 def _a(noun: str) -> str:

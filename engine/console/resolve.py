@@ -42,6 +42,18 @@ def resolve(expression: str, variables: Mapping[str, object]) -> object:
         return _value(tree, text, variables)
 
 
+def resolve_all(expression: str, variables: Mapping[str, object]) -> object:
+    """As `resolve`, also for a tuple or a list of such names: `(x, y)`."""
+    try:
+        tree = ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return resolve(expression, variables)  # it says so
+    if not isinstance(tree, ast.Tuple | ast.List):
+        return resolve(expression, variables)
+    values = [resolve_all(ast.unparse(each), variables) for each in tree.elts]
+    return tuple(values) if isinstance(tree, ast.Tuple) else values
+
+
 def _value(node: ast.expr, text: str, variables: Mapping[str, object]) -> object:
     if isinstance(node, ast.Name):
         if node.id not in variables:

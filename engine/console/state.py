@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from ..errors import LabError
+from ..importing.console_modules import ConsoleModules
 from .held import HeldCode
 from .namespace import Namespace
 from .output import Output
@@ -19,18 +20,21 @@ class ConsoleState:
     """The namespace that cells run in, and those of the examples that ran last, one for each tab of
     the window that has examples. `canvas` is what the console knows under this name, and `named`
     what is reached through it, by its expression; `subject` gives the module that is `lab.subject`
-    there."""
+    there; cells import `modules`."""
 
     canvas: object
     named: Callable[[], Mapping[str, object]]
     subject: Callable[[], nn.Module]
+    modules: ConsoleModules = field(default_factory=ConsoleModules)
     namespace: Namespace = field(init=False)
     examples: dict[str, Namespace] = field(default_factory=dict)
     held: tuple[HeldCode, Output] | None = field(default=None, init=False)
     """The user's code that is held, and where it prints."""
 
     def __post_init__(self) -> None:
-        self.namespace = Namespace(canvas=self.canvas, named=self.named, subject=self.subject)
+        self.namespace = Namespace(
+            canvas=self.canvas, named=self.named, subject=self.subject, modules=self.modules
+        )
 
     @contextmanager
     def held_at(self, code: HeldCode, output: Output) -> Iterator[None]:
@@ -59,5 +63,7 @@ class ConsoleState:
     def begin_namespace(self) -> None:
         """Replace the namespace by a new one, but keep the journal and the folder."""
         old = self.namespace
-        self.namespace = Namespace(old.journal, old.folder, self.canvas, self.named, self.subject)
+        self.namespace = Namespace(
+            old.journal, old.folder, self.canvas, self.named, self.subject, self.modules
+        )
         self.namespace.records = old.records

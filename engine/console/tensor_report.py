@@ -95,5 +95,7 @@ def or_none(read: Callable[[], T]) -> T | None:
     kinds of tensors, may."""
     try:
         return read()
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # an exit, too
         return None

@@ -15,11 +15,13 @@ class WorkingFolder:
     cell holds for later cells."""
 
     def __init__(self) -> None:
+        self.entered = ""
+        """The folder that cells were last told to run in: they import from there, too."""
         self._users = ""  # the engine's own
 
     def enter(self, folder: str) -> None:
         """Let cells run in `folder` from now on; "": where the program was started."""
-        self._users = folder
+        self._users = self.entered = folder
 
     @contextmanager
     def current(self) -> Iterator[None]:

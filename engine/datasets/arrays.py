@@ -27,7 +27,7 @@ from .source import (
     require_length,
     require_unpacked,
 )
-from .stored.arrays import ArrayStore, MappedArray, as_images, is_image
+from .stored.arrays import ArrayStore, MappedArray, as_floats, as_images, is_image
 from .stored.rows import StoredRows
 
 _PICKLES = "Pickles can run any code, so none is read. Save numbers: np.save of a plain array."
@@ -169,13 +169,13 @@ def _samples(
     elif is_image(x):
         samples = as_images(x[good])
     else:
-        samples = x[good].astype(np.float32)
+        samples = as_floats(x[good])
         samples = samples.reshape(len(samples), *(samples.shape[1:] or (1,)))
     classes: tuple[str, ...] = ()
     if target == "numbers" or (target == "auto" and y.dtype.kind == "f"):
         if y.dtype.kind == "U":
             raise DataProblem(f"{y_name} holds texts, not numbers.")
-        y = y.astype(np.float32).reshape(len(y), -1)
+        y = as_floats(y).reshape(len(y), -1)
     elif y.ndim != 1:
         raise DataProblem(f"{y_name} has shape {y.shape}; labels are (N,).")
     else:

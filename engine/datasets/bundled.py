@@ -53,10 +53,10 @@ def diabetes() -> Samples:
 
 def _table(bunch: Any) -> Samples:
     """The table of scikit-learn's `bunch`, with labels if it names classes, else with numbers."""
-    x = np.asarray(bunch["data"], np.float32)
+    x = np.asarray(bunch["data"], np.float64)
     sources = number_sources(bunch["feature_names"])
     if "target_names" in bunch:
         classes = tuple(map(str, bunch["target_names"]))
         return Samples(x, np.asarray(bunch["target"], np.int64), classes, sources=sources)
-    y = np.asarray(bunch["target"], np.float32)[:, None]
+    y = np.asarray(bunch["target"], np.float64)[:, None]
     return Samples(x, y, targets=("progression",), sources=sources)

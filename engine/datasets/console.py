@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from ..errors import LabError
 from ..random_states import torch_states_kept
+from ..tensors.readable import as_floats
 from .console_values import current
 from .samples import DataProblem, Samples
 from .source import MAX_BYTES, labelled, padded, require_size
@@ -162,13 +163,14 @@ def _samples(x: Tensor, y: Tensor, target: str, name: str) -> Samples:
     x, y = x.detach().cpu(), y.detach().cpu()
     # Whole numbers are ids, but for uint8, which images have.
     is_ids = not x.is_floating_point() and x.dtype not in (torch.uint8, torch.bool)
-    x = x.long() if is_ids else x.float() / 255 if x.dtype == torch.uint8 else x.float()
+    x = x.long() if is_ids else x.float() / 255 if x.dtype == torch.uint8 else as_floats(x)
     has_numbers = target == "numbers" or (target == "auto" and y.is_floating_point())
-    y = y.float() if has_numbers else y
-    for values, what in ((x, "x"), (y, "y")):
-        if values.is_floating_point() and not bool(torch.isfinite(values).all()):
-            row = int((~torch.isfinite(values.flatten(1) if values.ndim > 1 else values[:, None]))
-                      .any(1).nonzero()[0])  # fmt: skip
+    y = as_floats(y) if has_numbers else y
+    used = ((x if is_ids else x.float(), "x"), (y.float() if has_numbers else y, "y"))
+    for values, what in used:
+        are_finite = torch.isfinite(values).reshape(len(values), -1).all(1)
+        if not bool(are_finite.all()):
+            row = int(are_finite.logical_not().nonzero()[0])
             raise DataProblem(
                 f"{what}, sample {row}: it has a number that is not finite as float32."
             )
@@ -184,6 +186,7 @@ def _samples(x: Tensor, y: Tensor, target: str, name: str) -> Samples:
         return Samples(samples, numbers, (), tuple(f"{i}" for i in range(numbers.shape[1])))
     if y.ndim != 1:
         raise DataProblem(f"y has shape {tuple(y.shape)}; labels are (N,).")
-    whole = y.to(torch.int64)
-    labels, classes = labelled((whole if bool((whole == y).all()) else y.double()).numpy())
+    whole = y if y.dtype == torch.uint64 else y.long()  # int64 does not have the largest of these
+    is_whole = not y.is_floating_point() or bool((whole == y).all())
+    labels, classes = labelled((whole if is_whole else y.double()).numpy())
     return Samples(samples, labels, classes)

@@ -40,10 +40,11 @@ class Dataset:
     """Samples and targets, as `samples.Samples` has them, split and made ready.
 
     `classes` names the classes of labels (y is int64 (N,)) or characters (y is int64 (N, L)); it
-    is empty for numbers (y is float32 (N, T)). `target_scale` (T,) is what numbers were divided by
-    to standardise them, else 1. `columns` names the elements of a table's sample, `roles` the
-    columns of its file. `skipped` says what of the source was left out. `x_val` may be empty.
-    `drawn` are the transforms that each training batch gets, `transform(x, generator)`.
+    is empty for numbers (y is float32 (N, T)). `target_scale` (T,), float64 and always on the CPU,
+    is what numbers were divided by to standardise them, else 1. `columns` names the elements of a
+    table's sample, `roles` the columns of its file. `skipped` says what of the source was left
+    out. `x_val` may be empty. `drawn` are the transforms that each training batch gets,
+    `transform(x, generator)`.
 
     Samples of different lengths are padded to the longest of all; those that are `ragged`, each
     batch to its own longest. Where the data set `is_stored`, its samples are StoredRows: they stay
@@ -137,7 +138,6 @@ class Dataset:
             y_train=move(self.y_train),
             x_val=move(self.x_val),
             y_val=move(self.y_val),
-            target_scale=move(self.target_scale),
         )
 
 

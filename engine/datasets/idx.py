@@ -23,7 +23,7 @@ from .source import (
     require_length,
     require_unpacked,
 )
-from .stored.arrays import ArrayStore, MappedArray, as_images, is_image
+from .stored.arrays import ArrayStore, MappedArray, as_floats, as_images, is_image
 from .stored.rows import StoredRows
 
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -112,7 +112,7 @@ def _samples(
         x: np.ndarray | StoredRows = StoredRows(store, rows)
     else:
         x = np.concatenate([part[good] for part, good in zip(parts, goods, strict=True)])
-        x = as_images(x) if is_image(x) else x.astype(np.float32, copy=False)
+        x = as_images(x) if is_image(x) else as_floats(x)
     held_out = sum(int(good.sum()) for good in goods[1:])
     return Samples(x, y, classes, held_out=held_out, skipped=faults.skipped)
 

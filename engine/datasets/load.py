@@ -20,8 +20,8 @@ from .dataset import Dataset, Ragged
 from .preparing import filled, scale_of, standardised
 from .samples import DataProblem, Samples
 from .split import split
-from .stored.rows import StoredRows, figures_of
-from .transforms import DRAWN, NORMALIZE, normalized, scaled
+from .stored.rows import StoredRows, channel_figures
+from .transforms import DRAWN, NORMALIZE, normalized
 
 _MAKERS: dict[str, Callable[..., Samples]] = {
     "digits": bundled.digits,
@@ -52,19 +52,21 @@ def load_dataset(setup: DataSetup) -> Dataset:
     Raises DataProblem for an unknown kind or parameter, a value out of range, a split that cannot
     be made, and data that cannot be used.
     """
-    source = replace(setup, transforms=(), loading=Loading())
+    # Normalize is of all samples, in the precision that they have in their file.
+    normalize = tuple(each for each in setup.transforms if each.kind == NORMALIZE)[:1]
+    source = replace(setup, transforms=normalize, loading=Loading())
     encoded = msgspec.json.encode(source, order="deterministic")
     is_read = setup.kind in _READERS
     if setup.kind == "console":
         data = _from_cell(encoded, _console_stamp(setup))
     else:
         data = _read(encoded, _stamp(setup)) if is_read else _decoded_data(encoded)
-    if source == setup:
+    if not setup.transforms and source == setup:
         return data
     return _prepared(data, setup.loading, msgspec.json.encode(setup.transforms))
 
 
-@lru_cache(maxsize=2)  # one that is normalized is a copy
+@lru_cache(maxsize=2)
 def _prepared(data: Dataset, loading: Loading, encoded: bytes) -> Dataset:
     """The data set with transforms, and with batches as `loading` says. Raises DataProblem."""
     if loading.balanced and (not data.classes or data.y_train.ndim > 1):
@@ -72,25 +74,23 @@ def _prepared(data: Dataset, loading: Loading, encoded: bytes) -> Dataset:
             "Balanced batches need targets that are classes, one a sample.",
             hint="Turn balanced off.",
         )
-    drawn, x_train, x_val = [], data.x_train, data.x_val
+    drawn = []
     for transform in msgspec.json.decode(encoded, type=tuple[Transform, ...]):
         arguments = _transform_arguments(transform, data)
-        if transform.kind == NORMALIZE:
-            x_train, x_val = _normalized(data)
-        else:
+        if transform.kind != NORMALIZE:
             drawn.append(partial(DRAWN[transform.kind], **arguments))
-    return dataclasses.replace(
-        data, x_train=x_train, x_val=x_val, loading=loading, drawn=tuple(drawn)
-    )
+    return dataclasses.replace(data, loading=loading, drawn=tuple(drawn))
 
 
-def _normalized(data: Dataset) -> tuple[Tensor, Tensor]:
-    """The training and the validation samples."""
-    if not isinstance(data.x_train, StoredRows):
-        return normalized(data.x_train, data.x_train), normalized(data.x_val, data.x_train)
-    mean, deviation = figures_of(data.x_train)
-    change = partial(scaled, mean=mean, deviation=deviation)
-    return data.x_train.changed(change), data.x_val.changed(change)  # pyright: ignore
+def _normalized(x_train: Tensor, x_val: Tensor) -> tuple[Tensor, Tensor]:
+    """The training and the validation samples; ids of characters stay as they are."""
+    if not x_train.is_floating_point():
+        return x_train, x_val
+    mean, deviation = channel_figures(x_train)
+    change = partial(normalized, mean=mean, deviation=deviation)
+    if isinstance(x_train, StoredRows):
+        return x_train.changed(change), x_val.changed(change)  # pyright: ignore
+    return change(x_train), change(x_val)
 
 
 def _transform_arguments(transform: Transform, data: Dataset) -> dict[str, ParamValue]:
@@ -183,14 +183,17 @@ def _ready(setup: DataSetup, make: Callable[..., Samples], arguments: dict) -> D
         x = standardised(samples, x, train)
     if standardise == "features and target" and not samples.classes:
         mean, scale = scale_of(y[train])
-        y = ((y - mean) / scale).astype(np.float32)
+        y = (y - mean) / scale
+    x_train, x_val = _part(x, train), _part(x, val)
+    if setup.transforms:
+        x_train, x_val = _normalized(x_train, x_val)
     return Dataset(
         name=setup.kind,
-        x_train=_part(x, train),
-        y_train=torch.from_numpy(y[train]),
-        x_val=_part(x, val),
-        y_val=torch.from_numpy(y[val]),
-        target_scale=torch.from_numpy(scale).float(),
+        x_train=_narrowed(x_train),
+        y_train=_narrowed(torch.from_numpy(y[train])),
+        x_val=_narrowed(x_val),
+        y_val=_narrowed(torch.from_numpy(y[val])),
+        target_scale=torch.from_numpy(scale),
         classes=samples.classes,
         targets=samples.targets,
         columns=_columns(samples),
@@ -224,6 +227,12 @@ def _ragged(samples: Samples, train: np.ndarray, val: np.ndarray) -> Ragged | No
 def _part(x: np.ndarray | StoredRows, rows: np.ndarray) -> Tensor:
     """StoredRows are used as a tensor is."""
     return torch.from_numpy(x[rows]) if isinstance(x, np.ndarray) else x.taken(rows)  # pyright: ignore[reportReturnType]
+
+
+def _narrowed(values: Tensor) -> Tensor:
+    """As float32, unless it has labels or ids: the last step, once all is standardised."""
+    is_wide = values.dtype == torch.float64
+    return values.float() if is_wide else values
 
 
 def arguments_of(kind: str, params: dict[str, ParamValue]) -> dict:

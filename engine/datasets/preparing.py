@@ -1,4 +1,5 @@
-"""Makes split samples ready for a model: missing values are filled, columns are standardised.
+"""Makes split samples ready for a model: missing values are filled, columns are standardised, all
+in the precision that the samples have.
 
 Both take their statistics from the training samples only, so nothing of the validation data is
 learnt from.
@@ -22,7 +23,7 @@ def filled(samples: Samples, train: np.ndarray, how: Fill) -> np.ndarray | Store
     value, of the training samples; a missing category always their most frequent one. Raises
     DataProblem for a column that has no value in them."""
     x = samples.x
-    if isinstance(x, StoredRows) or x.dtype != np.float32 or not np.isnan(x).any():
+    if isinstance(x, StoredRows) or x.dtype.kind != "f" or not np.isnan(x).any():
         return x
     x = x.copy()
     for source in samples.sources:
@@ -46,9 +47,12 @@ def filled(samples: Samples, train: np.ndarray, how: Fill) -> np.ndarray | Store
 
 def scale_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each column of (N, F), float64 (F,); 1 for a deviation of 0,
-    as scikit-learn's StandardScaler has it."""
-    mean, deviation = values.mean(0, dtype=np.float64), values.std(0, dtype=np.float64)
-    return mean, np.where(deviation > 0, deviation, 1.0)
+    as scikit-learn's StandardScaler has it. They are counted from the first row on, so that a
+    constant has a deviation of 0, and sums of large numbers lose nothing."""
+    first = values[0].astype(np.float64)
+    apart = values - first
+    deviation = apart.std(0)
+    return first + apart.mean(0), np.where(deviation > 0, deviation, 1.0)
 
 
 def standardised(

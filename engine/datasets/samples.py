@@ -31,9 +31,10 @@ class Source:
 class Samples:
     """Samples with their targets, in the order of their source.
 
-    `x` is float32 (N, *sample_shape), or int64 for ids of characters; in a table NaN stands for a
-    missing value. Large samples may be left in their files (`stored`). `y` is int64 (N,) for labels
-    from 0 to C - 1, float32 (N, T) for numbers, int64 (N, L) for the next characters. `classes`
+    `x` is float32 (N, *sample_shape), float64 where float32 does not have all of its numbers, or
+    int64 for ids of characters; in a table NaN stands for a missing value. Large samples may be
+    left in their files (`stored`). `y` is int64 (N,) for labels from 0 to C - 1, float32 or float64
+    (N, T) for numbers, int64 (N, L) for the next characters: all is made float32 last. `classes`
     names the classes or characters, and is empty for numbers; `targets` names numbers. `sources`
     are the features of a table, `roles` all columns of its file with what each is used for. The
     last `held_out` samples are a part for testing that the source itself has. `skipped` says what

@@ -80,8 +80,7 @@ def read(
     y = parsed[target][0][good]
     if y.dtype.kind == "f" and not _are_labels(y, roles[target].type):
         _require_float32(y, path.name)
-        numbers = y.astype(np.float32)[:, None]
-        return Samples(x, numbers, (), (target,), sources, used, skipped=skipped)
+        return Samples(x, y[:, None], (), (target,), sources, used, skipped=skipped)
     if y.dtype.kind == "f":
         if np.abs(y).max() >= _EXACT:
             raise DataProblem(
@@ -247,7 +246,7 @@ def _require_float32(numbers: np.ndarray, name: str) -> None:
 def _features(
     columns: Mapping[str, np.ndarray], name: str
 ) -> tuple[np.ndarray, tuple[Source, ...]]:
-    """x float32 (N, F) with NaN for missing values, and where each column is in it."""
+    """x float64 (N, F) with NaN for missing values, and where each column is in it."""
     parts: list[np.ndarray] = []
     sources: list[Source] = []
     start = 0
@@ -270,4 +269,4 @@ def _features(
     require_size(4 * len(parts[0]) * start, name)
     x = np.concatenate(parts, axis=1)
     _require_float32(x, name)
-    return x.astype(np.float32), tuple(sources)
+    return x, tuple(sources)

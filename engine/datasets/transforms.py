@@ -58,14 +58,7 @@ DRAWN: dict[str, Callable[..., Tensor]] = {
 NORMALIZE = "Normalize"
 
 
-def normalized(x: Tensor, training: Tensor) -> Tensor:
-    """`x` (N, C, ...) less the mean of each channel of the training samples, divided by its
-    standard deviation; a channel that is constant there is not divided."""
-    dims = [dim for dim in range(training.ndim) if dim != 1]
-    mean = training.mean(dims, keepdim=True, dtype=torch.float64)
-    return scaled(x, mean, training.double().std(dims, correction=0, keepdim=True))
-
-
-def scaled(x: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
-    """`x` (N, C, ...) less the mean of each channel, divided by its deviation unless that is 0."""
+def normalized(x: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+    """`x` (N, C, ...) less the mean of each channel, divided by its deviation unless that is 0:
+    both are float64 (1, C, 1, ...), those of the training samples."""
     return ((x - mean) / torch.where(deviation == 0, 1.0, deviation)).float()

@@ -41,6 +41,7 @@ def _row_of(folder: Path, title: str, files: Files) -> RunRow:
     times = [wall_s for points in run.scalars.values() for wall_s, _ in points.values()]
     known = [wall_s for wall_s in times if 0 < wall_s < _LATEST_S]
     steps, epochs = figures_of(run, 1)
+    loss = steps.loss[-1] if steps.loss else None
     return RunRow(
         folder=str(folder),
         id=title,
@@ -50,7 +51,7 @@ def _row_of(folder: Path, title: str, files: Files) -> RunRow:
         ended_s=max(known, default=0.0),
         step=_last_step(run),
         told_s=max(time_ns for _, _, time_ns in files) / 1e9,
-        loss=None if not steps.loss or math.isnan(steps.loss[-1]) else steps.loss[-1],
+        loss=None if loss is None or math.isnan(loss) else loss,
         epoch=epochs[-1] if epochs else None,
         problem=run.left_out,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import os
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from ..errors import LabError
 from ..random_states import torch_states_kept
 from ..tensors.compare import max_difference
+from .examples import still
 from .weights import Written, check_fits, write
 
 _MEND = "Fix what the Problems list names, then export again."
@@ -53,8 +53,8 @@ def proved(source: str, module: nn.Module, inputs: Sequence[Tensor], path: Path)
     check_fits(state, written, "The live model")
     written.load_state_dict(state)
     try:
-        with torch.no_grad():
-            ours = copy.deepcopy(module).cpu().eval()(*inputs)
+        with torch.no_grad(), still(module) as own:
+            ours = own(*inputs)
             theirs = written.eval()(*inputs)
     except Exception as error:
         raise LabError(

@@ -95,15 +95,35 @@ class CodeNames:
 
     def source(self) -> str:
         """The lines that import the files, and the statements of the cells. Raises LabError for
-        what no cell has made."""
+        what no cell has made, and for files that import other modules by one name."""
         parts = [IMPORTED, ""] if self._files else []
+        taken = self._imported_by_files()
         for alias, file in self._files.values():
             name = file.module.__name__
-            name = alias if name.startswith("tensorlab") else name
+            is_taken = taken.setdefault(name, str(file.path)) != str(file.path)
+            name = alias if is_taken or name.startswith("tensorlab") else name
             given = (name, str(file.path), str(file.root), file.digest)
             parts += self.restoring(file.drew)
             parts += [f"{alias} = imported(", *(f"    {each!r}," for each in given), ")", ""]
         return "\n".join([*parts, *self._statements()])
+
+    def _imported_by_files(self) -> dict[str, str]:
+        """The files of the modules that the files have imported, by the modules' names. Raises
+        LabError if a name stands for two: a script has one module of a name."""
+        found: dict[str, tuple[str, Path]] = {}
+        for _, file in self._files.values():
+            for name, module in file.modules.loaded().items():
+                place = getattr(module, "__file__", None)
+                if module is file.module or place is None:
+                    continue
+                known, by = found.setdefault(name, (place, file.path))
+                if known != place:
+                    raise LabError(
+                        f"{by} and {file.path} each import a `{name}` of their own, and a script"
+                        " has only one.",
+                        hint=f"Give {known} or {place} another name.",
+                    )
+        return {name: place for name, (place, _) in found.items()}
 
     def restoring(self, states: States) -> list[str]:
         """The lines that set generators back to these states."""

@@ -3,9 +3,9 @@ live model, in several sizes."""
 
 from __future__ import annotations
 
-import copy
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -14,11 +14,16 @@ from torch import Tensor, nn
 
 from ..compiled import add_forward_hook, add_forward_pre_hook, own_modules, uncompiled, unwrapped
 from ..errors import LabError
-from ..random_states import torch_states_kept
-from ..verifier.values import Case, ModuleCall, is_plain, leaves
+from ..module_kept import ModuleState
+from ..random_states import states_kept
+from ..training.checks.untouched import untouched
+from ..verifier.jobs import Entry
+from ..verifier.values import Case, ModuleCall, entry, is_plain, leaves
 
 BATCH_SIZES = (1, 2, 5)
 """The batch sizes with which a program is compared, besides that of the example."""
+INPUTS = 3
+"""With so many different inputs at least, as far as the model takes them."""
 TIMED_CALLS = 5
 _SEED = 0
 
@@ -30,11 +35,24 @@ class Example(NamedTuple):
     kwargs: dict[str, Any]
     size: int
 
-    def of_size(self, size: int) -> Example:
-        """The same call with another number of samples: the first ones, again and again."""
-        rows = torch.arange(size) % self.size
+    def of_size(self, size: int, first: int = 0) -> Example:
+        """The same call with another number of samples: those from the `first` one on, again and
+        again."""
+        rows = (torch.arange(size) + first) % self.size
         changed = self._changed(lambda tensor: tensor[rows] if self.has_batch(tensor) else tensor)
         return changed._replace(size=size)
+
+    def other(self, number: int) -> Example:
+        """The same call with other numbers (`number` 0: with the same): those of each sample moved
+        along the last dimension, and those with a fraction made smaller."""
+
+        def other(tensor: Tensor) -> Tensor:
+            if not self.has_batch(tensor):
+                return tensor
+            moved = tensor.roll(number, -1) if tensor.ndim > 1 else tensor
+            return moved * (1 - number / 4) if moved.is_floating_point() else moved
+
+        return self._changed(other) if number else self
 
     def cast(self, dtype: torch.dtype) -> Example:
         """The same call with the numbers with a fraction in a dtype."""
@@ -63,19 +81,24 @@ class Example(NamedTuple):
         return [leaf for leaf in leaves([self.args, self.kwargs]) if leaf.ndim]
 
 
-def still_copy(module: nn.Module) -> nn.Module:
-    """A copy on the CPU in eval mode, without torch.compile's outermost module. Its parameters
-    require gradients as the module's do, and so do those of a program made from it: it can be
-    trained. Raises LabError for a module that cannot be copied."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch's own, of programs that were opened
-            return copy.deepcopy(unwrapped(module)).cpu().eval()
-    except Exception as error:  # the user's modules may hold anything
-        raise LabError(
-            f"The model cannot be copied: {type(error).__name__}: {error}",
-            hint="Keep tensors that have a graph, open files and generators out of the module.",
-        ) from error
+@contextmanager
+def still(module: nn.Module, dtype: str = "") -> Iterator[nn.Module]:
+    """In this context the user's module itself, without torch.compile's outermost one, is in eval
+    mode, on the CPU, and in the dtype if there is one; then it is as it was, whatever has run.
+
+    Another dtype or device is that of its parameters and buffers. What only a closure or a plain
+    attribute holds is not cast, as by `module.to`.
+    """
+    own = unwrapped(module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, of programs that were opened
+        tensors = (*own.parameters(), *own.buffers())
+        if dtype or any(tensor.device.type != "cpu" for tensor in tensors):
+            with ModuleState(own, dtype=getattr(torch, dtype) if dtype else None, device="cpu"):
+                yield own.eval()
+        else:
+            with untouched(own, training=False):
+                yield own
 
 
 def captured(module: nn.Module, run: Callable[[], object]) -> Example:
@@ -115,17 +138,16 @@ def example_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Example:
 
 
 def cases_of(module: nn.Module, example: Example) -> list[Case]:
-    """The module's outputs on the example in several sizes; a size that it does not take itself is
-    left out. Raises what the module raises on the example as it is."""
-    sizes = sorted({*BATCH_SIZES, example.size})
-    cases = []
-    for size in sizes:
-        try:
-            cases.append(_case(module, example.of_size(size)))
-        except Exception:
-            if size == example.size:
-                raise
-    return cases
+    """The module's outputs on the example in several sizes, each time on other numbers; what it
+    does not take itself is left out. Raises what the module raises on the example as it is."""
+    others = [size for size in BATCH_SIZES if size != example.size]
+    cases = [_case(module, example)]
+    for number, size in enumerate([*others, *[example.size] * (INPUTS - 1)], start=1):
+        for inputs in (example.of_size(size, number).other(number % INPUTS), example.of_size(size)):
+            with suppress(Exception):  # of the user's module, which may refuse these
+                cases.append(_case(module, inputs))
+                break
+    return sorted(cases, key=lambda case: case.batch_size)
 
 
 def _case(module: nn.Module, example: Example) -> Case:
@@ -138,7 +160,7 @@ def _case(module: nn.Module, example: Example) -> Case:
 
 
 def _outputs(module: nn.Module, example: Example, seed: int) -> list[Tensor]:
-    with torch.no_grad(), torch_states_kept(), uncompiled():
+    with torch.no_grad(), states_kept(), uncompiled():
         torch.manual_seed(seed)
         output = module(*_detached(example.args), **_detached(example.kwargs))
     return [leaf.detach().clone() for leaf in leaves(output)]
@@ -146,7 +168,7 @@ def _outputs(module: nn.Module, example: Example, seed: int) -> list[Tensor]:
 
 def names_of_outputs(module: nn.Module, example: Example) -> list[str]:
     """The names for a file: the keys of a dict, else `output` or `output_0`, `output_1`, ..."""
-    with torch.no_grad(), torch_states_kept(), uncompiled():
+    with torch.no_grad(), states_kept(), uncompiled():
         output = module(*_detached(example.args), **_detached(example.kwargs))
     if isinstance(output, Mapping) and all(isinstance(v, Tensor) for v in output.values()):
         return [str(key) for key in output]
@@ -157,7 +179,7 @@ def names_of_outputs(module: nn.Module, example: Example) -> list[str]:
 def seconds_of(module: nn.Module, case: Case) -> float:
     """The time of one call, the shortest of some."""
     times = []
-    with torch.no_grad(), torch_states_kept(), uncompiled():
+    with torch.no_grad(), states_kept(), uncompiled():
         for _ in range(TIMED_CALLS):
             begun = perf_counter()
             module(*case.args, **case.kwargs)
@@ -171,15 +193,41 @@ def calls_of(module: nn.Module, case: Case) -> list[ModuleCall]:
     calls: list[ModuleCall] = []
     numbers: dict[str, int] = {}
 
-    def hook(path: str) -> Callable[..., None]:
-        def see(part: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-            number = numbers.get(path, 0)
-            numbers[path] = number + 1
-            if is_plain(args) and is_plain(kwargs):
-                outputs = [leaf.detach().clone() for leaf in leaves(output)]
-                calls.append(ModuleCall(path, number, args, kwargs, outputs))
+    def see(path: str, args: Any, kwargs: Any, output: Any) -> None:
+        number = numbers.get(path, 0)
+        numbers[path] = number + 1
+        if is_plain(args) and is_plain(kwargs):
+            outputs = [leaf.detach().clone() for leaf in leaves(output)]
+            calls.append(ModuleCall(path, number, args, kwargs, outputs))
 
-        return see
+    _run_seen(module, case, case.seed, see)
+    return calls
+
+
+def first_random(module: nn.Module, case: Case) -> str | None:
+    """The path of the first module that gives two outputs for one input in two runs, "" for the
+    whole model; None if there is none to be seen."""
+    runs: list[list[tuple[str, list[Entry], list[Entry]]]] = []
+    for seed in (case.seed, case.seed + 1):
+        calls: list[tuple[str, list[Entry], list[Entry]]] = []
+
+        def see(path: str, args: Any, kwargs: Any, output: Any, calls=calls) -> None:
+            inputs, outputs = leaves([args, dict(kwargs)]), leaves(output)
+            calls.append((path, [*map(entry, inputs)], [*map(entry, outputs)]))
+
+        _run_seen(module, case, seed, see)
+        runs.append(calls)
+    for (path, given, made), (other, *others) in zip(*runs, strict=False):
+        if path == other and [given] == others[:1] and [made] != others[1:]:
+            return path
+    return None
+
+
+def _run_seen(module: nn.Module, case: Case, seed: int, see: Callable[..., None]) -> None:
+    """Run the module; `see(path, args, kwargs, output)` as each call of a module in it ends."""
+
+    def hook(path: str) -> Callable[..., None]:
+        return lambda _, args, kwargs, output: see(path, args, kwargs, output)
 
     handles = [
         add_forward_hook(part, hook(path), with_kwargs=True)
@@ -187,13 +235,12 @@ def calls_of(module: nn.Module, case: Case) -> list[ModuleCall]:
         if not isinstance(part, torch.jit.ScriptModule) or not path
     ]
     try:
-        with torch.no_grad(), torch_states_kept(), uncompiled():
-            torch.manual_seed(case.seed)
+        with torch.no_grad(), states_kept(), uncompiled():
+            torch.manual_seed(seed)
             module(*case.args, **case.kwargs)
     finally:
         for handle in handles:
             handle.remove()
-    return calls
 
 
 def _detached(value: Any) -> Any:

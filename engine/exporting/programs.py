@@ -66,9 +66,26 @@ def traced(module: nn.Module, example: Example) -> Program:
         given = {"example_kwarg_inputs": example.kwargs} if example.kwargs else {}
         if example.args and example.kwargs:
             raise TypeError("tracing takes arguments by place or by name, not both")
-        return torch.jit.trace(module, example.args or None, check_trace=False, **given)  # pyright: ignore
+        with _without_checks(module):
+            return torch.jit.trace(module, example.args or None, check_trace=False, **given)  # pyright: ignore
 
     return _script(TRACE, make)
+
+
+@contextmanager
+def _without_checks(module: nn.Module) -> Iterator[None]:
+    """A program of torch.export looks at the shapes of its inputs by hooks, which cannot be traced:
+    in this context it has none of them."""
+    hooks = module._forward_pre_hooks
+    kept = dict(hooks)
+    for key, hook in kept.items():
+        if getattr(hook, "__module__", "").startswith("torch.export."):
+            del hooks[key]
+    try:
+        yield
+    finally:
+        hooks.clear()
+        hooks.update(kept)
 
 
 def scripted(module: nn.Module) -> Program:

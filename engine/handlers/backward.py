@@ -32,7 +32,6 @@ from ..protocol import (
     Value,
     ValueSnapshot,
 )
-from ..random_states import random_states
 from ..recording.recorder import Recorder
 from ..recording.user_files import is_user_file
 from ..tensors.error_help import explain_error
@@ -80,7 +79,6 @@ def start_backward(lab: Lab, command: StartBackwardCommand) -> Iterator[Snapshot
     backward = lab.backward.under_way = BackwardPass(
         subject,
         pass_control_maker(lab, subject.defaults),
-        journal=namespace_of(lab).journal,
         real_engine=command.real_engine,
         retain_graph=command.retain_graph,
         create_graph=command.create_graph,
@@ -107,10 +105,9 @@ def _step_subject(subject: WorkSubject, batch_number: int = 0) -> StepSubject:
     recorder = Recorder(modules=module_names(subject.module))
     with subject.running(objective.generators):
         batch = first_batch(objective.batches(0, batch_number))
-        random = random_states()
         with module_kept(subject.module), torch.enable_grad(), uncompiled(), recorder:
             loss = objective.outcome(batch).loss
-    return StepSubject(subject.module, loss, recorder.recording, random)
+    return StepSubject(subject.module, loss, recorder.recording)
 
 
 def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
@@ -124,12 +121,10 @@ def move_backward(lab: Lab, command: MoveBackwardCommand) -> Iterator[Snapshot]:
     try:
         backward.control.go(command.move, command.target)
     except (Exception, KeyboardInterrupt) as error:
-        backward.moved()
         yield backward.snapshot()  # the nodes before the failing one have run
         if isinstance(error, LabError | KeyboardInterrupt):
             raise
         raise _node_error(backward.stepper.next_node, error) from error
-    backward.moved()
     yield backward.snapshot()
 
 
@@ -220,7 +215,7 @@ def _gradient(lab: Lab, key: str) -> tuple[Value | None, ...]:
         return (*shown.incoming, *shown.outgoing)
     backward = lab.backward.under_way
     if backward is not None and key in backward.parameters:
-        gradient = backward.gradient_of(key)
+        gradient = backward.shown_gradient(key)
     else:
         gradient = _parameters(lab)[key].grad
     if gradient is None:
@@ -229,8 +224,12 @@ def _gradient(lab: Lab, key: str) -> tuple[Value | None, ...]:
 
 
 def _update(lab: Lab, command: InspectCommand) -> ParameterUpdate | None:
-    """The update that the optimizer would make to the parameter whose gradient is shown."""
+    """The update that the optimizer would make to the parameter whose gradient is shown; None if
+    that has changed since the pass."""
     if command.of != "gradient" or not command.optimizer or command.key.isdecimal():
+        return None
+    backward = lab.backward.under_way
+    if backward is not None and backward.has_changed(command.key):
         return None
     parameter = _parameters(lab)[command.key]
     gradient = parameter.grad
@@ -253,7 +252,7 @@ def _parameters(lab: Lab) -> _NamedParameters:
     if backward is not None and backward.subject.root:
         return _NamedParameters(backward.listed)
     if lab.models.forward is not None:
-        return _NamedParameters(lab.models.forward.module.named_parameters())
+        return _NamedParameters(lab.models.forward.state.named_parameters())
     if lab.models.live is not None:
         return _NamedParameters(lab.models.live.module.named_parameters())
     raise LabError("There is no model yet.", hint="Start a forward pass.")

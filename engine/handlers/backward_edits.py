@@ -1,22 +1,20 @@
-"""Answers about a stepped backward pass: breakpoints, edits, `.grad`s, the script."""
+"""Answers about a stepped backward pass: breakpoints, edits, `.grad`s, its code."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from pathlib import Path
 
 from ..autograd.backward.backward_pass import MakePassControl
+from ..autograd.backward.pass_code import pass_code
 from ..autograd.backward.pass_control import PassControl
 from ..console.namespace import Namespace
-from ..errors import LabError
-from ..exporting.weights import write
 from ..lab import Lab
 from ..protocol import (
-    BackwardScriptSnapshot,
+    BackwardCodeSnapshot,
     EditGradientCommand,
-    ExportBackwardCommand,
+    ReadBackwardCodeCommand,
     SetBreakpointsCommand,
     Snapshot,
     UneditGradientCommand,
@@ -52,23 +50,9 @@ def zero_gradients(lab: Lab, command: ZeroGradientsCommand) -> Iterator[Snapshot
     yield backward.snapshot()
 
 
-def export_backward(lab: Lab, command: ExportBackwardCommand) -> Iterator[Snapshot]:
-    """Answer with a BackwardScriptSnapshot. With a path, write the script there, and its data in a
-    file beside it. Raises LabError if they cannot be written."""
-    text, data = lab.backward.require().script()
-    if not command.path:
-        yield BackwardScriptSnapshot(text=text)
-        return
-    path = Path(command.path).expanduser()
-    data_path = path.with_suffix(".pt") if data else None
-    if data_path == path:
-        raise LabError(
-            f"{path.name} is what the script loads.", hint="Give it a name that ends with .py."
-        )
-    write(path, text.encode())
-    if data_path is not None:
-        write(data_path, data)
-    yield BackwardScriptSnapshot(text=text, path=str(path), data_path=str(data_path or ""))
+def read_code(lab: Lab, command: ReadBackwardCodeCommand) -> Iterator[Snapshot]:
+    """Answer with a BackwardCodeSnapshot. Raises LabError as `pass_code` does."""
+    yield BackwardCodeSnapshot(text=pass_code(lab.backward.require(), namespace_of(lab)))
 
 
 def namespace_of(lab: Lab) -> Namespace:

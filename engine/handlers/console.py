@@ -43,8 +43,8 @@ from ..tensors.error_help import explain_error
 from ..tensors.failures import raised_operands
 from .holding import shown_and_held
 
-EXAMPLE = "<cell of the example>"
-"""The name of an example's code in tracebacks."""
+EXAMPLE = "<example>"
+"""The name of an example's code in tracebacks, and beside its graph."""
 
 
 def take_console(lab: Lab, command: TakeConsoleCommand) -> Iterator[Snapshot]:
@@ -60,7 +60,7 @@ def take_console(lab: Lab, command: TakeConsoleCommand) -> Iterator[Snapshot]:
 def run_cell(lab: Lab, command: RunCellCommand) -> Iterator[Snapshot]:
     namespace = lab.console.namespace
     output = lab.output(command.all_output)
-    cell = namespace.next_name(command.filename)
+    cell = namespace.next_name(command.filename, command.source)
     title = source_title(cell)
     if command.model is not None and command.training is not None:
         lab.canvas.show(command.model, command.training)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar, cast
@@ -26,6 +25,7 @@ from ..autograd.derivatives.gradient_check import Pair, gradcheck
 from ..autograd.derivatives.state import Derived
 from ..errors import LabError
 from ..lab import Lab
+from ..module_kept import ModuleState
 from ..protocol import (
     CheckedPair,
     DerivativeCommand,
@@ -135,11 +135,12 @@ def check_gradient(lab: Lab, command: GradcheckCommand) -> Iterator[Snapshot]:
             at = at.to(torch.float64)
         for t in at.inputs:
             t.requires_grad_(t.is_floating_point())
-        checked = _call_function(
-            lambda: gradcheck(
-                at.function, at.inputs, command.second, command.eps, command.atol, command.rtol
+        with at.context:
+            checked = _call_function(
+                lambda: gradcheck(
+                    at.function, at.inputs, command.second, command.eps, command.atol, command.rtol
+                )
             )
-        )
         random = not checked.ok and _call_function(at.is_random)
     yield GradcheckSnapshot(
         ok=checked.ok,
@@ -168,7 +169,11 @@ def _function_and_inputs(
                 "There is no batch to differentiate the model at.",
                 hint="Build a model that can run, or give a function of the console.",
             )
-        return copy.deepcopy(forward.module).eval(), (forward.x[:1],)
+        with forward.state:
+            state = ModuleState(forward.state.module)
+        with state:
+            state.module.eval()
+        return state, (forward.x[:1],)
     namespace = lab.console.of(command.example)
     found = namespace.evaluate(function.strip(), lab.control)
     if not callable(found):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import cast
 
@@ -20,6 +20,7 @@ from ..autograd.derivatives.gradient_flow import (
 from ..console.breakpoint_calls import breakpoints_told
 from ..errors import LabError
 from ..lab import Lab
+from ..module_kept import ModuleState
 from ..protocol import (
     FlowCommand,
     FlowHistogram,
@@ -32,9 +33,7 @@ from ..protocol import (
     Snapshot,
 )
 from ..randomness import RandomStream
-from ..signatures import required_parameters
 from .subjects.find import subject_of
-from .subjects.subject import Subject
 
 MAX_CELLS = 12_000
 """Largest number of layers times steps: a snapshot must not exceed its limit."""
@@ -51,13 +50,16 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
     subject.check()
     runs = lab.derivatives.flow = {}
     for name in command.initialisations:
-        apart = _apart(subject)
-        device = next((p.device for p in apart.module.parameters()), None)
-        if device is not None:
-            with RandomStream(command.training.seed, device):
-                INITIALISATIONS[name](apart.module)
-        objective = apart.objective()
-        run = runs[name] = FlowRun(apart.module, command.training, command.steps, objective)
+        trial = subject.on_trial()
+        module = trial.module
+        state = ModuleState(module)
+        with state:
+            device = next((p.device for p in module.parameters()), None)
+            if device is not None:
+                with RandomStream(command.training.seed, device):
+                    INITIALISATIONS[name](module)
+            objective = trial.objective()
+            run = runs[name] = FlowRun(module, command.training, command.steps, objective)
         rows = max(len(run.layers), len(run.activations), 1)
         if rows * run.steps > MAX_CELLS:
             raise LabError(
@@ -65,7 +67,7 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
                 hint=f"Ask for at most {MAX_CELLS // rows:,} steps.",
             )
         shown_s = perf_counter()
-        for _ in _steps(lab, run):
+        for _ in _steps(lab, run, state):
             due = perf_counter() - shown_s > INTERVAL_S
             if due:
                 shown_s = perf_counter()
@@ -75,13 +77,13 @@ def gradient_flow(lab: Lab, command: FlowCommand) -> Iterator[Snapshot | None]:
             return
 
 
-def _steps(lab: Lab, run: FlowRun) -> Iterator[None]:
-    """The steps of a run, up to a stop signal."""
+def _steps(lab: Lab, run: FlowRun, state: ModuleState) -> Iterator[None]:
+    """The steps of a run, up to a stop signal; the module has the `state` only while one runs."""
     is_over = False
-    with lab.output().redirected(), closing(run.run()) as steps:
+    with lab.output().redirected(), _closing(run.run(), state) as steps:
         while True:
             try:
-                with breakpoints_told(), lab.control.user_code():
+                with state, breakpoints_told(), lab.control.user_code():
                     is_over = next(steps, run) is run
             except KeyboardInterrupt:  # in the middle of a long step
                 lab.control.stop.set()
@@ -93,16 +95,13 @@ def _steps(lab: Lab, run: FlowRun) -> Iterator[None]:
             yield
 
 
-def _apart(subject: Subject) -> Subject:
-    """The subject with a module of its own. Raises LabError for a module that cannot be copied, or
-    is not the one that its step runs."""
-    own = subject.own_step
-    if own is not None and not subject.written.step and len(required_parameters(own)) < 2:
-        raise LabError(
-            "The function step(batch) of your code runs your own module, not a copy of it.",
-            hint="Let it take the module: step(model, batch).",
-        )
-    return subject.apart()
+@contextmanager
+def _closing(steps: Generator[None, None, None], state: ModuleState) -> Iterator[Iterator[None]]:
+    try:
+        yield steps
+    finally:
+        with state:
+            steps.close()
 
 
 def read_flow(lab: Lab, command: ReadFlowCommand) -> Iterator[Snapshot]:

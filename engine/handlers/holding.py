@@ -12,8 +12,6 @@ from time import perf_counter
 from types import FrameType, ModuleType
 from typing import Any
 
-from torch import nn
-
 from ..advice.adviser import Adviser
 from ..autograd.backward.backward_pass import BackwardPass
 from ..autograd.backward.own_call import CallSubject, arguments_of
@@ -29,11 +27,13 @@ from ..loops.hooks import is_out_of_reach, steps_shown
 from ..loops.loop_looks import LoopLooks, Tables
 from ..loops.own_loop import OwnLoop
 from ..loops.rest import Rest
+from ..loops.step_losses import StepLosses
+from ..loops.user_names import UserNames
 from ..loops.watching import Watching
 from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
 from ..recording.light.light_recorder import LightRecorder
 from ..recording.light.light_recording import LightRecording
-from ..recording.user_files import UsersFrames, forget, is_user_file, variables_of
+from ..recording.user_files import UsersFrames, forget, is_user_file
 from ..subjects.python_file import Around
 from .backward_edits import pass_control_maker
 
@@ -45,7 +45,14 @@ class Holder:
     at_backward = ""
     """Where it is held in its backward(), in place of the line."""
 
-    def __init__(self, lab: Lab, namespace: Namespace, title: str, output: Output) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        namespace: Namespace,
+        title: str,
+        output: Output,
+        losses: StepLosses | None = None,
+    ) -> None:
         self._lab, self._namespace = lab, namespace
         self._title, self._output = title, output
         self._frames = UsersFrames()
@@ -53,15 +60,18 @@ class Holder:
         self.has_held = False
         self.lines = LineSteps(lambda frame: self.hold(frame, "line", is_traced=True))
         self.rest = Rest(self.may_hold)
+        self.names = UserNames(namespace.with_named)
         self.loop = OwnLoop(
             f"Loop in {title}",
             lab.control,
             lab.emit,
-            self._name_of,
+            self.names.of,
+            self.names.of_loss,
             None if lab.attend is None else self._hold_at_step,
             watching_of(lab),
             namespace.lab.numbers,
             lambda: namespace.lab.tensors.has_images,
+            losses,
         )
 
     def hold(self, frame: FrameType, at: HeldAt, is_traced: bool = False, after: str = "") -> None:
@@ -81,24 +91,6 @@ class Holder:
         """Whether the user has asked for this code to be held, or it was."""
         control = self._lab.control
         return self.has_held or control.steps_backward or control.pause.is_set()
-
-    def _name_of(self, thing: object) -> str:
-        """The name of a variable, or of a parameter in a module that is one."""
-        name = self._namespace.name_of(thing)
-        if name or not isinstance(thing, nn.Parameter):
-            return name
-        frame = self._frames.innermost()
-        variables = self._namespace.variables if frame is None else variables_of(frame)
-        return next(
-            (
-                f"{name}.{path}"
-                for name, module in list(variables.items())
-                if isinstance(module, nn.Module)
-                for path, parameter in module.named_parameters()
-                if parameter is thing
-            ),
-            "",
-        )
 
     def _hold_at_step(self, at: HeldAt) -> None:
         frame = self._frames.innermost()
@@ -255,10 +247,11 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
     lab.subjects.forget_values()
     holder = Holder(lab, namespace, title, output)
     loop, rest, take_backward = holder.loop, holder.rest, None
+    loop.losses.know(holder.names.optimizers())
     gate = rest.gate
     rest.watching.append(lab.subjects.updates)
     if not lab.is_training:  # Train shows one loop at a time
-        rest.watching += [loop_looks(lab, namespace.variables, loop), loop]
+        rest.watching += [loop_looks(lab, holder.names.parameters, loop), loop]
     with ExitStack() as stack:
         # While Train runs, this loop is not shown.
         step_of = loop.step_of if lab.is_training else loop.step_by_logs
@@ -290,6 +283,7 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
                 gate=gate,
                 unless=lambda: lab.control.in_own_code,
                 take_backward=take_backward,
+                losses=None if lab.is_training else loop.losses,
             )
         )
         if lab.attend is not None:
@@ -298,13 +292,13 @@ def shown_and_held(lab: Lab, namespace: Namespace, title: str, output: Output) -
         yield holder
 
 
-def loop_looks(lab: Lab, variables: Mapping[str, object], loop: OwnLoop) -> LoopLooks:
+def loop_looks(lab: Lab, names: Callable[[], Mapping[int, str]], loop: OwnLoop) -> LoopLooks:
     """Looks at the parameters of a loop. Those of the loop before are shown until its first."""
 
     def begun(tables: Tables) -> None:
         lab.subjects.loop_looks = tables
 
-    return LoopLooks(lab.control, variables, loop.leave_out, begun, lambda: loop.step)
+    return LoopLooks(lab.control, names, loop.leave_out, begun, lambda: loop.step)
 
 
 def watching_of(lab: Lab) -> Watching | None:

@@ -8,6 +8,7 @@ import torch
 from msgspec import structs
 
 from ..autograd.backward.backward_pass import BackwardPass
+from ..autograd.backward.pass_code import cells_behind
 from ..autograd.backward.stepping import Step
 from ..autograd.formulas import MissingValue, Numbers, Rule, rule_of
 from ..autograd.formulas.numbers import at, item, number_text
@@ -38,6 +39,7 @@ from ..protocol import RuleLine as ShownLine
 from ..recording.recording import Call
 from ..tensors.compare import max_difference
 from ..tensors.summary import value
+from .backward_edits import namespace_of
 
 _NOT_RUN = "It has not run yet, so there are no numbers: step backward until it has."
 HELD = (
@@ -103,7 +105,7 @@ def check_step(lab: Lab, command: CheckRuleCommand) -> Iterator[Snapshot | None]
             found = each
             yield None
     except CannotCheck as refusal:
-        code = backward.code() if refusal.unrecorded else ""
+        code = cells_behind(backward, namespace_of(lab)) if refusal.unrecorded else ""
         yield RuleCheckSnapshot(node=node.id, refused=str(refusal), hint=refusal.hint, code=code)
         return
     assert found is not None
@@ -281,7 +283,7 @@ def _leaf_rule(
         f"= {first} + {number_text(item(dense[element]))}",
         f"= {number_text(total)}",
     )
-    after = node.variable.grad if node.variable is not None else None
+    after = backward.stepper.grad_after(node)
     shown = None if after is None else value(f"{name}.grad", after)
     engine = None if after is None else _real(item(after.detach().to_dense()[element]))
     return structs.replace(

@@ -27,7 +27,7 @@ from ..protocol import (
 from ..recording.recorder import Recorder
 from ..recording.recording import Recording
 from ..recording.statement_counts import StatementCounts
-from .console import cell_error
+from .console import EXAMPLE, cell_error
 from .rules import HELD
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def start_trace(lab: Lab, command: StartTraceCommand) -> Iterator[Snapshot | Non
     elif command.source.strip():
         console = lab.console
         namespace = console.begin_example("trace") if command.example else console.namespace
-        trace = _of_code(lab, command.source, namespace)
+        trace = _of_code(lab, command, namespace)
         lab.trace.namespace = namespace
     else:
         trace = yield from _of_batch(lab)
@@ -92,8 +92,9 @@ def find_root(lab: Lab, command: TraceRootCommand) -> Iterator[Snapshot]:
     yield TraceRootSnapshot(position=command.position, root=root, note="" if root else _NO_ROOT)
 
 
-def _of_code(lab: Lab, source: str, namespace: Namespace) -> Trace:
-    output = lab.output()
+def _of_code(lab: Lab, command: StartTraceCommand, namespace: Namespace) -> Trace:
+    output, source = lab.output(), command.source
+    filename = EXAMPLE if command.example else "<cell>"
     recordings: list[Recording] = []
 
     def recorder(**options: Any) -> Recorder:
@@ -102,7 +103,7 @@ def _of_code(lab: Lab, source: str, namespace: Namespace) -> Trace:
         return made
 
     with namespace.recorded_by(recorder):
-        error, cell = namespace.run(source, "<cell>", output, lab.control)
+        error, cell = namespace.run(source, filename, output, lab.control)
     recording = recordings[0] if recordings else Recording()
     named = list(namespace.reached().tensors().items())
     report = cell_error(error, cell, lab.control)
@@ -153,7 +154,7 @@ def _of_batch(lab: Lab) -> Generator[None, None, Trace]:
             yield None
     except LabError as error:
         report = error_report(error)
-    named = [*forward.module.state_dict(keep_vars=True).items(), ("x", forward.x), ("y", forward.y)]
+    named = [*forward.state.state_dict(keep_vars=True).items(), ("x", forward.x), ("y", forward.y)]
     return Trace(
         forward.recording,
         error=report,

@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from torch.optim.optimizer import (
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ..compiled import never_compiled, only_calls_compiled
+from .step_losses import Root, StepLosses, made
 
 
 class Passed(NamedTuple):
@@ -94,17 +95,18 @@ class Patch:
 
 class Gate:
     """While it is shut, steps are only counted, until one ends after `due_s`, or is number
-    `due_step`: then, as while it is open, `ended(optimizer)` is called, which counts its step
-    itself. `known`, if given, has optimizers by their ids: the first step of another one opens it.
-    Hooks read it before they call anything: the code of a function is cold after a step of torch,
-    and costs many times what it costs in a loop of its own. So torch's functions are replaced while
-    it is open, and on until `rest`.
+    `due_step`: then, as while it is open, `ended(optimizer, is_missed)` is called, which counts its
+    step itself. `is_missed`: it was not shown, since it began while the gate was shut. `known`, if
+    given, has optimizers by their ids: the first step of another one opens the gate. Hooks read it
+    before they call anything: the code of a function is cold after a step of torch, and costs many
+    times what it costs in a loop of its own. So torch's functions are replaced while it is open,
+    and on until `rest`.
     """
 
     def __init__(
         self,
         is_shut: bool = False,
-        ended: Callable[[Optimizer], None] | None = None,
+        ended: Callable[[Optimizer, bool], None] | None = None,
         known: Mapping[int, weakref.ref[Optimizer]] | None = None,
     ) -> None:
         self.is_shut = is_shut
@@ -123,6 +125,10 @@ class Gate:
     def open(self) -> None:
         """Any thread may. In the step that runs now it may be too late."""
         self.is_shut = False
+        self.patch()
+
+    def patch(self) -> None:
+        """Replace torch's functions, whether it is open or not. Any thread may."""
         for patch in self.patches:
             patch.put_on()
 
@@ -168,24 +174,32 @@ def steps_shown(
     gate: Gate | None = None,
     unless: Callable[[], bool] = lambda: False,
     take_backward: Callable[..., bool] | None = None,
+    losses: StepLosses | None = None,
 ) -> Iterator[None]:
     """Show each of `watching` the optimizer steps of this thread, and the scalars on which
     `backward` is called. Not shown: what other threads and forked processes do, what torch
     compiles, what a CUDA graph captures, and what runs while `gate` is shut or `unless` returns
     True. `take_backward` gets the calls of `backward` that are not inside another, while the gate
-    is open, and returns whether it has run them."""
+    is open, and returns whether it has run them. `losses` follows all steps and calls of
+    `backward`, while the gate is shut as well."""
     gate = gate or Gate()
     get_ident, is_compiling = threading.get_ident, torch.compiler.is_compiling
     thread, forks = get_ident(), _forks.count
-    stepping: list[Steps] = []  # those that the step that runs now is shown
+    # The steps that run now and are shown: the ids of their optimizers, and whom they are shown.
+    stepping: list[tuple[int, list[Steps]]] = []
     saw_loss = [each.saw_loss for each in watching if _has(each, "saw_loss")]
     is_open = True
-    # The result of the last GradScaler.scale, and the loss that was scaled.
+    # The result of the last GradScaler.scale, the loss that was scaled, and its value.
     scaled: weakref.ref[Tensor] | None = None
+    named: weakref.ref[Tensor] | None = None
     unscaled: Tensor | None = None
 
-    is_shown = False  # the step that runs now
     may_capture = torch.backends.cuda.is_built()
+
+    def is_capturing() -> bool:
+        return (
+            may_capture and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+        )
 
     def is_seen() -> bool:
         return (
@@ -198,7 +212,6 @@ def steps_shown(
 
     # `args` of both begins with the optimizer.
     def before(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
-        nonlocal is_shown
         if gate.is_shut:
             known = gate.known
             met = None if known is None else known.get(id(optimizer))
@@ -208,77 +221,118 @@ def steps_shown(
             return
         if gate.is_shut:
             gate.open()
-        is_shown = is_seen() and not (
-            may_capture and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
-        )
-        if is_shown:
+        if is_seen() and not is_capturing():
             has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
             _now.stepping = weakref.ref(optimizer)
-            stepping.clear()
             now_s = perf_counter()
-            for each in watching:
-                if now_s >= each.shown_from_s:
-                    stepping.append(each)
-                    each.before_step(optimizer, has_closure)
+            shown = [each for each in watching if now_s >= each.shown_from_s]
+            stepping.append((id(optimizer), shown))
+            for each in shown:
+                each.before_step(optimizer, has_closure)
 
     def after(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         if get_ident() != thread:
             return
-        if gate.is_shut:
-            if gate.known is not None:
-                gate.made, gate.backwards_before = next_sequence(), gate.backwards
-            if perf_counter() < gate.due_s and gate.steps + 1 < gate.due_step:
-                gate.steps += 1
-                return
-        elif is_shown and _forks.count == forks:
+        shown = None  # what has raised in its step is on the list, too
+        while stepping and shown is None:
+            key, watched = stepping.pop()
+            shown = watched if key == id(optimizer) else None
+        is_followed = losses is not None and losses.is_on
+        is_counted = gate.is_shut and not is_followed
+        if _forks.count != forks or (shown is None and not is_counted and not is_seen()):
+            return
+        if losses is not None and is_followed:
+            losses.end_step(optimizer, gate.steps + 1)
+        if shown is not None:
             has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
             _now.stepping = None
-            for each in stepping:
+            for each in shown:
                 each.after_step(optimizer, has_closure)
-        if gate.ended is not None and _forks.count == forks:
-            gate.ended(optimizer)
+        else:
+            if gate.known is not None:
+                gate.made, gate.backwards_before = next_sequence(), gate.backwards
+            if gate.is_shut and perf_counter() < gate.due_s and gate.steps + 1 < gate.due_step:
+                gate.steps += 1
+                return
+        if gate.ended is not None:
+            gate.ended(optimizer, shown is None)
 
     run_backward = Patch(torch.autograd, "backward")
     scale = Patch(torch.amp.GradScaler, "scale")
 
+    def root_of(tensor: Any, gradient: Tensor | None) -> Root:
+        is_scaled = scaled is not None and scaled() is tensor
+        if not is_scaled or unscaled is None:
+            return Root(tensor, tensor, gradient)
+        users = None if named is None else named()
+        return Root(unscaled, tensor if users is None else users, gradient)
+
+    def follow(tensors: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+        if losses is None or not is_outermost() or is_capturing():
+            return
+        gradients = args[0] if args else kwargs.get("grad_tensors")
+        roots = tensors if isinstance(tensors, list | tuple) else (tensors,)
+        if not isinstance(gradients, list | tuple):
+            gradients = (gradients,) * len(roots)
+        with quiet() if _has_modes() else nullcontext():
+            found = [root_of(*each) for each in zip(roots, gradients, strict=False)]
+            losses.begin_backward(found, is_named=not gate.is_shut)
+
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-        if gate.is_shut:
-            if get_ident() == thread:
-                gate.backwards += 1
-            return run_backward.original(tensors, *args, **kwargs)
-        if is_seen():
+        is_shown = is_seen()
+        if is_shown or (gate.is_shut and get_ident() == thread):
             gate.backwards += 1
+        if is_shown and not gate.is_shut:
             given = tensors if isinstance(tensors, list | tuple) else (tensors,)
             for tensor in given:
                 if isinstance(tensor, Tensor) and tensor.numel() == 1:
-                    is_scaled = scaled is not None and scaled() is tensor
-                    loss = unscaled if is_scaled and unscaled is not None else tensor
-                    loss = _without_graph(loss)
+                    loss = _without_graph(root_of(tensor, None).scalar)
                     for tell in saw_loss:
                         tell(loss, tensor)
-        is_taken = (
-            take_backward is not None
-            and is_open
-            and get_ident() == thread
-            and _forks.count == forks
-            and is_outermost()
-            and take_backward(tensors, *args, **kwargs)
-        )
-        return None if is_taken else run_backward.original(tensors, *args, **kwargs)
+        if is_shown:
+            follow(tensors, args, kwargs)
+        has_failed = True
+        try:
+            is_taken = (
+                take_backward is not None
+                and not gate.is_shut
+                and is_open
+                and get_ident() == thread
+                and _forks.count == forks
+                and is_outermost()
+                and take_backward(tensors, *args, **kwargs)
+            )
+            if not is_taken:
+                run_backward.original(tensors, *args, **kwargs)
+            has_failed = False
+        finally:
+            if is_shown and losses is not None and is_outermost():
+                with quiet() if _has_modes() else nullcontext():
+                    losses.end_backward(has_failed)
 
     def noted_scale(scaler: Any, outputs: Any) -> Any:
-        nonlocal scaled, unscaled
+        nonlocal scaled, named, unscaled
         result = scale.original(scaler, outputs)
-        if not gate.is_shut and isinstance(outputs, Tensor) and is_seen():
-            scaled, unscaled = weakref.ref(result), _without_graph(outputs)
+        if isinstance(outputs, Tensor) and is_seen():
+            scaled, named = weakref.ref(result), weakref.ref(outputs)
+            unscaled = _without_graph(outputs)
         return result
 
-    for hook in (before, after, noted_scale):
+    def noted_init(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
+        make.original(optimizer, *args, **kwargs)
+        made.add(optimizer)
+        if losses is not None and is_open and get_ident() == thread:
+            losses.know([optimizer])
+
+    for hook in (before, after, noted_scale, noted_init):
         never_compiled(hook)
     only_calls_compiled(backward)
     handles = (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after))
     run_backward.wrap(backward)
     scale.wrap(noted_scale)
+    make = Patch(Optimizer, "__init__")
+    make.wrap(noted_init)
+    make.put_on()
     gate.patches = [run_backward, scale]
     if not gate.is_shut:
         gate.open()
@@ -289,7 +343,7 @@ def steps_shown(
         for handle in handles:
             handle.remove()
         gate.patches = []  # another thread may open it still
-        for patch in (run_backward, scale):
+        for patch in (run_backward, scale, make):
             patch.take_off()
 
 
@@ -348,6 +402,11 @@ def _without_graph(tensor: Tensor) -> Tensor:
         return tensor.detach()
     with torch._C.DisableTorchFunction():
         return tensor.detach()
+
+
+def _has_modes() -> bool:
+    depth = torch._C._len_torch_function_stack()  # pyright: ignore[reportAttributeAccessIssue]
+    return bool(depth or torch._C._len_torch_dispatch_stack())
 
 
 def _has(steps: Steps, name: str) -> bool:

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from ..project.document import HoldWhen
 from ..protocol import Hold
 from ..training.watchpoints.loss_spike import LossSpikes
+from .step_losses import Value
 
 _HELD = "It is held before the update."
 _NOT_FINITE_HINT = (
@@ -31,12 +32,12 @@ class LoopLimits:
         self._is_not_finite = self._is_long = False
 
     def look(
-        self, step: int, loss: Tensor | None, norms: Sequence[Tensor], optimizer: Optimizer | None
+        self, step: int, loss: Value | None, norms: Sequence[Tensor], optimizer: Optimizer | None
     ) -> Hold | None:
         """Why step `step` is held, if it is. `norms` are those of the gradients of the optimizer's
         parameters that have one, in their order. On other devices than the CPU this waits for the
         device."""
-        value = math.nan if loss is None else float(loss.real)
+        value = math.nan if loss is None else float(loss)
         lengths = torch.stack([norm.double() for norm in norms]).tolist() if norms else []
         return (
             self._not_finite(step, value, loss is not None, lengths, optimizer)

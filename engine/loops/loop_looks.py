@@ -30,25 +30,27 @@ second."""
 
 class LoopLooks(Steps):
     """Looks at some steps of each optimizer: `with steps_shown(looks, loop):` around the loop,
-    which `spent(seconds)` tells what a look took. `variables` are those of the loop, in which the
-    modules are that name the parameters. `begun(tables)` is called at the first look.
+    which `spent(seconds)` tells what a look took. `names()` are those of the parameters that have
+    one, by their ids; others have numbers. `begun(tables)` is called at the first look.
     `steps_done()` is the number of steps before the one that begins, over all optimizers.
 
-    A look changes nothing, and draws no random number. An optimizer that takes its first step after
-    step EARLY is looked at from the next step on at which another one is due.
+    A look changes nothing, and draws no random number. An optimizer that takes its first step late
+    is looked at from the next step on at which another one is due.
     """
 
     def __init__(
         self,
         control: Control,
-        variables: Mapping[str, object],
+        names: Callable[[], Mapping[int, str]],
         spent: Callable[[float], object],
         begun: Callable[[Tables], object],
         steps_done: Callable[[], int],
     ) -> None:
-        self._control, self._variables = control, variables
+        self._control, self._names = control, names
+        self._unnamed: list[weakref.ref[nn.Parameter]] = []
         self._spent, self._begun, self._steps_done = spent, begun, steps_done
         self._of = weakref.WeakKeyDictionary[Optimizer, Looks]()
+        self._own_steps = weakref.WeakKeyDictionary[Optimizer, int]()  # those that were shown
         self._look: StepLook | None = None
         self._tables: LookTables | None = None
         self._is_broken = False
@@ -60,12 +62,13 @@ class LoopLooks(Steps):
         looks = self._of.get(optimizer)
         if looks is None:
             with self._sheltered():
-                named = named_parameters(optimizer, self._variables)
-                looks = self._of[optimizer] = Looks(named, FREE_S)
+                looks = self._of[optimizer] = Looks(self._named(optimizer), FREE_S)
         step = self._steps_done()
         if looks is not None and step >= FREE_STEPS:
             looks.end_free()
-        look = None if looks is None else looks.begin(step, by_hand=False)
+        own = self._own_steps.get(optimizer, 0)
+        self._own_steps[optimizer] = own + 1
+        look = None if looks is None else looks.begin(step, by_hand=False, own=own)
         if look is None:
             self._wait(step)
             return
@@ -100,8 +103,27 @@ class LoopLooks(Steps):
 
     def _wait(self, step: int) -> None:
         """No step needs to be shown before a look is due."""
-        if step >= EARLY:
+        if step >= EARLY * len(self._of):
             self.shown_from_s = min((looks.due_s for looks in self._of.values()), default=-inf)
+
+    def _named(self, optimizer: Optimizer) -> dict[str, nn.Parameter]:
+        """The parameters that learn, by their names in the user's code."""
+        names = self._names()
+        wanted = [
+            parameter
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if isinstance(parameter, nn.Parameter) and parameter.requires_grad
+        ]
+        return {names.get(id(each)) or self._number(each): each for each in wanted}
+
+    def _number(self, parameter: nn.Parameter) -> str:
+        """`parameter 3` is one and the same for all optimizers."""
+        known = [each() for each in self._unnamed]
+        place = next((i for i, each in enumerate(known) if each is parameter), len(known))
+        if place == len(known):
+            self._unnamed.append(weakref.ref(parameter))
+        return f"parameter {place + 1}"
 
     @contextmanager
     def _sheltered(self) -> Iterator[None]:
@@ -114,27 +136,3 @@ class LoopLooks(Steps):
             except Exception:
                 self._is_broken, self._look, self.shown_from_s = True, None, inf
                 logging.getLogger(__name__).exception("A loop's parameters cannot be looked at.")
-
-
-def named_parameters(
-    optimizer: Optimizer, variables: Mapping[str, object]
-) -> dict[str, nn.Parameter]:
-    """The parameters that learn, by their names in the modules that the variables hold; with the
-    variable's name before, if there are several such modules. One that is in none has a number."""
-    wanted = [
-        parameter
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-        if isinstance(parameter, nn.Parameter) and parameter.requires_grad
-    ]
-    places: dict[int, tuple[str, str]] = {}
-    for variable, module in list(variables.items()):
-        if isinstance(module, nn.Module):
-            for name, parameter in module.named_parameters():
-                places.setdefault(id(parameter), (variable, name))
-    modules = {places[id(each)][0] for each in wanted if id(each) in places}
-    found: dict[str, nn.Parameter] = {}
-    for number, parameter in enumerate(wanted, 1):
-        variable, name = places.get(id(parameter), ("", f"parameter {number}"))
-        found[f"{variable}.{name}" if variable and len(modules) > 1 else name] = parameter
-    return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf, nan
 from time import perf_counter
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -32,9 +32,11 @@ from ..training.objectives.objective import Outcome
 from .hooks import Passed, Steps, gradient_norms, next_sequence, quiet
 from .limits import LoopLimits
 from .logged_numbers import LoggedNumbers
+from .loss_lines import LossLines
+from .step_losses import StepLoss, StepLosses
 
-MAX_NAMED = 4
-"""Optimizers, and groups of one optimizer, that get figures of their own."""
+MAX_GROUPS = 4
+"""Groups of one optimizer that get figures of their own."""
 
 Holds = Callable[[HeldAt], None]
 """Holds the user's code until it is to go on."""
@@ -44,11 +46,12 @@ class OwnLoop(Steps):
     """Measures what one cell or file runs: `with steps_shown(loop):` around it.
 
     A row has the loss, the learning rate of the optimizer's first group, and the norm of the
-    gradients before the step. The loss is the last scalar on which `backward` was called. A step
-    with a closure has the loss and the gradients of the closure's last call. `watch` gives figures
-    of watched modules. With several optimizers or groups, each has named figures too; `name_of`
-    names an optimizer or a parameter, "" if it has no name. `logged` has what the user has logged;
-    `has_images` says whether there are images.
+    gradients before the step; what is not known of it, since the step was seen in part, is None.
+    The loss is the sum of `losses`, which `steps_shown` is to have, too. A step with a closure has
+    the loss and the gradients of the closure's last call. `watch` gives figures of watched modules.
+    Each optimizer has a line of its own, and with several groups named figures; `name_of` names an
+    optimizer or a parameter, `name_of_loss` a scalar on which backward is called, "" without one.
+    `logged` has what the user has logged; `has_images` says whether there are images.
 
     `send` gets snapshots while the code runs, at most 30 a second, and none before the first step;
     making them takes at most SENT_SHARE of the time.
@@ -62,12 +65,18 @@ class OwnLoop(Steps):
         control: Control,
         send: Callable[[LoopSnapshot], None],
         name_of: Callable[[object], str] = lambda thing: "",
+        name_of_loss: Callable[[Tensor], str] = lambda root: "",
         hold: Holds | None = None,
         watch: Watch | None = None,
         logged: LoggedNumbers | None = None,
         has_images: Callable[[], bool] = lambda: False,
+        losses: StepLosses | None = None,
     ) -> None:
         self.title = title
+        self.losses = losses or StepLosses()
+        self.losses.begin(name_of_loss, self._line_of)
+        self._lines = LossLines(name_of, lambda: self.losses.is_late)
+        self._line_of_step: dict[int, int] = {}  # of the rows that are not sent yet
         self.step = 0
         self.metrics = Metrics(may_diverge=True)
         self._control = control
@@ -78,7 +87,7 @@ class OwnLoop(Steps):
         self._counts_logs = False  # whether steps end where something is logged
         self._made = 0  # the next node's number when the last step ended
         self._has_begun = False  # `backward` was called since
-        self._is_half_seen = False  # and this was not shown
+        self._ahead = 0  # by so much the number of a step is above that of `losses`
         self._name_of = name_of
         self._hold = hold
         self.watch = watch
@@ -88,12 +97,9 @@ class OwnLoop(Steps):
         self._has_stepped = False
         self._waiting: set[str] = set()  # the names that were logged in the step by hand
         self._thread = threading.get_ident()
-        self._loss: Tensor | None = None
-        self._norms: list[Tensor] = []
+        self._norms: list[Tensor] | None = None  # before a step they are not known
         self._device = torch.device("cpu")
         self._gpu = GpuUse(self._device)
-        self._names = weakref.WeakKeyDictionary[Optimizer, str]()
-        self._named_first: list[str] = []
         self._ended_s = nan
         self._due_s = 0.0
         self._accounted_s = 0.0
@@ -155,14 +161,13 @@ class OwnLoop(Steps):
         return self._limits.are_set and self._hold is not None and not self._is_broken
 
     def needed_from(self) -> tuple[float, float]:
-        is_early = self.step < FREE_STEPS and not self._is_broken
+        is_early = self.step < self._budget.free_steps and not self._is_broken
         return -inf if is_early or self.looks or self.watch is not None else self.due_s, inf
 
     def count(self, passed: Passed) -> None:
         self.step += passed.steps
         self._made, self._has_begun = passed.made, passed.has_begun
-        self._is_half_seen = passed.has_begun
-        self._loss, self._ended_s = None, nan
+        self._ended_s = nan
 
     def begin_step(self) -> None:
         self._ended_s = perf_counter()
@@ -196,11 +201,11 @@ class OwnLoop(Steps):
     # -- what the hooks call ---------------------------------------------------------------------
 
     def saw_loss(self, loss: Tensor, root: Tensor) -> None:
-        self._loss, self._has_begun = loss, True
+        self._has_begun = True
 
     def before_step(self, optimizer: Optimizer, has_closure: bool) -> None:
         self._has_stepped = True
-        self._is_measured = self.is_due and not self._is_half_seen
+        self._is_measured = self.is_due
         looks = self.looks
         if (self._is_measured or looks) and not has_closure:
             with self._sheltered(is_measuring=self._is_measured):
@@ -223,9 +228,10 @@ class OwnLoop(Steps):
     def _look(self, optimizer: Optimizer) -> None:
         """Hold the code before this update, if a watchpoint says so."""
         with self._sheltered(is_measuring=False):
-            self._why = self._limits.look(self.step + 1, self._loss, self._norms, optimizer)
+            loss = self.losses.so_far(optimizer)
+            self._why = self._limits.look(self.step + 1, loss, self._norms or (), optimizer)
         if not self._is_measured:
-            self._norms = []
+            self._norms = None
         if self._why is not None:
             self._be_held("update")
 
@@ -233,11 +239,13 @@ class OwnLoop(Steps):
         self.step += 1
         self._made = next_sequence()
         started, self._ended_s = self._ended_s, perf_counter()
-        loss, self._loss, self._has_begun = self._loss, None, False
-        self._is_half_seen = False
+        self._has_begun = False
+        learned = None if optimizer is None else self.losses.last()
+        if learned is not None:
+            self._ahead = self.step - learned.step
         if self._is_measured:
             with self._sheltered():
-                self._add(optimizer, loss, (started, self._ended_s))
+                self._add(optimizer, learned, (started, self._ended_s))
             if self._ended_s >= self._due_s:
                 with self._sheltered(is_measuring=False):
                     self._send("running")
@@ -264,50 +272,50 @@ class OwnLoop(Steps):
 
     # -- figures ---------------------------------------------------------------------------------
 
-    def _add(self, optimizer: Optimizer | None, loss: Tensor | None, timing: tuple) -> None:
-        norms, self._norms = self._norms, []
+    def _line_of(self, optimizer: Optimizer) -> int:
+        """The number of its line. A new one has a row for each of its first steps, too."""
+        known = len(self._lines)
+        line = self._lines.of(optimizer)
+        if known and len(self._lines) > known:
+            self._budget.free_steps = max(self._budget.free_steps, self.step + FREE_STEPS)
+        return line
+
+    def _add(self, optimizer: Optimizer | None, learned: StepLoss | None, timing: tuple) -> None:
+        norms, self._norms = self._norms, None
+        loss = None if learned is None else learned.total
+        figures = {} if learned is None else self._lines.parts(learned)
         if optimizer is None:  # a backward of the next step may have come by now
-            logged = self._logged.take("loss")
-            loss = torch.as_tensor(nan if logged is None else logged)
-        known = [*norms, *(() if loss is None else (loss,))]
-        device = known[0].device if known else self._device
+            loss = self._logged.take("loss")
+        tensors = [each for each in (*(norms or ()), loss, *figures.values()) if _is_tensor(each)]
+        device = tensors[0].device if tensors else self._device
         if device != self._device:
             self._flush()
             self._device, self._gpu = device, GpuUse(device)
-        if loss is None or loss.is_complex():
-            loss = torch.full((), nan, device=device)
-        loss = loss.reshape(()).to(device, copy=True)  # the user's code may write into it later
-        numbers, tensors = ({}, {}) if optimizer is None else self._named(optimizer, loss)
-        watched = {} if self.watch is None else self.watch.take()
-        for name, value in watched.items():
-            (tensors if isinstance(value, Tensor) else numbers)[name] = value  # pyright: ignore
-        outcome = Outcome(loss, 1, None, {k: v.to(device) for k, v in tensors.items()})
-        rate = nan if optimizer is None else float(optimizer.param_groups[0].get("lr", nan))
-        norms = [norm.to(device) for norm in norms]
-        self.metrics.add(self.step, outcome, Measured(rate, timing, norms, numbers))
-
-    def _named(
-        self, optimizer: Optimizer, loss: Tensor
-    ) -> tuple[dict[str, float], dict[str, Tensor]]:
-        """The figures of the optimizer and of its groups, if there are several of them."""
-        name = self._names.get(optimizer)
-        if name is None:
-            name = self._name_of(optimizer) or f"optimizer {len(self._names) + 1}"
-            self._names[optimizer] = name
-            if name not in self._named_first and len(self._named_first) < MAX_NAMED:
-                self._named_first.append(name)
-        numbers: dict[str, float] = {}
-        tensors: dict[str, Tensor] = {}
-        of = ""
-        if len(self._named_first) > 1 and name in self._named_first:
-            of = f" of {name}"
-            tensors[f"loss{of}"] = loss
-            numbers[f"learning rate{of}"] = float(optimizer.param_groups[0].get("lr", nan))
-        for number, group in enumerate(optimizer.param_groups[1:MAX_NAMED], 2):
-            numbers[f"learning rate{of}, group {number}"] = float(group.get("lr", nan))
-        return numbers, tensors
+        rate = nan
+        if optimizer is not None:
+            rate = _rate(optimizer.param_groups[0])
+            for number, group in enumerate(optimizer.param_groups[1:MAX_GROUPS], 2):
+                figures[f"learning rate{self._lines.suffix(optimizer)}, group {number}"] = _rate(
+                    group
+                )
+        figures |= {} if self.watch is None else self.watch.take()
+        watched = {k: v.to(device) for k, v in figures.items() if isinstance(v, Tensor)}
+        numbers = {k: v for k, v in figures.items() if not isinstance(v, Tensor)}
+        shown = torch.as_tensor(nan if loss is None else loss).to(device)
+        measured = Measured(
+            rate,
+            timing,
+            None if norms is None else [norm.to(device) for norm in norms],
+            numbers,
+            has_loss=loss is not None,
+        )
+        self.metrics.add(self.step, Outcome(shown, 1, None, watched), measured)
+        if learned is not None and learned.line:
+            self._line_of_step[self.step] = learned.line
 
     def _flush(self) -> None:
+        """Read the figures until now; waits for the device."""
+        self._lines.add(self.losses.take(), self._ahead)
         is_cuda = self._device.type == "cuda"
         cuda = cuda_bytes(self._device) if is_cuda else (0, 0)
         self.metrics.flush(rss_bytes(), cuda, self._gpu.percent())
@@ -332,6 +340,7 @@ class OwnLoop(Steps):
         error: ErrorReport | None = None,
     ) -> LoopSnapshot:
         steps, _ = self.metrics.drain(with_cuda=self._device.type == "cuda")
+        line_of_step, self._line_of_step = self._line_of_step, {}
         return LoopSnapshot(
             run=self.title,
             title=self.title,
@@ -343,6 +352,8 @@ class OwnLoop(Steps):
             gpu=self._gpu.memory(),
             error=error,
             hold=self._why,
+            lines=self._lines.lines(),
+            line_of_step={s: line_of_step[s] for s in steps.step if s in line_of_step},
             logged=logged,
             has_images=self._has_images(),
         )
@@ -366,4 +377,13 @@ class OwnLoop(Steps):
             yield
         except Exception:
             self._is_broken = True
+            self.losses.end()
             logging.getLogger(__name__).exception("A loop cannot be shown any longer.")
+
+
+def _rate(group: dict) -> float:
+    return float(group.get("lr", nan))
+
+
+def _is_tensor(value: object) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor)

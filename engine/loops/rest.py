@@ -61,11 +61,12 @@ class Rest(Steps):
             for key in [key for key, each in known.items() if each() is None]:
                 del known[key]
 
-    def _ended(self, optimizer: Optimizer) -> None:
+    def _ended(self, optimizer: Optimizer, is_missed: bool) -> None:
         """A step has ended: decide whether the next ones are shown."""
-        gate, was_shut = self.gate, self.gate.is_shut
-        if was_shut:
+        gate = self.gate
+        if is_missed:
             gate.steps += 1
+            self._was_shut = True
             self.reach()
         gate.is_shut = True  # before anything is asked: who comes later opens it
         from_s, from_step = inf, inf
@@ -75,7 +76,7 @@ class Rest(Steps):
         gate.due_s, gate.due_step = from_s, gate.steps + from_step
         if self.is_asked() or from_s <= perf_counter() or from_step < 1:
             gate.open()
-            if was_shut:
+            if is_missed:
                 self._was_shut = False
                 for each in self.watching:
                     each.begin_step()

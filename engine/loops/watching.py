@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..compiled import add_forward_hook, own_modules
 from ..errors import LabError
+from ..module_kept import has_other_contents
 from ..project.subject import Subject
 from ..protocol import MAX_WATCHED, WATCHED_FIGURES, WHOLE_SUBJECT
 from ..training.objectives.batches import tensors_in
@@ -152,7 +153,7 @@ class _Watched:
         return {name: value.to(sums.mean.device) for name, value in named if value is not None}
 
     def _on_output(self, module: nn.Module, args: Any, result: Any) -> None:
-        if not self._is_measured or module is not self._module():
+        if not self._is_measured or module is not self._module() or has_other_contents(module):
             return
         if not torch.is_grad_enabled() or _is_inside_backward():
             return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..project import catalogue, wiring
 from ..project.document import Block, Model
 from ..protocol import MODEL_FILE, TensorSpec, shape_text
+from ..recording.user_files import keep_source
 from .build import BlockGraph, block_graph, has_module, has_valid_arguments
 from .expressions import call, constructor, grouped, sample
 
@@ -43,8 +43,8 @@ def write(model: Model, specs: Specs) -> Written:
 def block_places(text: str, lines: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[str, int]]:
     """The line that runs each block, as (MODEL_FILE, line), in a file from `write`. Until the next
     call, linecache has the text under that name."""
-    written = text.splitlines(keepends=True)
-    linecache.cache[MODEL_FILE] = (len(text), None, written, MODEL_FILE)
+    keep_source(MODEL_FILE, text)
+    written = text.splitlines()
     forward = next(n for n, line in enumerate(written, 1) if line.startswith("    def forward("))
     main = next((n for n, line in enumerate(written, 1) if line.startswith("if __name__")), None)
     places = {}

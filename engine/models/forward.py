@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -15,6 +15,7 @@ from torch.func import functional_call
 from torch.fx.node import map_arg
 
 from ..errors import LabError
+from ..module_kept import ModuleState
 from ..project import catalogue
 from ..project.document import Block
 from ..project.problems import Problem
@@ -52,10 +53,10 @@ class ForwardPass:
     one. `lines` are the lines of the model's Python for each block, and `recording` gives them as
     the source of its calls.
 
-    `module` is a copy of the live model, so that a training run meanwhile changes neither the
-    weights nor the gradients of the pass. Random numbers come from a stream of the pass's own,
-    seeded by `seed`. Going back restores the stream and the buffers (BatchNorm's running
-    statistics), so that each replay gives the same values.
+    `state` has tensors of the pass's own, so that a training run meanwhile changes neither its
+    weights nor its gradients; the live model has them only while a block runs. Random numbers come
+    from a stream of the pass's own, seeded by `seed`. Going back restores the stream and the
+    buffers (BatchNorm's running statistics), so that each replay gives the same values.
     """
 
     def __init__(
@@ -68,9 +69,12 @@ class ForwardPass:
         batch: int = 0,
         lines: Mapping[str, Place] | None = None,
     ) -> None:
-        self.module, self.blocks, self.document = deepcopy(live.module), live.blocks, live.model
-        self.module.train()
-        self._buffers = {name: b.detach().clone() for name, b in self.module.named_buffers()}
+        self.blocks, self.document = live.blocks, live.model
+        self._graph = live.module
+        self.state = ModuleState(live.module)
+        with self.state:
+            live.module.train()
+        self._buffers = {name: b.detach().clone() for name, b in self.state.named_buffers()}
         self.x, self.y = x.to(live.device), y.to(live.device)
         self.loss_function, self.seed, self.batch = loss_function, seed, batch
         self._blocks = {block.id: block for block in self.document.blocks}
@@ -123,7 +127,13 @@ class ForwardPass:
         calls = len(self.recording.calls)
         self._recorder.place = self._lines.get(block_id)
         try:
-            with self._random, torch.enable_grad(), self._recorder, self._scope(block_id):
+            with (
+                self.state,
+                self._random,
+                torch.enable_grad(),
+                self._recorder,
+                self._scope(block_id),
+            ):
                 outputs = self._run(block_id)
         except Exception as error:
             if not self._keeps_failed:
@@ -174,10 +184,11 @@ class ForwardPass:
             self.step()
 
     def again(self) -> ForwardPass:
-        """Another pass of the same batch over a copy of the module, before its first block. If a
+        """Another pass of the same batch, with tensors of its own, before its first block. If a
         block of it fails, its `recording` keeps the calls of that block."""
         other = copy(self)
-        other.module = deepcopy(self.module)
+        with self.state:
+            other.state = ModuleState(self._graph)
         other._keeps_failed = True
         other.reset()
         return other
@@ -189,8 +200,8 @@ class ForwardPass:
         own.
         """
         buffers = self.buffers_before()
-        with RandomStream(self.seed, self.x.device), torch.enable_grad():
-            prediction = functional_call(self.module, buffers, (self.x,))
+        with self.state, RandomStream(self.seed, self.x.device), torch.enable_grad():
+            prediction = functional_call(self._graph, buffers, (self.x,))
             return self.loss_function(prediction, self.y)
 
     def buffers_before(self) -> dict[str, Tensor]:
@@ -235,7 +246,7 @@ class ForwardPass:
         block = self._blocks.get(block_id)
         if block is None or block_id not in self.blocks.nodes:
             return {}
-        named = self.module.named_parameters()
+        named = self.state.named_parameters()
         start = f"{block.name}."
         return {name.removeprefix(start): p for name, p in named if name.startswith(start)}
 
@@ -248,7 +259,7 @@ class ForwardPass:
 
     def _module_paths(self) -> dict[nn.Module, str]:
         paths: dict[nn.Module, str] = {}
-        paths.update((module, name) for name, module in self.module.named_modules() if name)
+        paths.update((module, name) for name, module in self._graph.named_modules() if name)
         if isinstance(self.loss_function, nn.Module):
             paths[self.loss_function] = self.path_of(self.loss_id)
         return paths
@@ -278,7 +289,7 @@ class ForwardPass:
             if node.op == "placeholder":
                 self._nodes[node] = self.x
             elif node.op == "call_module":
-                module = self.module.get_submodule(str(node.target))
+                module = self._graph.get_submodule(str(node.target))
                 self._nodes[node] = module(*args, **kwargs)
             elif node.op == "call_method":
                 self._nodes[node] = getattr(args[0], str(node.target))(*args[1:], **kwargs)
@@ -298,13 +309,14 @@ class ForwardPass:
         block = self._blocks.get(block_id)
         return {
             name: buffer.clone()
-            for name, buffer in self.module.named_buffers()
+            for name, buffer in self.state.named_buffers()
             if block and name.startswith(f"{block.name}.")
         }
 
     def _put_back(self, buffers: dict[str, Tensor]) -> None:
+        own = dict(self.state.named_buffers())
         for name, buffer in buffers.items():
-            self.module.get_buffer(name).copy_(buffer)
+            own[name].copy_(buffer)
 
     def _failure(self, block_id: str, error: Exception) -> LabError:
         detail = f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""The live model: training trains it, autograd steps through a copy of it, export writes it."""
+"""The live model: training trains it, autograd steps through it, export writes it."""
 
 from __future__ import annotations
 

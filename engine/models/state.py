@@ -1,4 +1,4 @@
-"""The state that model commands share: the live model and the forward pass of a copy of it."""
+"""The state that model commands share: the live model and a forward pass of it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A Python file as cells: the parts between lines that begin with `# %%`. What a reader calls the
-file, or the cell, that code is in."""
+file, or the cell, that code is in. The Python that a project holds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
+from .document import Project
+from .subject import python_named
+
+_NUMBER = re.compile(r" #\d+$")
+"""Keeps two texts of one name apart; it says nothing to a reader."""
 _MARK = re.compile(r"[ \t]*#[ \t]*%%")
 _OF_NOTEBOOK = re.compile(r"ipykernel_\d+")
 """The folder in which Jupyter's kernel has its cells, each named by a number that says nothing."""
@@ -39,8 +44,27 @@ def split_cells(text: str) -> tuple[FileCell, ...]:
 
 
 def source_title(file: str) -> str:
-    """What a reader calls the file name of code: `<cell 3>` is "cell 3", a path the file's name."""
+    """What a reader calls the file name of code: `<cell 3>` is "cell 3", `<step #2>` is "step", a
+    path the file's name."""
     if file.startswith("<"):
-        return file.strip("<>")
+        return _NUMBER.sub("", file.strip("<>"))
     path = PurePath(file)
     return "notebook cell" if _OF_NOTEBOOK.fullmatch(path.parent.name) else path.name
+
+
+def expressions_of(project: Project) -> tuple[str, ...]:
+    """What a project names of Python besides its cells, each as it is written: its subject in code,
+    the data and the step of that, data of the console, and objects of its DataLoader. A file of
+    a model counts: to open it is to load a program."""
+    subject, objective, data = project.subject, project.objective, project.training.data
+    named = [python_named(subject), objective.data, objective.validation, objective.step]
+    named += [data.path] if data.kind == "console" else []
+    return tuple(dict.fromkeys(filter(None, (*named, *data.loading.given.values()))))
+
+
+def python_digest(project: Project) -> str:
+    """The SHA-256 of all Python that a project holds: its cells, and what `expressions_of` has."""
+    import hashlib  # the window shows before it is needed
+
+    parts = [cell.source for cell in project.cells], expressions_of(project)
+    return hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()

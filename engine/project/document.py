@@ -13,7 +13,7 @@ from msgspec import Struct
 from .steps.order import PHASES, Phase
 from .subject import CanvasSubject, Objective, Subject
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 ParamValue = None | bool | int | float | str | tuple[int | float, ...]
 Workspace = Literal["start", "tensors", "model", "autograd", "train"]
@@ -266,7 +266,6 @@ class Averaging(Struct, frozen=True, forbid_unknown_fields=True):
 
 Precision = Literal["float32", "bfloat16", "float16"]
 Decay = Literal["all", "weights"]
-Sharding = Literal["none", "FSDP2"]
 
 
 class HoldWhen(Struct, frozen=True, forbid_unknown_fields=True):
@@ -295,8 +294,7 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     all gradients together, `clip_value` each element; 0 does not. `precision` is that of autocast.
     `order` has the phases of a step in the order in which they run, `hold` what holds a run.
     With `decay` "weights", biases and the parameters of norms have no weight decay.
-    Several `processes` of a machine, the ranks, each take their rows of every batch; with
-    `sharding` they divide the model between them.
+    Several `processes` of a machine, the ranks, each take their rows of every batch.
 
     `deterministic`: torch uses deterministic algorithms only. `compile`: torch.compile makes code
     of the model. `recomputed` are paths of modules that keep only their inputs for the backward
@@ -324,7 +322,6 @@ class TrainingSetup(Struct, frozen=True, forbid_unknown_fields=True):
     stopping: Stopping = Stopping()
     averaging: Averaging = Averaging()
     processes: int = 1
-    sharding: Sharding = "none"
     deterministic: bool = False
     compile: bool = False
     recomputed: tuple[str, ...] = ()

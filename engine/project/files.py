@@ -22,7 +22,7 @@ import msgspec
 from . import limits, other_files
 from .atomic import read_regular, write_atomically
 from .document import FORMAT_VERSION, ParamValue, Project, replace
-from .migrations import MIGRATIONS
+from .migrations import MIGRATIONS, without_sharding
 from .soundness import FileProblem, check, require_plain
 from .subject import expression_with_path, with_paths
 
@@ -39,6 +39,7 @@ __all__ = [
     "runs_folder",
     "save",
     "weights_file",
+    "without_sharding",
 ]
 
 
@@ -226,6 +227,8 @@ def migrate(document: dict) -> dict:
     for step in range(version, FORMAT_VERSION):
         try:
             document = MIGRATIONS[step](document)
+        except FileProblem:
+            raise
         except KeyError as error:
             raise FileProblem(
                 f"Missing in a file of version {step}.", str(error.args[0])

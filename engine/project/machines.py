@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from .document import Project, TrainingSetup, replace
-from .subject import MODEL, CanvasSubject, ConsoleSubject, takes_setup_data
+from .subject import MODEL, CanvasSubject, ConsoleSubject, python_named, takes_setup_data
 
 HOST = "HOST:29400"
 """Stands for the address of one of the machines, with a free port."""
@@ -34,7 +34,7 @@ def train_arguments(project: Project, path: str) -> tuple[str, ...]:
     if isinstance(subject, CanvasSubject) or project.objective.of_setup:
         if not path:
             raise NoCommand("Save the project first: the command names its file.")
-        return (path,)
+        return (path, "--run-cells") if python_named(subject) else (path,)
     of_file = (
         subject.path if subject.expression == MODEL else f"{subject.path}:{subject.expression}"
     )
@@ -48,7 +48,8 @@ def train_arguments(project: Project, path: str) -> tuple[str, ...]:
         "--validation": objective.validation,
         "--settings": "" if is_usual else path,
     }
-    return (of_file, *(part for option in options.items() if option[1] for part in option))
+    agreed = () if is_usual or not (objective.step or data.loading.given) else ("--run-cells",)
+    return (of_file, *(part for option in options.items() if option[1] for part in option), *agreed)
 
 
 def torchrun_line(arguments: Sequence[str], machines: int, processes: int) -> str:

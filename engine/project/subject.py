@@ -21,15 +21,16 @@ class CanvasSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="canvas
 
 
 class ConsoleSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="console"):
-    """`expression` names a module of the console (`model`, `model.encoder`) or a function of
-    tensors, or makes a module (`Net(10)`)."""
+    """`expression` names a module of the console (`model`, `model.encoder`), a class or a function
+    that makes one without arguments, or a function of tensors. Nothing in it is computed."""
 
     is_code: ClassVar[bool] = True
     expression: str
 
 
 class FileSubject(Struct, frozen=True, forbid_unknown_fields=True, tag="file"):
-    """As ConsoleSubject, in the Python file at `path`. A file that holds a model itself
+    """As ConsoleSubject, in the Python file at `path`; `expression` may also make the module
+    (`Net(10)`). A file that holds a model itself
     (`MODEL_SUFFIXES`) has it under the name MODEL, and runs nothing."""
 
     is_code: ClassVar[bool] = True
@@ -115,6 +116,11 @@ def whole_title(subject: Subject) -> str:
     if isinstance(subject, FileSubject):
         return f"{subject.path}: {subject.expression}"
     return title(subject)
+
+
+def python_named(subject: Subject) -> str:
+    """What the subject names of Python, with the whole path of a file; "" for the canvas."""
+    return whole_title(subject) if subject.is_code else ""
 
 
 def is_same_subject(then: Subject, now: Subject) -> bool:

@@ -206,13 +206,12 @@ class ZeroGradientsCommand(Command, frozen=True, kw_only=True):
     set_to_none: bool = True
 
 
-class ExportBackwardCommand(Command, frozen=True, kw_only=True):
-    """Make a Python script that runs by itself and repeats everything up to the end of this pass;
-    write it to a file if `path` is given -> BackwardScriptSnapshot."""
+class ReadBackwardCodeCommand(Command, frozen=True, kw_only=True):
+    """The cells of the console behind the graph, and the call that runs the pass at once ->
+    BackwardCodeSnapshot."""
 
-    handler = "backward_edits:export_backward"
+    handler = "backward_edits:read_code"
     while_held = True
-    path: str = ""
 
 
 class CompareGradientsCommand(Command, frozen=True, kw_only=True):

@@ -290,13 +290,10 @@ class GraphNumbersSnapshot(Snapshot, frozen=True, kw_only=True):
     numbers: tuple[NodeNumbers, ...]
 
 
-class BackwardScriptSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The pass as a Python script. `path` and `data_path` are the files written, if any; the data
-    file holds what the script loads (weights, batch, random state)."""
+class BackwardCodeSnapshot(Snapshot, frozen=True, kw_only=True):
+    """A pass as code that can be run in a new console."""
 
     text: str
-    path: str = ""
-    data_path: str = ""
 
 
 class ComparisonSnapshot(Snapshot, frozen=True, kw_only=True):

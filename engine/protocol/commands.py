@@ -24,7 +24,10 @@ class Command(Struct, frozen=True, kw_only=True, tag=True):
     that is held, too, since it changes nothing of it; with `while_running`, also inside code that
     runs: it only reads. `apart`: a thread of its own answers it, in the order of such commands; its
     handler uses files only, nothing of the lab. Every struct that derives from this one is a
-    command; there is no other list of them."""
+    command; there is no other list of them.
+
+    `unagreed`: the command's document has Python that the user has not agreed to. Then nothing that
+    it names is looked up, opened or called."""
 
     handler: ClassVar[str] = ""
     newest_only: ClassVar[bool] = False
@@ -33,6 +36,7 @@ class Command(Struct, frozen=True, kw_only=True, tag=True):
     apart: ClassVar[bool] = False
     id: int = 0
     revision: int = 0
+    unagreed: bool = False
 
 
 class HelloCommand(Command, frozen=True, kw_only=True):
@@ -201,14 +205,16 @@ class HoldWhenSignal(Struct, frozen=True, tag=True):
 
 class StopSignal(Struct, frozen=True, tag=True):
     """End the current job at its next step boundary; its results so far stay. With `command`, an
-    id, end only that one: a run that is paused meanwhile stays."""
+    id, end only that one, or do not begin it if it waits: whatever else runs, or is held, stays."""
 
     command: int = 0
 
 
 class InterruptSignal(Struct, frozen=True, tag=True):
     """Raise KeyboardInterrupt in the engine's main thread, to end user code that does not
-    return."""
+    return. With `command`, an id, only in code that this one runs."""
+
+    command: int = 0
 
 
 class QuitSignal(Struct, frozen=True, tag=True):

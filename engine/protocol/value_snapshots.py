@@ -85,7 +85,7 @@ class LinesSnapshot(Snapshot, frozen=True, kw_only=True):
     """The first `lines` of `rows` rows of a tensor under a slice (rows as in ValuesSnapshot), each
     in bins of `bin_columns` neighbouring columns.
 
-    `low` and `high` are the smallest and largest finite number in each bin: little-endian float32,
+    `low` and `high` are the smallest and largest finite number in each bin: little-endian float64,
     C order, (lines, bins); NaN if there is none, or none was read yet. `low_at` and `high_at` are
     their columns, as little-endian int64. `done` of `total` elements have been read; `not_finite`
     of these are NaN or infinite. For a complex tensor the numbers are absolute values.

@@ -62,7 +62,7 @@ def main(path: str) -> int:
     try:
         ranks = session.lab.ranks = join(place, command.training)
         if place.rank:
-            with session.console_values():
+            with session.answering(command):
                 follow(session.lab, command)
             return 0
         session.handle(command)
@@ -140,7 +140,7 @@ def run(path: str) -> None:
     code = FAILED
     try:
         code = main(path) or 0
-    except Exception:
+    except BaseException:  # also an exit of the user's code: the run has not been trained
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()

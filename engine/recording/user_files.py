@@ -1,9 +1,10 @@
-"""Which source files are the user's own: neither Python's nor a package's nor ours; the frames of
-theirs that run, and their variables."""
+"""Which source files are the user's own: neither Python's nor a package's nor ours; the texts of
+code that is in no file; the frames of theirs that run, and their variables."""
 
 from __future__ import annotations
 
 import inspect
+import linecache
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -36,6 +37,23 @@ _NOT_USERS = tuple(
         *(path for path in sys.path if path.endswith(("site-packages", "dist-packages"))),
     }
 )
+
+
+def keep_source(name: str, source: str) -> None:
+    """Let linecache have a text under the name that the frames of its code carry: for tracebacks,
+    `inspect.getsource`, torch.jit, and all views that show lines of code."""
+    # None keeps linecache.checkcache from dropping it.
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+
+
+def own_name(name: str, source: str) -> str:
+    """A name in angle brackets that no other text has: `name`, or with a number where another text
+    has that one (`<example>`, `<example #2>`). `source_title` leaves the number out."""
+    own, number = name, 1
+    while (known := linecache.getlines(own)) and "".join(known) != source:
+        number += 1
+        own = f"{name.removesuffix('>')} #{number}>"
+    return own
 
 
 def variables_of(frame: FrameType) -> dict[str, Any]:

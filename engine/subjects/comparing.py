@@ -19,16 +19,18 @@ from ..compiled import (
     own_path,
     uncompiled,
 )
-from ..module_kept import module_kept
+from ..module_kept import ModuleState, module_kept
 from ..protocol import ModuleDifference, OutputDifference, WeightDifference
 from ..random_states import torch_states_kept
 from ..tensors.readable import dtype_name
 from ..training.objectives.batches import tensors_in
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+Kept = nn.Module | ModuleState
+"""A module as it is, or as it was when its state was kept."""
 
 
-def module_differences(before: nn.Module, after: nn.Module) -> list[ModuleDifference]:
+def module_differences(before: Kept, after: Kept) -> list[ModuleDifference]:
     """The modules that only one has, or whose class differs, in the order of `named_modules`; those
     that only `before` has come last."""
     old = _classes(before)
@@ -38,7 +40,7 @@ def module_differences(before: nn.Module, after: nn.Module) -> list[ModuleDiffer
     return [pair for pair in pairs if pair.before != pair.after]
 
 
-def weight_differences(before: nn.Module, after: nn.Module) -> tuple[list[WeightDifference], int]:
+def weight_differences(before: Kept, after: Kept) -> tuple[list[WeightDifference], int]:
     """The parameters and buffers that only one has, or that differ in kind, shape, dtype or
     numbers; and how many are equal."""
     old, new = _weights(before), _weights(after)
@@ -89,9 +91,7 @@ def arguments_in(module: nn.Module, run: Callable[[], object]) -> Arguments | No
     return found[0] if found else None
 
 
-def output_differences(
-    before: nn.Module, after: nn.Module, arguments: Arguments
-) -> list[OutputDifference]:
+def output_differences(before: Kept, after: Kept, arguments: Arguments) -> list[OutputDifference]:
     """Call both with the same arguments and random numbers, each in its own mode, and compare the
     outputs of all their modules in the order in which calls end in `after`. Nothing is changed.
     Calls that only `before` has come last. Raises what their forwards raise."""
@@ -114,9 +114,10 @@ def output_differences(
             difference = unequal[0] if unequal else max(known, default=0.0)
         found.append(OutputDifference(path, call, told[0] or "", told[1] or "", difference))
 
-    for module, told in ((before, keep), (after, compare)):
+    for each, told in ((before, keep), (after, compare)):
         args, kwargs = _copied(arguments)
         with ExitStack() as around:
+            module = around.enter_context(_as_kept(each))
             around.enter_context(_outputs_told(module, told))
             around.enter_context(module_kept(module, training=None))
             around.enter_context(uncompiled())
@@ -142,14 +143,25 @@ def _outputs_told(module: nn.Module, told: Callable[[str, int, object], None]) -
         yield
 
 
-def _classes(module: nn.Module) -> dict[str, str]:
-    named = own_modules(module, remove_duplicate=False)
-    return {path: class_name(part) for path, part, _ in named}
+@contextmanager
+def _as_kept(kept: Kept) -> Iterator[nn.Module]:
+    if isinstance(kept, ModuleState):
+        with kept:
+            yield kept.module
+    else:
+        yield kept
 
 
-def _weights(module: nn.Module) -> dict[str, tuple[str, Tensor]]:
-    parameters = module.named_parameters(remove_duplicate=False)
-    buffers = module.named_buffers(remove_duplicate=False)
+def _classes(kept: Kept) -> dict[str, str]:
+    with _as_kept(kept) as module:
+        named = own_modules(module, remove_duplicate=False)
+        return {path: class_name(part) for path, part, _ in named}
+
+
+def _weights(kept: Kept) -> dict[str, tuple[str, Tensor]]:
+    with _as_kept(kept) as module:
+        parameters = list(module.named_parameters(remove_duplicate=False))
+        buffers = list(module.named_buffers(remove_duplicate=False))
     return {
         **{own_path(name): ("parameter", tensor) for name, tensor in parameters},
         **{own_path(name): ("buffer", tensor) for name, tensor in buffers},

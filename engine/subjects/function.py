@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import copy
-import dis
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from functools import lru_cache, partial
-from types import CellType, CodeType, FunctionType, MethodType
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from torch import Tensor, nn
 
-from ..recording.user_files import is_user_file
-
-MAX_ELEMENTS = 1000
-"""A list, tuple or dict that is longer is data, and not searched for parameters."""
+from ..held_objects import defaults_of, named_in
 
 
 class Parts(nn.Module):
@@ -28,7 +23,7 @@ class Parts(nn.Module):
         super().__init__()
         known = {} if known is None else known
         known[id(value)] = self
-        for name, inner in _named(value).items():
+        for name, inner in named_in(value).items():
             if isinstance(inner, nn.Module):
                 self._modules[name] = inner
             elif isinstance(inner, Tensor):
@@ -43,7 +38,7 @@ class Parts(nn.Module):
         """The value; in a copy of this module, and while other tensors stand for its parameters, a
         copy of the value with the parts that this module has."""
         others: dict[str, object] = {}
-        for name, inner in _named(value).items():
+        for name, inner in named_in(value).items():
             own: object = self._parameters.get(name)
             own = self._modules.get(name) if own is None else own
             own = own.now(inner) if isinstance(own, Parts) else own
@@ -80,42 +75,8 @@ class FunctionModule(Parts):
         return getattr(function.func if isinstance(function, partial) else function, "__name__", "")
 
 
-def reached(value: object) -> Iterator[object]:
-    """The value, what it names as a function or holds as a collection, and what these name and
-    hold in turn; each once."""
-    waiting, seen = [value], set[int]()
-    while waiting:
-        value = waiting.pop(0)
-        if id(value) not in seen:
-            seen.add(id(value))
-            yield value
-            waiting += _named(value).values()
-
-
 def _tensors(module: nn.Module) -> set[tuple[str, int]]:
     return {(name, id(p)) for name, p in module.named_parameters(remove_duplicate=False)}
-
-
-def _named(value: object) -> Mapping[str, object]:
-    """The objects that a function names, and the elements of a collection; nothing of any other
-    value. A method names its module, or the attributes of its object, as `self`."""
-    if isinstance(value, FunctionType):
-        names = _read_globals(value.__code__) if is_user_file(value.__code__.co_filename) else ()
-        known = value.__globals__
-        read = {name: known[name] for name in names if name in known}
-        return {**read, **_closure(value), **_defaults(value), **(value.__kwdefaults__ or {})}
-    if isinstance(value, MethodType):
-        owner = value.__self__
-        is_whole = isinstance(owner, nn.Module | type)
-        owner = owner if is_whole else getattr(owner, "__dict__", {})
-        return {"function": value.__func__, "self": owner}
-    if isinstance(value, partial):
-        given = {str(place): inner for place, inner in enumerate(value.args)}
-        return {"function": value.func, **given, **value.keywords}
-    if not isinstance(value, list | tuple | dict) or len(value) > MAX_ELEMENTS:
-        return {}
-    pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    return {str(key): inner for key, inner in pairs if "." not in str(key)}
 
 
 def _with(value: Any, others: Mapping[str, Any]) -> Any:
@@ -142,7 +103,7 @@ def _with(value: Any, others: Mapping[str, Any]) -> Any:
         code,
         {**value.__globals__, **others},
         value.__name__,
-        tuple({**_defaults(value), **others}[name] for name in _defaults(value)),
+        tuple({**defaults_of(value), **others}[name] for name in defaults_of(value)),
         tuple(
             CellType(others[name]) if name in others else cell
             for name, cell in zip(code.co_freevars, cells, strict=True)
@@ -152,30 +113,3 @@ def _with(value: Any, others: Mapping[str, Any]) -> Any:
     if made.__globals__.get(value.__name__) is value:  # it calls itself
         made.__globals__[value.__name__] = made
     return made
-
-
-@lru_cache(maxsize=256)
-def _read_globals(code: CodeType) -> tuple[str, ...]:
-    """The names of globals that the code and the functions inside it read, each once."""
-    names = [i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"]
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            names += _read_globals(inner)
-    return tuple(dict.fromkeys(names))
-
-
-def _closure(function: FunctionType) -> dict[str, object]:
-    found: dict[str, object] = {}
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    for name, cell in cells:
-        with suppress(ValueError):  # a variable that is not bound yet
-            found[name] = cell.cell_contents
-    return found
-
-
-def _defaults(function: FunctionType) -> dict[str, object]:
-    """The defaults of the parameters that may be given by place, by name."""
-    values = function.__defaults__ or ()
-    places = function.__code__.co_argcount
-    names = function.__code__.co_varnames[places - len(values) : places]
-    return dict(zip(names, values, strict=True))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
-import linecache
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,13 +21,12 @@ from torch.utils.data import DataLoader, Dataset
 from ..console.output import Output
 from ..control import Control
 from ..errors import LabError
+from ..importing.folder_modules import FolderModules
 from ..protocol import FileObject, FileObjectKind
 from ..random_states import States, drawn_from, random_states
-from ..recording.user_files import is_user_file
+from ..recording.user_files import keep_source
 from ..signatures import required_parameters, takes_tensors, tensor_methods
 
-_PREFIX = "tensorlab_file_"
-"""Before the name of a module whose own name a library has."""
 MAX_IMPORTS = 200
 """The most imported files that are watched."""
 
@@ -41,13 +39,15 @@ class PythonFile:
     """A file that has run as a module, as `import` would run it: what stands under
     `if __name__ == "__main__":` has not. `root` is the folder to import from, `digest` the SHA-256
     of its source; `imports` has those of the files in its folder, or below, that it has imported.
-    `drew`: the states before of the random generators that it has drawn from."""
+    `modules` are those files' modules, and its own. `drew`: the states before of the random
+    generators that it has drawn from."""
 
     path: Path
     root: Path
     module: ModuleType
     digest: str
     imports: Mapping[Path, str]
+    modules: FolderModules
     drew: States = field(default_factory=dict)
 
     @property
@@ -61,9 +61,9 @@ def run_file(
     """Run the file as a module; with a `digest`, only if that is the SHA-256 of its content. A file
     in a package runs as a module of that package.
 
-    While it runs, its folder (that of the outermost package) is first on `sys.path`; later it is
-    last there, so that functions can still import what lies beside it. The modules beside it that
-    an earlier run has imported run again too. `around(module)` is a context to run it in.
+    While its code runs, now or later, its folder (that of the outermost package) is first on
+    `sys.path`, and modules beside it are its own: each run of a file imports them again.
+    `around(module)` is a context to run it in.
 
     Raises LabError if the file cannot be read or is another one, and whatever its code raises.
     """
@@ -86,16 +86,17 @@ def run_file(
         raise LabError(
             f"{path} is not Python source: {error}.", hint="Choose a Python file in UTF-8."
         ) from error
-    root, name = _place(path)
-    _forget(root)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    linecache.cache[str(path)] = (len(source), None, source.splitlines(keepends=True), str(path))
+    root, dotted = _place(path)
+    modules = FolderModules(root)
+    name = modules.name_of(dotted)
+    importlib.invalidate_caches()  # a file may have been written a moment ago
+    module = modules.new_module(name, path)
+    keep_source(str(path), source)
     before = random_states()
     with (
         output.redirected(),
-        _as_program(path, root),
+        modules.current(),
+        _as_program(path),
         around(module),
         control.user_code(),
     ):
@@ -105,10 +106,11 @@ def run_file(
         try:
             exec(compile(source, str(path), "exec"), module.__dict__)
         except BaseException:
-            del sys.modules[name]
+            sys.modules.pop(name, None)
             raise
     drew = drawn_from(before, random_states())
-    return PythonFile(path, root, module, found, _imported(root, path), drew)
+    imports = _digests(modules.modules.values(), root, path)
+    return PythonFile(path, root, module, found, imports, modules, drew)
 
 
 def objects_in(file: PythonFile) -> tuple[FileObject, ...]:
@@ -163,11 +165,7 @@ def _place(path: Path) -> tuple[Path, str]:
         root = root.parent
     if path.stem == "__init__":
         del parts[-1]
-    name = ".".join(parts)
-    known = sys.modules.get(parts[0])
-    if known is not None and not _lies_in(known, root):
-        name = f"{_PREFIX}{path.stem}"
-    return root, name
+    return root, ".".join(parts)
 
 
 def _packages(name: str) -> list[str]:
@@ -176,43 +174,23 @@ def _packages(name: str) -> list[str]:
     return [".".join(parts[: n + 1]) for n in range(len(parts))]
 
 
-def _forget(root: Path) -> None:
-    """Drop the modules that lie in `root`, so that an import runs them again."""
-    for name, module in list(sys.modules.items()):
-        if name != "__main__" and _lies_in(module, root):
-            del sys.modules[name]
-
-
-def _imported(root: Path, but: Path) -> dict[Path, str]:
-    """The SHA-256 of each source in `root` that is loaded as a module, without one of them."""
+def _digests(modules: Iterable[ModuleType], root: Path, but: Path) -> dict[Path, str]:
+    """The SHA-256 of the source of each module in `root`, without one of them."""
     found: dict[Path, str] = {}
-    for module in list(sys.modules.values()):
-        if len(found) < MAX_IMPORTS and _lies_in(module, root):
-            path = Path(str(module.__file__))
-            if path != but and path.suffix == ".py":
-                with suppress(OSError):  # gone since
-                    found[path] = hashlib.sha256(path.read_bytes()).hexdigest()
+    for module in modules:
+        path = Path(getattr(module, "__file__", None) or "")
+        is_wanted = path.suffix == ".py" and path != but and path.is_relative_to(root)
+        if is_wanted and len(found) < MAX_IMPORTS:
+            with suppress(OSError):  # gone since
+                found[path] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
 
 
-def _lies_in(module: ModuleType, folder: Path) -> bool:
-    """Whether a module is the user's, with its file in the folder or below."""
-    file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or not is_user_file(file):
-        return False
-    return Path(file).is_relative_to(folder)
-
-
 @contextmanager
-def _as_program(path: Path, folder: Path) -> Iterator[None]:
-    """The folder is first on `sys.path`, and `sys.argv` is the file, as for `python FILE`."""
-    entry, argv = str(folder), sys.argv
-    sys.path.insert(0, entry)
-    sys.argv = [str(path)]
+def _as_program(path: Path) -> Iterator[None]:
+    """`sys.argv` is the file, as for `python FILE`."""
+    argv, sys.argv = sys.argv, [str(path)]
     try:
         yield
     finally:
         sys.argv = argv
-        sys.path.remove(entry)
-        if entry not in sys.path:
-            sys.path.append(entry)

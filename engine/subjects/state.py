@@ -13,14 +13,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..console.namespace import Namespace
 from ..console.output import Output
-from ..console.resolve import UnknownName, resolve
+from ..console.resolve import UnknownName, resolve, resolve_all
 from ..control import Control
 from ..errors import LabError
 from ..loops.loop_looks import Tables
 from ..loops.updates import Updates
 from ..loops.watching import Watching
+from ..module_kept import ModuleState
 from ..project.subject import MODEL, CodeSubject, ConsoleSubject, FileSubject, holds_model, title
 from ..randomness import RandomStream
 from ..signatures import takes_tensors
@@ -50,8 +50,9 @@ class SubjectState:
     """The looks at the parameters of the newest loop of a cell or file."""
     shown: Callable[[], nn.Module] | None = None
     """Gives the module of the subject that the workspaces work on; None before one is chosen."""
-    before: tuple[str, nn.Module] | None = None
-    """A copy of a subject's module with its title, kept to be compared with what becomes of it."""
+    before: tuple[str, ModuleState] | None = None
+    """The state of a subject's module with its title, kept to be compared with what becomes of
+    it."""
     _begins_in: Path | None = None
     _makes: bool = True
     _values: dict[str, tuple[Mapping[str, Any], object]] = field(default_factory=dict)
@@ -78,12 +79,15 @@ class SubjectState:
     ) -> PythonFile:
         """Run the file, or a copy in its place, also if it has run before. It begins in the folder
         where the program was started, as for `python FILE`; one that it goes to with `os.chdir`
-        stays the current one for its functions. Raises as `python_file.run_file` does."""
+        stays the current one for its functions. Its modules stay current, too. Raises as
+        `python_file.run_file` does."""
         with suppress(FileNotFoundError):  # the folder is gone
             os.chdir(self._begins_in or Path.cwd())
             self._begins_in = Path.cwd()
         file = run_file(copy or path, output, control, around, digest)
+        self.files.pop(path.absolute(), None)  # the newest file is the last one
         self.files[path.absolute()] = file
+        file.modules.become_current()
         return file
 
     def file(self, path: Path) -> PythonFile:
@@ -98,14 +102,16 @@ class SubjectState:
         return known
 
     def of_console(
-        self, subject: ConsoleSubject, seed: int, namespace: Namespace, control: Control
+        self, subject: ConsoleSubject, seed: int, variables: Mapping[str, Any]
     ) -> CodeModule:
-        """The subject among the console's variables. Raises LabError if there is none."""
-
-        def call() -> object:
-            return namespace.evaluate(subject.expression, control)
-
-        return self._model(subject, seed, namespace.variables, call)
+        """The subject among the console's variables, which a name says: an expression is not
+        computed. Raises LabError if there is none."""
+        if _calls(subject.expression):
+            raise LabError(
+                f"`{subject.expression}` calls something: a subject of the console is a name.",
+                hint="Run it in a cell, and choose the variable: net = Net(10).",
+            )
+        return self._model(subject, seed, variables, None)
 
     def of_file(
         self, subject: FileSubject, seed: int, output: Output, control: Control
@@ -113,8 +119,12 @@ class SubjectState:
         """The subject in a file that has run, or that holds a model. Raises LabError if there is
         none, and whatever its code raises."""
         path = Path(subject.path)
-        is_model = holds_model(subject.path)
-        variables = self._opened(path) if is_model else self.file(path).variables
+        if holds_model(subject.path):
+            variables = self._opened(path)
+        else:
+            file = self.file(path)
+            file.modules.become_current()
+            variables = file.variables
 
         def call() -> object:
             return self.value(subject.expression, variables, output, control)
@@ -143,8 +153,7 @@ class SubjectState:
         """The value of any expression among the variables: a name, a call, `(x, y)`. Raises
         LabError for a name that is not there, and whatever its calls raise."""
         if not _computes(expression):
-            with self._told_of_files(variables):
-                return resolve(expression, variables)
+            return self.look_up(expression, variables)
         with output.redirected(), control.user_code():
             return eval(expression, dict(variables))
 
@@ -154,12 +163,18 @@ class SubjectState:
         """As `value`, but what the expression computes is computed once until code of the user's
         runs again."""
         if not _computes(expression):
-            return self.value(expression, variables, output, control)
+            return self.look_up(expression, variables)
         known = self._values.get(expression)
         if known is None or known[0] is not variables:
             value = self.value(expression, variables, output, control)
             known = self._values[expression] = variables, value
         return known[1]
+
+    def look_up(self, expression: str, variables: Mapping[str, Any]) -> object:
+        """The object that a name stands for among the variables, or a tuple of such. Nothing is
+        called. Raises LabError as `resolve.resolve_all` does."""
+        with self._told_of_files(variables):
+            return resolve_all(expression, variables)
 
     def forget_values(self) -> None:
         """Code of the user's runs: what expressions gave before may not be what they give now."""
@@ -220,11 +235,11 @@ class SubjectState:
         subject: CodeSubject,
         seed: int,
         variables: Mapping[str, Any],
-        call: Callable[[], object],
+        call: Callable[[], object] | None,
     ) -> CodeModule:
         """`call` computes the expression; it is used only if the expression calls something."""
         expression = subject.expression.strip()
-        calls, names = _read(expression)
+        calls, names = _calls(expression), _names(expression)
         value = None if calls else resolve(expression, variables)
         if isinstance(value, nn.Module):
             return CodeModule(value, variables)
@@ -239,7 +254,7 @@ class SubjectState:
                     f"`{title(subject)}` is made once the code that runs has ended.",
                     hint="Choose the module that the code uses, by its name.",
                 )
-            if calls:
+            if calls and call is not None:
                 with RandomStream(seed, torch.device("cpu")):
                     value = call()
             made = self._made[subject, seed] = _Made(made_module(expression, value, seed), named)
@@ -253,11 +268,14 @@ class SubjectState:
         return known
 
 
-def _read(expression: str) -> tuple[bool, set[str]]:
-    """Whether an expression calls anything, and the names in it. Raises LabError."""
-    nodes = list(ast.walk(_parsed(expression)))
-    calls = any(isinstance(node, ast.Call) for node in nodes)
-    return calls, {node.id for node in nodes if isinstance(node, ast.Name)}
+def _names(expression: str) -> set[str]:
+    """The names in an expression. Raises LabError."""
+    return {node.id for node in ast.walk(_parsed(expression)) if isinstance(node, ast.Name)}
+
+
+def _calls(expression: str) -> bool:
+    """Whether an expression calls anything. Raises LabError."""
+    return any(isinstance(node, ast.Call) for node in ast.walk(_parsed(expression)))
 
 
 def _computes(expression: str) -> bool:

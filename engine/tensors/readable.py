@@ -44,6 +44,12 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def as_floats(t: torch.Tensor) -> torch.Tensor:
+    """Real numbers as float32 if that has all numbers of their dtype, else as float64."""
+    is_wide = t.dtype.itemsize > (4 if t.is_floating_point() else 2)
+    return t.double() if is_wide else t.float()
+
+
 def readable(t: torch.Tensor) -> Readable:
     """Read `t` without changing its graph, its version, the RNG or global state.
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..compiled import has_compiled_parts
 from ..errors import LabError
-from ..modes import modes_kept
+from ..module_kept import modes_kept
 from ..project.document import ADJUSTABLE, HoldWhen, TrainingSetup, replace
 from ..project.steps.order import keeps_gradients
 from ..project.subject import CanvasSubject, Subject
@@ -22,7 +22,6 @@ from ..randomness import RandomStream
 from .checkpoints.best_epoch import BestEpoch, is_over, with_epoch
 from .checkpoints.checkpoint_fields import Checkpoint
 from .checkpoints.checkpoint_match import check_change, check_match
-from .checkpoints.rank_checkpoints import tensors_of
 from .components.devices import find_device
 from .distributed.ranks import Ranks
 from .evaluation import Evaluation
@@ -82,7 +81,7 @@ class TrainingLoop:
         self.watch, self.subject = watch, subject or CanvasSubject()
         runs_code, generators = self.objective.runs_code, self.objective.generators
         self.random = RandomStream(setup.seed, self.device, generators, of_code=runs_code)
-        self._may_hold = ranks is None or ranks.is_whole_first
+        self._may_hold = ranks is None or ranks.rank == 0
         limits = setup.hold if self._may_hold else HoldWhen()
         self.determinism = Determinism(setup.deterministic, self.device)
         self.holding = Holding(limits, model, self.random)
@@ -126,10 +125,6 @@ class TrainingLoop:
     def is_compiled(self) -> bool:
         return self._optimization.forward.compiled is not None or has_compiled_parts(self.model)
 
-    def tensors(self) -> dict[str, Tensor]:
-        """The tensors of a checkpoint that ranks share out between them."""
-        return tensors_of(self.model.state_dict(), self.optimizer.state_dict())
-
     @property
     def optimizer(self) -> torch.optim.Optimizer:
         return self._optimization.optimizer
@@ -171,8 +166,6 @@ class TrainingLoop:
         self.hold_when(setup.hold)
         self.marks.add_change(self.step, self.setup, setup)
         self.setup = setup
-        if self.ranks is not None:
-            self.ranks.give(setup, anew=True)
         self._optimization.become(setup, self.total_steps, self.epoch)
         self._optimization.groups.freeze(setup)
         if objective is not self.objective:
@@ -291,9 +284,8 @@ class TrainingLoop:
         row = self.metrics.end_epoch(self.epoch, self.step, totals, of_epoch, of_validation)
         loss = row.validation_loss if totals.samples else row.train_loss
         self._optimization.rates.after_epoch(loss)
-        if self.ranks is None or not self.ranks.is_sharded:  # else no rank has all weights
-            with evaluation.judged():
-                self.best = with_epoch(self.best, row, self.setup.stopping, self.model)
+        with evaluation.judged():
+            self.best = with_epoch(self.best, row, self.setup.stopping, self.model)
         if not self.is_over:
             yield
 
@@ -319,13 +311,11 @@ class TrainingLoop:
         return batches
 
     def close(self) -> None:
-        """Move the model back to where it was, in the mode that it had; sharded parameters stay on
-        the devices of their ranks."""
+        """Move the model back to where it was, in the mode that it had."""
         self._modes.close()
         self.objective.close()
         self._optimization.groups.thaw()
-        is_sharded = self.ranks is not None and self.ranks.is_sharded
-        if self.device != self._home and not is_sharded:
+        if self.device != self._home:
             self.model.to(self._home)
             if self.averaged is not None:
                 self.averaged.to(self._home)
@@ -391,8 +381,6 @@ class TrainingLoop:
         Raises LabError if the checkpoint is of another model or set-up; the model is not changed.
         """
         check_match(saved, self.setup, self.subject, self.model)
-        if self.ranks is not None:
-            saved = self.ranks.parted(saved)
         self._optimization.restore(saved, self.total_steps)
         self.model.load_state_dict(saved.model)
         if keeps_gradients(self.setup.order):

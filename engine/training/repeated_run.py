@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from ..runs.folders import step_of
-from ..runs.writer import RunWriter
 from .loop import TrainingLoop
 from .run import TrainingRun
 from .way_to_step import Way
@@ -26,19 +22,5 @@ def again(before: TrainingRun, loop: TrainingLoop, way: Way, is_new: bool = Fals
         run.files.checkpoint_path = before.files.checkpoint_path
         run.files.checkpoint_step = before.files.checkpoint_step
     run.kept = before.kept.until(way.step, run.folder)
-    run.set_out(way)
-    return run
-
-
-def of_ranks(loop: TrainingLoop, way: Way, writer: RunWriter, newest: str) -> TrainingRun:
-    """In rank 0: a run that goes to a step of one that other processes have trained. `newest` is
-    that one's last checkpoint, if it stays this run's."""
-    run = TrainingRun(loop, way.start, writer=writer)
-    if newest:
-        run.files.checkpoint_path = newest
-        run.files.checkpoint_step = step_of(Path(newest))
-    else:
-        run.files.checkpoint_step = 0
-    run.kept.past = way.start.past.until(way.step)
     run.set_out(way)
     return run

@@ -10,13 +10,12 @@ from time import perf_counter
 
 from msgspec.structs import replace
 
-from ..errors import LabError
+from ..errors import LabError, as_exception
 from ..project.document import ADJUSTABLE, TrainingSetup
 from ..protocol import (
     ErrorReport,
     Hold,
     StepUnit,
-    TrainCommand,
     TrainingMemory,
     TrainingSnapshot,
     TrainingState,
@@ -80,7 +79,7 @@ class TrainingRun:
         self._speed = Speed()
         self._memory = TrainingMemory()
         self._is_resumed = bool(resume_path)
-        self.kept = RunStates(self.folder, loop.objective, in_files=loop.ranks is not None)
+        self.kept = RunStates(self.folder, loop.objective)
         if resume is not None and resume_path:
             self.kept.resume(resume, loop.setup)
         self._way: Way | None = None
@@ -184,8 +183,10 @@ class TrainingRun:
                         self._keep()
                     if self.failure is not None:  # set by `_flush`, here or during the yield
                         return
-        except Exception as error:
-            self._fail(error)
+        except (KeyboardInterrupt, GeneratorExit):  # an interrupt, or `steps` is closed
+            raise
+        except BaseException as error:
+            self._fail(as_exception(error))
         finally:
             self.files.writer.rest()
 
@@ -247,15 +248,15 @@ class TrainingRun:
             self.kept.past = self.kept.past.broken(self.step)  # no repetition would lead here
             self._keep_due_s = 0.0
 
-    def on_the_way(self, command: TrainCommand) -> TrainCommand:
-        return command
+    def check_way(self) -> None:
+        pass
 
     # -- going to a step -------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Keep the state. A run that has diverged, or is in a step, keeps none; nor does one whose
-        model is divided between processes: they write checkpoints together."""
-        if self.loop.ranks is not None and self.loop.ranks.is_sharded:
+        """Keep the state. A run that has diverged, or is in a step, keeps none; nor does one of
+        several processes, which does not go back."""
+        if self.loop.ranks is not None:
             self._keep_due_s = inf
             return
         started = perf_counter()
@@ -367,17 +368,14 @@ class TrainingRun:
     def save(self) -> None:
         """Write a checkpoint. If it cannot be written, that is a warning, and the run goes on.
 
-        A run that has diverged, is in a step, or has gathered a sharded model, writes none.
+        A run that has diverged, or is in a step, writes none.
         """
         self._flush()
         if self.failure is not None or self.is_in_step or self.files.writer.taken:
             return
-        ranks = self.loop.ranks
-        if ranks is not None and ranks.is_gathered:
-            return
         checkpoint = replace(self.loop.checkpoint(self.id), past=self.kept.past)
         try:
-            self.files.save(checkpoint, ranks)
+            self.files.save(checkpoint)
             self.kept.write()
         except LabError as error:
             self._warn(error)

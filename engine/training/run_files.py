@@ -13,7 +13,6 @@ from ..runs.parameter_figures import Look
 from ..runs.writer import RunWriter
 from .checkpoints import checkpoint_files
 from .checkpoints.checkpoint_files import Checkpoint
-from .distributed.ranks import Ranks
 
 CHECKPOINT_INTERVAL_S = 2.0
 CHECKPOINT_SHARE = 0.005
@@ -36,13 +35,11 @@ class RunFiles:
         early_s = CHECKPOINT_INTERVAL_S / 2 if at_end_of_epoch else 0.0
         return now_s >= self._due_s - early_s
 
-    def save(self, checkpoint: Checkpoint, ranks: Ranks | None = None) -> None:
-        """Write a checkpoint, with several ranks together. Raises LabError if it cannot be
-        written."""
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint. Raises LabError if it cannot be written."""
         started = perf_counter()
-        folder, together = self.writer.folder, None if ranks is None else ranks.save
         try:
-            self.checkpoint_path = str(checkpoint_files.save(checkpoint, folder, together))
+            self.checkpoint_path = str(checkpoint_files.save(checkpoint, self.writer.folder))
             self.checkpoint_step = checkpoint.step
             self.writer.settle(checkpoint.setup)
         finally:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -13,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..importing.folder_modules import FolderModules
 from .values import leaves
 
 
@@ -74,25 +73,13 @@ def _package(path: str) -> nn.Module:
 
 def _called(path: Path, *functions: str) -> Any:
     """The result of the first of these functions that the file has; what the file imports is found
-    beside it."""
-    sys.path.insert(0, str(path.parent))
-    known = set(sys.modules)
-    try:
-        spec = importlib.util.spec_from_file_location(f"exported_{path.stem}", path)
-        assert spec is not None and spec.loader is not None
-        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+    beside it. The next program may have files of the same names."""
+    modules = FolderModules(path.parent.absolute())
+    with modules.current():
+        module = modules.new_module(f"exported_{path.stem}", path)
+        assert module.__spec__ is not None and module.__spec__.loader is not None
+        module.__spec__.loader.exec_module(module)
         return next(getattr(module, name) for name in functions if hasattr(module, name))()
-    finally:
-        sys.path.remove(str(path.parent))
-        _forget(known, path.parent)
-
-
-def _forget(known: set[str], folder: Path) -> None:
-    """The next program may have files of the same names."""
-    for name in set(sys.modules) - known:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
-            del sys.modules[name]
 
 
 def _exported(path: str) -> nn.Module:

@@ -16,7 +16,7 @@ from app.store import Store
 from app.weights import Weights
 from app.window.dialogs import Dialogs
 from engine.project import edits
-from engine.project.document import Project, replace
+from engine.project.document import Cell, Project, replace
 from engine.protocol import TrainingSnapshot
 from tests.app.conftest import AnsweringLink
 
@@ -133,7 +133,7 @@ def test_what_is_lost_is_named_and_where_weights_stay(
     files._history.edit(edits.add_block(files._store.project, "nn.ReLU", 0, 0)[0], "Add")
     assert not files.may_leave()
     assert asked.seen == [("unsaved", "Untitled", ["your edits"], "")]
-    files._store.set_project(replace(files._store.project, cells=("x = 1",)))
+    files._store.set_project(replace(files._store.project, cells=(Cell("c1", "x = 1"),)))
     assert not files.may_close()
     assert asked.seen[1][2] == ["your edits", "the cells that you ran in the console"]
     assert files.save_as(str(tmp_path / "net"))

@@ -133,3 +133,29 @@ def test_hosts_and_muted_kinds_are_lists_of_their_own(reopen):
     hosts = tuple(map(str, range(AGREED_HOSTS + 2)))
     reopen().rank_hosts = hosts
     assert reopen().rank_hosts == hosts[2:]
+
+
+class Payload:
+    def __init__(self, marker: str) -> None:
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (self.marker,)
+
+
+@pytest.mark.parametrize("escaped", ["@Variant(", "\\x40Variant(", '@Va"ri"ant(', "@\\126ariant("])
+def test_a_file_of_settings_runs_nothing(tmp_path, reopen, escaped):
+    """PySide writes objects that it does not know as pickles, and loads them with any value."""
+    marker, file = tmp_path / "ran", tmp_path / "s.ini"
+    before = QSettings(str(file), QSettings.Format.IniFormat)
+    before.setValue("theme", Payload(str(marker)))
+    before.sync()
+    del before
+    text = file.read_bytes()
+    assert b"@Variant(" in text
+    file.write_bytes(text.replace(b"@Variant(", escaped.encode()))
+    settings = reopen()
+    assert settings.theme == "system" and settings.recent_files == ()
+    assert not marker.exists() and (tmp_path / "s.ini.refused").exists()
+    settings.theme = "dark"
+    assert reopen().theme == "dark" and not marker.exists()

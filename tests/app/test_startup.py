@@ -98,16 +98,16 @@ def test_the_first_page_is_painted_before_the_engine_starts(painter, file, page,
         from app import application, cli
         from {module} import {name}
 
-        painted = []
+        painted = []  # and whether garbage is collected: only after the first picture
+        collected = lambda: gc.get_freeze_count() > 0
         paint = {name}.paintEvent
-        {name}.paintEvent = lambda *event: (paint(*event), painted.append(gc.isenabled()))
+        {name}.paintEvent = lambda *event: (paint(*event), painted.append(collected()))
 
         def start(self, path, attached):
             not_needed = {{"numpy", "multiprocessing", "subprocess", *{not_needed}}}
             classes = {{"QStyle", "QWizard"}} & {{*vars(QtWidgets)}}  # PySide loads them when named
             loaded = not_needed & {{*sys.modules}} | classes
-            collected = [*painted[:1], gc.isenabled()]  # garbage: only after the first picture
-            print(collected, loaded, self.window.workspace, path)
+            print([*painted[:1], collected()], loaded, self.window.workspace, path)
             QTimer.singleShot(0, self.window.close)
 
         application.Application.start = start

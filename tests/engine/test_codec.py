@@ -63,7 +63,7 @@ def test_every_float_survives_nan_and_infinities_too(losses):
     back = decode_snapshot(encode_snapshot(training_snapshot(losses)))
     assert isinstance(back, TrainingSnapshot)
     assert len(back.steps.loss) == len(losses)
-    assert all(map(same, back.steps.loss, losses))
+    assert all(b is not None and same(b, a) for b, a in zip(back.steps.loss, losses, strict=True))
 
 
 @given(

@@ -100,9 +100,9 @@ def test_a_pause_is_told_and_a_step_before_it_is_not_reached() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stopped", "command", "ends"), [(4, 4, True), (4, 5, False), (0, 0, False)]
+    ("stopped", "command", "ends"), [({3, 4}, 4, True), ({4}, 5, False), (set(), 0, False)]
 )
-def test_only_the_command_that_is_named_ends_alone(stopped: int, command: int, ends: bool) -> None:
+def test_only_the_commands_that_are_named_end(stopped: set[int], command: int, ends: bool) -> None:
     assert Control(stopped=stopped).stops(command) is ends
 
 

@@ -47,7 +47,7 @@ FLAGS = {
         "ReadModuleNorms", "ReadParameters", "ReadPredictions", "ReadRanks", "WriteStep",
     },
     "while_held": {
-        "CheckRule", "CompareGradients", "EditGradient", "ExportBackward", "GraphNumbers",
+        "CheckRule", "CompareGradients", "EditGradient", "ReadBackwardCode", "GraphNumbers",
         "Inspect", "MoveBackward", "NodeDetail", "OpenArtifact", "Rule", "RuleOps", "RunHeld",
         "SetBreakpoints", "StartBackward", "UneditGradient", "WhyNoGradient", "ZeroGradients",
     },

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 
 from engine.project import edits
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
+from engine.protocol import TrainingSnapshot
 from widgets.structure import modules_model, weights_model
 from widgets.text import format_number
 
@@ -201,3 +204,36 @@ def test_a_forward_is_drawn_a_layer_watched_and_the_subject_compared(lab, qtbot)
     lab.bench.link.drain()
     assert not net[2]._forward_hooks
     assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+
+
+def test_the_table_has_the_numbers_of_the_step_that_train_has_gone_to(lab, qtbot):
+    lab.workspaces.run_python(
+        "model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))"
+    )
+    objective = Objective(data="data")
+    lab.bench.edit("Set the data", lambda project: edits.set_objective(project, objective))
+    view = wait_shown(lab, qtbot)
+    train = lab.workspaces.train
+    copies = {}
+
+    def shows_now() -> bool:
+        lab.bench.link.drain()
+        now = module_of(lab).state_dict()
+        shown = {row.name: row.mean for row in view.weights.model.rows}
+        return shown == {name: t.double().mean().item() for name, t in now.items()}
+
+    assert shows_now()
+    for step in (1, 2):
+        train.step()
+        lab.bench.link.drain()
+        assert lab.bench.newest(TrainingSnapshot).step == step
+        qtbot.waitUntil(shows_now, timeout=WAIT_MS)
+        copies[step] = copy.deepcopy(module_of(lab).state_dict())
+    for row, p in zip(
+        view.weights.model.rows, module_of(lab).state_dict(keep_vars=True).values(), strict=True
+    ):
+        assert row.gradient == (None if p.grad is None else p.grad.double().norm().item())
+    train.back()
+    lab.bench.link.drain()
+    assert all(t.equal(copies[1][name]) for name, t in module_of(lab).state_dict().items())
+    qtbot.waitUntil(shows_now, timeout=WAIT_MS)

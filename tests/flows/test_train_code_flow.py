@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from engine.project import edits
 from engine.project.document import replace
 from engine.project.subject import CanvasSubject, ConsoleSubject
-from engine.protocol import ExportSnapshot, TrainingSnapshot
+from engine.protocol import ExportSnapshot, RunCellCommand, TrainingSnapshot
 from tests.labels import said
 from tests.pictures import assert_same_picture
 from widgets import theme
@@ -154,7 +154,8 @@ def test_the_canvas_has_its_own_form(net):
 
 @pytest.mark.own_program
 def test_a_data_set_of_train_is_previewed_and_trained_on(program):
-    program.subject.choose(ConsoleSubject("nn.Linear(4, 3)"))
+    program.bench.send(RunCellCommand(source="net = nn.Linear(4, 3)"))
+    program.subject.choose(ConsoleSubject("net"))
     program.window.show_workspace("train")
     view = program.window.page("train")
     source = form(program).source

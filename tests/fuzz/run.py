@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 COUNTS = {
     "projects": 10_000, "windows": 2_000, "weights": 2_000, "artifacts": 10_000, "runs": 2_000,
-    "messages": 100_000,
+    "messages": 100_000, "canaries": 2_000,
 }  # fmt: skip
 _SHOWN = 5
 
@@ -135,6 +135,11 @@ def target(
 
         runs = Runs(random_, folder)
         return runs.make, runs.attempt
+    if kind == "canaries":
+        from tests.fuzz.canaries import Canaries
+
+        canaries = Canaries(random_, folder, stack)
+        return canaries.make, canaries.attempt
     if kind == "messages":
         from tests.fuzz.messages import Messages
 

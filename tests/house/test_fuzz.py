@@ -18,7 +18,7 @@ from tests.fuzz.run import target
     ("kind", "count"),
     [
         ("projects", 150), ("windows", 40), ("weights", 60), ("artifacts", 60), ("runs", 25),
-        ("messages", 2000),
+        ("messages", 2000), ("canaries", 240),
     ],
 )  # fmt: skip
 def test_broken_input_is_refused_in_words_or_works(

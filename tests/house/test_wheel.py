@@ -1,10 +1,14 @@
-"""The wheel: what is in it, and that it works where the checkout is not in sight."""
+"""The wheel: what is in it, and that it works where the checkout is not in sight. The sdist has the
+same metadata."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import zipfile
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -12,13 +16,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+def _built(target: str, folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (path,) = folder.iterdir()
+    return path
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
-    (path,) = folder.glob("*.whl")
-    return path
+    return _built("wheel", tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +66,38 @@ def test_the_wheel_is_one_package_with_every_file_of_the_four_folders(wheel):
     }
     # Moved, not copied: it serves `python -m tensorlab` there.
     assert ours - names == {"tensorlab/app/__main__.py"}
+
+
+LICENSES = [
+    "LICENSE",
+    "assets/data/digits-LICENSE.txt",
+    "assets/fonts/mono-LICENSE.txt",
+    "assets/fonts/sans-LICENSE.txt",
+]
+
+
+def _license_fields(metadata: Message) -> tuple[str | None, list[str]]:
+    return metadata["License-Expression"], sorted(metadata.get_all("License-File", []))
+
+
+def test_the_wheel_names_its_license_and_carries_it_and_those_of_fonts_and_data(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    assert _license_fields(message_from_bytes(archive.read(metadata))) == ("MIT", LICENSES)
+    folder = metadata.removesuffix("METADATA") + "licenses/"
+    for name in LICENSES:
+        assert archive.read(folder + name) == (ROOT / name).read_bytes()
+    text = archive.read(folder + "LICENSE").decode()
+    assert text.startswith("MIT License\n\nCopyright (c) 2026 the Tensor Lab authors\n")
+
+
+def test_the_sdist_names_and_carries_them_too(tmp_path):
+    with tarfile.open(_built("sdist", tmp_path)) as archive:
+        files = {name.partition("/")[2]: name for name in archive.getnames()}
+        metadata = archive.extractfile(files["PKG-INFO"])
+        assert metadata is not None
+        assert _license_fields(message_from_bytes(metadata.read())) == ("MIT", LICENSES)
+        assert set(LICENSES) <= set(files)
 
 
 STEPPING = """\

@@ -17,7 +17,7 @@ PACKAGES = [
     "engine/recording engine/console", "engine/models", "engine/training",
     "engine/exporting engine/verifier", "engine/artifacts", "engine/project",
     "engine/protocol engine/process engine/connecting engine/attached", "engine/subjects",
-    "engine/loops engine/advice", "engine/runs engine/ranks engine/sweeps engine/events",
+    "engine/loops engine/advice", "engine/runs engine/ranks engine/events",
     "engine/datasets", "engine/handlers", "engine",
 ]  # fmt: skip
 """Folders that are sampled together. One that is inside another one is no part of that."""

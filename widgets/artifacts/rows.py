@@ -50,12 +50,11 @@ class Row:
         entry = self.entry
         if entry is None:
             return self.layer
-        shares = f"shares memory with {entry.shares}" if entry.shares else ""
-        return " · ".join(filter(None, (entry.role, shares, entry.note, entry.part)))
+        return " · ".join(filter(None, (entry.role, entry.sharing, entry.note, entry.part)))
 
 
 def rows_of(entries: Iterable[ArtifactEntry]) -> list[Row]:
-    """The rows, each after the one that it lies in. A shared tensor counts once in sizes."""
+    """The rows, each after the one that it lies in. A branch has the bytes that its tensors add."""
     rows: list[Row] = []
     groups: dict[str, int] = {}
 
@@ -75,13 +74,14 @@ def rows_of(entries: Iterable[ArtifactEntry]) -> list[Row]:
     for entry in entries:
         around, name = _split(entry.key)
         inside = group(around)
-        size = 0 if entry.shares else entry.size_bytes
-        rows.append(Row(name, entry.key, inside, entry, size_bytes=size))
+        rows.append(Row(name, entry.key, inside, entry, size_bytes=entry.added_bytes))
         if inside >= 0 and entry.kind == "tensor":
             rows[inside].own[name] = entry.shape
     for row in reversed(rows):
         if row.around >= 0:
             rows[row.around].size_bytes += row.size_bytes
+        if row.entry is not None:
+            row.size_bytes = row.entry.size_bytes
     for row in rows:
         if row.entry is None and row.size_bytes:
             row.layer = suggested(row.own) or ("" if row.own else holder(row.inner))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from engine.protocol import (
@@ -38,6 +39,8 @@ class AutogradView(QWidget):
 
     inspect_requested = Signal(str, str)
     """(of, key) of an InspectCommand"""
+    came_in_sight = Signal()
+    """The view is shown again."""
     node_selected = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -59,6 +62,7 @@ class AutogradView(QWidget):
         self.recording.setContentsMargins(2 * GRID, GRID // 2, GRID, GRID // 2)
         self._lesson = self._words("autograd_lesson", "heading")
         self._problem = self._words("autograd_problem", "error")
+        self._old = self._words("autograd_old", "warning")
 
         self.code = GraphCode()
         self._middle = CodeAndGraph(self.code, self.graph_pane)
@@ -70,6 +74,7 @@ class AutogradView(QWidget):
             self.recording,
             self._lesson,
             self._problem,
+            self._old,
             (self.columns, 1),
         )
         make.column(*parts, on=self, gap=0)
@@ -103,6 +108,7 @@ class AutogradView(QWidget):
         """Show a new graph. It is drawn as soon as its layout is computed."""
         self._graph, self._names = graph, names
         self.show_lesson("")
+        self.show_old("")
         self.roots.show_graph(graph)
         self.columns.show_forward(not graph.root)
         self._show_code(graph)
@@ -136,6 +142,19 @@ class AutogradView(QWidget):
         """Show an error and what to try; none if empty."""
         make.tell(self._problem, text)
 
+    def show_old(self, root: str) -> None:
+        """Say that the variables of this root have changed since its graph was read; nothing if
+        empty."""
+        words = (
+            f"The variables of `{root}` have changed since this graph was read. Press Enter in"
+            " Graph of to read it again: a new pass begins."
+        )
+        make.tell(self._old, words if root else "")
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.came_in_sight.emit()
+
     def show_engine_state(self, state: Literal["starting", "ready", "lost"]) -> None:
         """Return to the empty state: the engine was lost, and its passes with it."""
         ready = state == "ready"
@@ -149,6 +168,7 @@ class AutogradView(QWidget):
         """Remove the graph: a new forward pass has started."""
         self._graph = None
         self.show_lesson("")
+        self.show_old("")
         self.roots.show_graph(None)
         self._show_code(None)
         self.graph.clear()

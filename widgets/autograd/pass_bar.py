@@ -84,7 +84,7 @@ class PassBar(QWidget):
         )
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.more.setToolTip(
-            "Show all controls: the batch, options, breakpoints, edits, the script, search and"
+            "Show all controls: the batch, options, breakpoints, edits, the code, search and"
             " drawing of the graph, checks of a rule. The choice is remembered."
         )
         parts = (self.start, self.back, self.step, self.run, self.compare)

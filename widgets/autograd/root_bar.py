@@ -24,16 +24,18 @@ _WIDTH = 32 * GRID
 
 class RootBar(QWidget):
     """`root_chosen(expression)` asks for the graph of a tensor of the console (`loss`, `y.grad`;
-    several separated by commas), or with "" for that of the loss of the subject."""
+    several separated by commas), or with "" for that of the loss of the subject. `again_wanted()`:
+    read the graph of the same root again."""
 
     root_chosen = Signal(str)
+    again_wanted = Signal()
     example_chosen = Signal(object)
     """A GraphExample whose graph the reader wants to see."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("root_bar")
-        self._root = ""
+        self._root, self._is_example = "", False
         self._box = make.combo("graph_root", "Tensor whose graph is read")
         self._box.setEditable(True)
         self._box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
@@ -42,7 +44,8 @@ class RootBar(QWidget):
         self._box.setMinimumWidth(_WIDTH)
         self._box.setToolTip(
             "Whose graph is read: the loss of the subject, or any tensor of the console that has a"
-            " grad_fn. Type an expression such as loss, x.grad or a, b and press Enter."
+            " grad_fn. Type an expression such as loss, x.grad or a, b and press Enter;"
+            " Enter also reads the graph again."
         )
         self._box.addItem(MODEL, "")
         self._box.activated.connect(self._choose)
@@ -87,9 +90,10 @@ class RootBar(QWidget):
         """The newest tensor of the console that has a graph, empty if none has."""
         return self._box.itemData(1) if self._box.count() > 1 else ""
 
-    def show_root(self, root: str) -> None:
-        """Show `root` as chosen."""
-        self._root = root
+    def show_root(self, root: str, is_example: bool = False) -> None:
+        """Show `root` as chosen; with `is_example`, the console's tensor of this name is another
+        one."""
+        self._root, self._is_example = root, is_example
         self._show_root()
 
     def choose(self, root: str) -> None:
@@ -132,7 +136,7 @@ class RootBar(QWidget):
         )
 
     def _show_root(self) -> None:
-        place = self._box.findData(self._root)
+        place = -1 if self._is_example else self._box.findData(self._root)
         self._box.setCurrentIndex(place)
         if place < 0:
             self._box.setEditText(self._root)
@@ -144,5 +148,7 @@ class RootBar(QWidget):
         text = self._box.currentText().strip()
         place = self._box.findText(text)
         root = self._box.itemData(place) if place >= 0 else text
-        if root != self._root:
+        if root == self._root:
+            self.again_wanted.emit()
+        else:
             self.choose(root)

@@ -1,8 +1,6 @@
-"""The buttons beside the options of a backward pass: start, compare, save as a script."""
+"""The buttons beside the options of a backward pass: start, compare, copy as code."""
 
 from __future__ import annotations
-
-from functools import partial
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
@@ -11,12 +9,11 @@ from widgets import make
 
 
 class PassHead(QWidget):
-    """`start`, `compare` and `script` can be disabled one by one."""
+    """`start`, `compare` and `copy` can be disabled one by one."""
 
     start_requested = Signal()
     compare_requested = Signal()
-    script_requested = Signal(bool)
-    """Asks for the pass as a script: in a file (True) or on the clipboard."""
+    copy_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -30,17 +27,9 @@ class PassHead(QWidget):
         self.compare.setToolTip(
             "Run the same batch through plain loss.backward() and compare every .grad"
         )
-        self.script = make.tool_button("backward_script", "mdi6.script-text-outline")
-        self.script.setAccessibleName("All that was done as a Python script")
-        self.script.setToolTip(
-            "All that was done, to the end of this pass, as a Python script that runs by itself:"
-            " edits become hooks on the right nodes, and .grad comes out the same to the bit"
+        self.copy = make.tool_button("backward_copy", "mdi6.content-copy", slot=self.copy_requested)
+        self.copy.setAccessibleName("Copy the code of this pass")
+        self.copy.setToolTip(
+            "Copy the console's cells behind this graph, and the backward() that runs this pass"
         )
-        menu = make.menu(self.script)
-        for key, title, to_file in (
-            ("copy", "Copy script", False),
-            ("save", "Save script…", True),
-        ):
-            asked = partial(self.script_requested.emit, to_file)
-            make.action(menu, title, asked, name=f"backward_script_{key}")
-        make.row(self.script, self.compare, self.start, on=self)
+        make.row(self.copy, self.compare, self.start, on=self)

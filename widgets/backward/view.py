@@ -58,8 +58,8 @@ class BackwardView(QWidget):
     compare_requested = Signal()
     inspect_requested = Signal(str, str)
     """("gradient" | "parameter", parameter's name) or ("gradient", node id)"""
-    script_requested = Signal(bool)
-    """The pass as a script: to a file (True) or to the clipboard."""
+    copy_requested = Signal()
+    """The pass as code, to the clipboard."""
     node_chosen = Signal(int)
     """A row for this node was selected: show the node in the graph."""
 
@@ -74,7 +74,7 @@ class BackwardView(QWidget):
         self._head = PassHead()
         self._head.start_requested.connect(self.start_requested)
         self._head.compare_requested.connect(self.compare_requested)
-        self._head.script_requested.connect(self.script_requested)
+        self._head.copy_requested.connect(self.copy_requested)
         self.options = PassOptions()
         self.options.started.connect(self.start_requested)
         self._bar = StepBar("backward", "node", self, DEBUG_MOVES)
@@ -150,7 +150,7 @@ class BackwardView(QWidget):
         self._line.setToolTip(facts_text(snapshot))
         make.tell(self._stopped, snapshot.stopped_by)
         self._head.compare.setEnabled(snapshot.position == len(graph.plan))
-        self._head.script.setEnabled(True)
+        self._head.copy.setEnabled(True)
         self.tabs.show_backward(snapshot, words.title)
         self._show_next()
         if snapshot.step is not None:
@@ -217,7 +217,7 @@ class BackwardView(QWidget):
         for widget in (self._splitter, self._result, self._stopped, self.next_node):
             widget.hide()
         self._head.compare.setEnabled(False)
-        self._head.script.setEnabled(False)
+        self._head.copy.setEnabled(False)
         self._line.setText(EMPTY_TEXT)
         self._line.show()
         self._line.setToolTip("")

@@ -174,6 +174,13 @@ class DerivativeView(QWidget):
         name = "" if error.type == "LabError" else error.type
         self._show_problem(": ".join(filter(None, (name, error.message))), error.hint)
 
+    def tell_old(self) -> None:
+        """The variables that the result was computed from have changed since."""
+        if self._pages.currentWidget() is not self._empty:
+            self._show_problem(
+                "", "The variables of this result have changed since: compute again."
+            )
+
     def clear(self) -> None:
         """Return to the empty state: the engine was lost."""
         self.form.compute.setEnabled(True)

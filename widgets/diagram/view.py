@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QMarginsF, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -280,8 +280,24 @@ class DiagramView(QGraphicsView):
 
     # -- painting --------------------------------------------------------------------------------
 
-    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
-        """A dot on every 8-px grid point; at smaller zooms on every 2nd, 4th, ..."""
+    def drawBackground(self, painter: QPainter, rect: QRectF | object) -> None:
+        """Paint the parts that are not in Qt's cache, one by one: a pan uncovers two strips, and
+        the rect around both is the whole window."""
+        painter.save()
+        to_viewport = painter.worldTransform()
+        to_scene, _ = to_viewport.inverted()
+        painter.resetTransform()
+        parts: Any = painter.clipRegion()  # PySide's stub lacks that it can be iterated
+        for part in parts:
+            painter.resetTransform()
+            painter.setClipRect(part)
+            painter.setWorldTransform(to_viewport)
+            self.paint_background(painter, to_scene.mapRect(QRectF(part)))
+        painter.restore()
+
+    def paint_background(self, painter: QPainter, rect: QRectF) -> None:
+        """Paint what lies below all items in `rect` (scene pixels). It is kept while one pans.
+        Here, a dot on every 8-px grid point; at smaller zooms on every 2nd, 4th, ..."""
         colors = theme.current()
         painter.fillRect(rect, colors.color("canvas"))
         step = GRID

@@ -75,7 +75,8 @@ class ResultPane(QFrame):
         elif done.differs:
             verdict, role = f"{name} differs from the model in {done.differs}.", "error"
         else:
-            verdict, role = f"{name} is written; it could not be compared.", "warning"
+            why = done.unverified or "It was not compared."
+            verdict, role = f"{name} is written, not verified. {why}", "warning"
         make.set_role(self.verdict, role)
         self.verdict.setText(verdict)
         few = ", ".join(done.keys[:4])

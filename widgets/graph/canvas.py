@@ -199,6 +199,10 @@ class GraphCanvas(DiagramView):
     def content_rect(self) -> QRectF:
         return self._item.boundingRect()
 
+    def paint_background(self, painter: QPainter, rect: QRectF) -> None:
+        super().paint_background(painter, rect)
+        self._item.paint_frames(painter, rect, self.zoom)
+
     def drawForeground(self, painter: QPainter, rect: QRectF | object) -> None:
         painter.save()
         painter.resetTransform()

@@ -81,6 +81,7 @@ class GraphPicture(GraphCanvas):
         self._requested, self._under_way = None, False
         before, selected = self._item.facts, self._item.selected
         self._item.show_picture(*picture)
+        self.resetCachedContent()
         self.setSceneRect(self.sceneRect().united(self._item.boundingRect()))
         self._draw_over(before, selected)
         self._arrive()

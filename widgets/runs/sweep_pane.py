@@ -8,7 +8,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QLineEdit, QToolButton, QVBoxLayout, QWidget
 
-from engine.project.limits import MAX_PROCESSES, MAX_SEED, MAX_TRIALS
+from engine.project.limits import MAX_SEED, MAX_TRIALS
 from engine.project.sweeps.sweep import Sweep, SweepProblem, parse_choice
 from widgets import make
 from widgets.flow_layout import FlowLayout
@@ -83,14 +83,6 @@ class SweepPane(QWidget):
             " before it at the same epoch (Optuna's median pruner).",
             checked=True,
         )
-        self.jobs = make.spin(
-            "sweep_jobs",
-            "Trials at once",
-            "As many trials go on at once, each in a process of its own with its share of the"
-            " cores. The curves are those of one trial; the list has all.",
-            low=1,
-            high=MAX_PROCESSES,
-        )
         self.start = make.button(
             "sweep_start",
             "Start sweep",
@@ -104,8 +96,7 @@ class SweepPane(QWidget):
         foot = FlowLayout(GRID, even=False)
         for part in (
             *(self.add, _labelled("Trials", self.trials), _labelled("Compared by", self.figure)),
-            *(_labelled("Seed", self.seed), _labelled("At once", self.jobs)),
-            *(self.prune, self.start),
+            *(_labelled("Seed", self.seed), self.prune, self.start),
         ):
             foot.addWidget(part)
         make.column(self._lines, foot, self.told, on=self, gap=GRID // 2)
@@ -196,7 +187,6 @@ class SweepPane(QWidget):
                 figure=figure,
                 maximise="accuracy" in figure,
                 prune=self.prune.isChecked(),
-                jobs=self.jobs.value(),
             )
         )
 

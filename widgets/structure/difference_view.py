@@ -37,6 +37,7 @@ class DifferenceView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._told: DifferenceSnapshot | None = None
+        self._is_old = False
         self.title = make.text("difference_title", "heading")
         self.words = make.text("difference_words", wrap=True)
         self.close_button = make.tool_button(
@@ -65,7 +66,7 @@ class DifferenceView(QWidget):
         make.column(*parts, on=self, gap=GRID // 2, margins=(GRID, 0, GRID, 0))
 
     def show_difference(self, told: DifferenceSnapshot) -> None:
-        self._told = told
+        self._told, self._is_old = told, False
         self.title.setText(f"{told.before} → {told.after}")
         self._paint()
 
@@ -77,12 +78,19 @@ class DifferenceView(QWidget):
         make.set_role(self.words, "error")
         self.words.setText(problem)
 
+    def tell_outdated(self) -> None:
+        """The weights that were compared have changed since."""
+        self._is_old = True
+        self._paint()
+
     def _paint(self) -> None:
         told = self._told
         if told is None:
             return
-        make.set_role(self.words, "success" if is_equal(told) else "")
-        words = (modules_words(told), weights_words(told), outputs_words(told))
+        is_success = is_equal(told) and not self._is_old
+        make.set_role(self.words, "success" if is_success else "")
+        old = ("The weights have changed since: compare again.",) if self._is_old else ()
+        words = (*old, modules_words(told), weights_words(told), outputs_words(told))
         self.words.setText("\n".join(words))
         self.table.clear()
         modules = [

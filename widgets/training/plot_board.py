@@ -11,6 +11,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from engine.protocol import (
+    LOSS_PART,
     Annotation,
     GpuMemory,
     KeptRunSnapshot,
@@ -22,11 +23,19 @@ from engine.protocol import (
 from widgets import make
 from widgets.text import format_bytes
 from widgets.training.plots.figure_plots import (
+    LOSS,
     RATES,
     figure_plot,
     is_watched,
     place_of,
     rate_series,
+)
+from widgets.training.plots.loop_lines import (
+    BY_OPTIMIZER,
+    bad_of,
+    part_series,
+    points_of,
+    series_of,
 )
 from widgets.training.plots.overlay import figures_in, overlay_of
 from widgets.training.plots.places import UNITS, columns_in, places
@@ -289,10 +298,14 @@ class PlotBoard(QWidget):
             if name == _ACCURACY:
                 self.plots[name].append(name, steps, [SCALES[name] * value for value in values])
                 continue
-            plot = self.plots[RATES] if name == RATES else self._figure_plot(name)
+            is_part = key.startswith(LOSS_PART)
+            plot = self.plots[name] if is_part or name == RATES else self._figure_plot(name)
             if plot is not None:
                 if key not in plot.tracks:
-                    plot.add_series(rate_series(key, RATE_COLOR + len(plot.series)))
+                    color = len(plot.series)
+                    plot.show_series(
+                        part_series(key, color) if is_part else rate_series(key, RATE_COLOR + color)
+                    )
                 plot.append(key, steps, values)
 
     def _show_marks(self, snapshot: RunSnapshot) -> None:
@@ -302,6 +315,9 @@ class PlotBoard(QWidget):
 
     def _append(self, snapshot: RunSnapshot) -> None:
         self._append_figures(snapshot)
+        drawn: set[str] = set()
+        if isinstance(snapshot, LoopSnapshot) and snapshot.lines:
+            drawn = self._append_lines(snapshot)
         columns = snapshot.steps
         validates = isinstance(snapshot, TrainingSnapshot) and snapshot.validation_samples > 0
         for name, plot in self.plots.items():
@@ -309,7 +325,7 @@ class PlotBoard(QWidget):
                 if line.points:
                     steps = [row.step for row in snapshot.epoch_rows]
                     values = [getattr(row, line.key) for row in snapshot.epoch_rows]
-                elif line.key in columns.figures:
+                elif line.key in columns.figures or line.key in drawn:
                     continue  # it is there already
                 else:
                     values = getattr(columns, line.key, ())
@@ -318,6 +334,24 @@ class PlotBoard(QWidget):
                     steps, values = _known(steps, values)
                 if values:
                     plot.append(line.key, steps, [value * SCALES.get(name, 1) for value in values])
+
+    def _append_lines(self, loop: LoopSnapshot) -> set[str]:
+        """Draw what each optimizer has of its own; returns the keys of these series."""
+        drawn: set[str] = set()
+        for name in BY_OPTIMIZER:
+            plot = self.plots[name]
+            own = plot.own_series[0]
+            for line, series in enumerate(series_of(name, own, loop)):
+                plot.show_series(series)
+                steps, values = points_of(name, line, loop)
+                if name in MAY_BE_UNKNOWN:
+                    steps, values = _known(steps, values)
+                plot.append(series.key, steps, values)
+                bad = bad_of(loop.lines[line]) if name == LOSS else None
+                if bad is not None:
+                    plot.tell_bad(series.key, bad)
+                drawn.add(series.key)
+        return drawn
 
     # -- frames ----------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class LineView(PaintedWidget):
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._shown: LinesSnapshot | None = None
-        self._low = self._high = np.zeros((0, 0), np.float32)
+        self._low = self._high = np.zeros((0, 0))
         self._low_at = self._high_at = np.zeros((0, 0), np.int64)
         self._bin: int | None = None
         self._empty_text = "Nothing to draw yet"
@@ -61,10 +61,10 @@ class LineView(PaintedWidget):
         self._shown = found
         self._empty_text = (found.note if found else "") or empty_text or "Nothing to draw"
         if found is None or not found.lines or not found.columns:
-            self._low = self._high = np.zeros((0, 0), np.float32)
+            self._low = self._high = np.zeros((0, 0))
         else:
             ends, places = (found.low, found.high), (found.low_at, found.high_at)
-            self._low, self._high = (np.frombuffer(e, "<f4").reshape(found.lines, -1) for e in ends)
+            self._low, self._high = (np.frombuffer(e, "<f8").reshape(found.lines, -1) for e in ends)
             self._low_at, self._high_at = (
                 np.frombuffer(place, "<i8").reshape(found.lines, -1) for place in places
             )
@@ -74,8 +74,8 @@ class LineView(PaintedWidget):
         if found is not None and found.done < found.total:
             self.more_wanted.emit()
 
-    def spans(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The smallest and the largest number of each point: float32, shape (lines, points)."""
+    def spans(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The smallest and the largest number of each point: float64, shape (lines, points)."""
         return self._low, self._high
 
     def readout(self) -> str:
@@ -119,7 +119,8 @@ class LineView(PaintedWidget):
         if not np.isfinite(self._low).any():
             return 0.0, 1.0
         low, high = float(np.nanmin(self._low)), float(np.nanmax(self._high))
-        return (low, high) if high > low else (low - 0.5, high + 0.5)
+        half = max(0.5, 1e-9 * abs(low))  # a large number takes in no 0.5
+        return (low, high) if high > low else (low - half, high + half)
 
     def paint(self, painter: QPainter) -> None:
         colors = theme.current()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -28,6 +29,26 @@ scrolls several rows."""
 
 Window = tuple[int, int, int, int]
 """A window of cells: first row, number of rows, first column, number of columns."""
+
+
+class _Layout(NamedTuple):
+    """Where the cells lie in the viewport, in pixels."""
+
+    area: QRect
+    """The viewport without the headers."""
+    cell_width: int
+    whole: tuple[int, int]
+    """How many rows and columns are visible from edge to edge."""
+    in_sight: Window
+    """The visible cells."""
+
+    def cell_rect(self, row: int, column: int) -> QRect:
+        return QRect(
+            self.area.x() + (column - self.in_sight[2]) * self.cell_width,
+            self.area.y() + (row - self.in_sight[0]) * ROW_HEIGHT,
+            self.cell_width,
+            ROW_HEIGHT,
+        )
 
 
 class NumberGrid(QAbstractScrollArea):
@@ -106,21 +127,11 @@ class NumberGrid(QAbstractScrollArea):
 
     def cells_in_sight(self) -> Window:
         """The window of visible cells, whether known or not."""
-        row, column = self._first_row(), self._first_column()
-        area = self._area()
-        rows = min(self._rows - row, area.height() // ROW_HEIGHT + 1)
-        columns = min(self._columns - column, area.width() // self._cell_width() + 1)
-        return row, max(rows, 0), column, max(columns, 0)
+        return self._layout().in_sight
 
     def cell_rect(self, row: int, column: int) -> QRect:
         """The rect of a cell, in the viewport's pixels."""
-        area, width = self._area(), self._cell_width()
-        return QRect(
-            area.x() + (column - self._first_column()) * width,
-            area.y() + (row - self._first_row()) * ROW_HEIGHT,
-            width,
-            ROW_HEIGHT,
-        )
+        return self._layout().cell_rect(row, column)
 
     def sizeHint(self) -> QSize:
         return QSize(480, 240)
@@ -140,30 +151,32 @@ class NumberGrid(QAbstractScrollArea):
         longest = max(len(self._labels[0](row)) for row in (0, self._rows - 1))
         return metrics.horizontalAdvance("0") * longest + 2 * GRID if longest else GRID
 
-    def _area(self) -> QRect:
-        return self.viewport().rect().adjusted(self._header_width(), HEADER_HEIGHT, 0, 0)
-
-    def _whole_cells(self) -> tuple[int, int]:
-        area = self._area()
-        return max(1, area.height() // ROW_HEIGHT), max(1, area.width() // self._cell_width())
+    def _layout(self) -> _Layout:
+        """The layout of the cells at this scroll position. It measures texts, which takes as long
+        as painting a cell, so what is done for every cell must not ask for it."""
+        area = self.viewport().rect().adjusted(self._header_width(), HEADER_HEIGHT, 0, 0)
+        width = self._cell_width()
+        fitting = (area.height() // ROW_HEIGHT, area.width() // width)
+        whole = (max(1, fitting[0]), max(1, fitting[1]))
+        units = self._units()
+        row = min(self.verticalScrollBar().value() * units[0], max(0, self._rows - whole[0]))
+        column = min(
+            self.horizontalScrollBar().value() * units[1], max(0, self._columns - whole[1])
+        )
+        rows = max(0, min(self._rows - row, fitting[0] + 1))
+        columns = max(0, min(self._columns - column, fitting[1] + 1))
+        return _Layout(area, width, whole, (row, rows, column, columns))
 
     def _units(self) -> tuple[int, int]:
+        """How many rows and columns a step of the scroll bars scrolls."""
         return -(-self._rows // _MAX_STEPS) or 1, -(-self._columns // _MAX_STEPS) or 1
-
-    def _first_row(self) -> int:
-        last = max(0, self._rows - self._whole_cells()[0])
-        return min(self.verticalScrollBar().value() * self._units()[0], last)
-
-    def _first_column(self) -> int:
-        last = max(0, self._columns - self._whole_cells()[1])
-        return min(self.horizontalScrollBar().value() * self._units()[1], last)
 
     def _measure(self) -> None:
         """Fit the scroll bars to the table, and emit the window of visible cells."""
         bars = (self.verticalScrollBar(), self.horizontalScrollBar())
         sizes = (self._rows, self._columns)
         for bar, size, whole, unit in zip(
-            bars, sizes, self._whole_cells(), self._units(), strict=True
+            bars, sizes, self._layout().whole, self._units(), strict=True
         ):
             blocked = bar.blockSignals(True)
             bar.setRange(0, -(-max(0, size - whole) // unit))
@@ -177,10 +190,11 @@ class NumberGrid(QAbstractScrollArea):
         self.window_changed.emit(self.cells_in_sight())
 
     def _reveal(self, row: int, column: int) -> None:
-        high, wide = self._whole_cells()
+        layout, units = self._layout(), self._units()
+        (high, wide), (first_row, _, first_column, _) = layout.whole, layout.in_sight
         places = (
-            (self.verticalScrollBar(), self._first_row(), row, high, self._units()[0]),
-            (self.horizontalScrollBar(), self._first_column(), column, wide, self._units()[1]),
+            (self.verticalScrollBar(), first_row, row, high, units[0]),
+            (self.horizontalScrollBar(), first_column, column, wide, units[1]),
         )
         for bar, first, at, whole, unit in places:
             if at < first:
@@ -189,11 +203,12 @@ class NumberGrid(QAbstractScrollArea):
                 bar.setValue(-(-(at - whole + 1) // unit))
 
     def _cell_at(self, point: QPointF) -> tuple[int, int] | None:
-        area = self._area()
+        layout = self._layout()
+        area, (first_row, _, first_column, _) = layout.area, layout.in_sight
         if not area.contains(point.toPoint()):
             return None
-        row = self._first_row() + int(point.y() - area.y()) // ROW_HEIGHT
-        column = self._first_column() + int(point.x() - area.x()) // self._cell_width()
+        row = first_row + int(point.y() - area.y()) // ROW_HEIGHT
+        column = first_column + int(point.x() - area.x()) // layout.cell_width
         return (row, column) if self._holds(row, column) else None
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -214,11 +229,12 @@ class NumberGrid(QAbstractScrollArea):
             painter.drawText(self.viewport().rect().adjusted(GRID, 0, -GRID, 0), flags, text)
             return
         painter.setFont(self.font())
-        self._paint_headers(painter)
-        painter.setClipRect(self._area())
-        self._paint_cells(painter)
+        layout = self._layout()
+        self._paint_headers(painter, layout)
+        painter.setClipRect(layout.area)
+        self._paint_cells(painter, layout)
         if self._selected is not None:
-            rect = QRectF(self.cell_rect(*self._selected)).adjusted(1, 1, -1, -1)
+            rect = QRectF(layout.cell_rect(*self._selected)).adjusted(1, 1, -1, -1)
             painter.setPen(QPen(colors.color("accent"), 2))
             painter.setBrush(colors.color("accent", 40))
             painter.drawRect(rect)
@@ -228,10 +244,10 @@ class NumberGrid(QAbstractScrollArea):
             painter.setPen(QPen(colors.color("accent"), 1))
             painter.drawRect(self.viewport().rect().adjusted(0, 0, -1, -1))
 
-    def _paint_headers(self, painter: QPainter) -> None:
+    def _paint_headers(self, painter: QPainter, layout: _Layout) -> None:
         colors = theme.current()
-        row, rows, column, columns = self.cells_in_sight()
-        area, viewport = self._area(), self.viewport().rect()
+        row, rows, column, columns = layout.in_sight
+        area, viewport = layout.area, self.viewport().rect()
         painter.fillRect(QRect(0, 0, viewport.width(), area.y()), colors.color("window"))
         painter.fillRect(QRect(0, 0, area.x(), viewport.height()), colors.color("window"))
         right = int(Qt.AlignmentFlag.AlignRight) | int(Qt.AlignmentFlag.AlignVCenter)
@@ -239,36 +255,36 @@ class NumberGrid(QAbstractScrollArea):
         painter.setClipRect(viewport.adjusted(area.x(), 0, 0, 0))
         for at in range(column, column + columns):
             painter.setPen(colors.color("text" if at == chosen[1] else "muted"))
-            rect = QRect(self.cell_rect(row, at).x(), 0, self._cell_width() - GRID, HEADER_HEIGHT)
+            rect = QRect(layout.cell_rect(row, at).x(), 0, layout.cell_width - GRID, HEADER_HEIGHT)
             painter.drawText(rect, right, self._labels[1](at))
         painter.setClipRect(viewport.adjusted(0, area.y(), 0, 0))
         for at in range(row, row + rows):
             painter.setPen(colors.color("text" if at == chosen[0] else "muted"))
-            rect = QRect(0, self.cell_rect(at, column).y(), area.x() - GRID, ROW_HEIGHT)
+            rect = QRect(0, layout.cell_rect(at, column).y(), area.x() - GRID, ROW_HEIGHT)
             painter.drawText(rect, right, self._labels[0](at))
         painter.setClipping(False)
         painter.setPen(colors.color("border"))
         painter.drawLine(0, area.y() - 1, viewport.width(), area.y() - 1)
         painter.drawLine(area.x() - 1, 0, area.x() - 1, viewport.height())
 
-    def _paint_cells(self, painter: QPainter) -> None:
+    def _paint_cells(self, painter: QPainter, layout: _Layout) -> None:
         colors = theme.current()
-        row, rows, column, columns = self.cells_in_sight()
+        row, rows, column, columns = layout.in_sight
         inks = {name: colors.color(name) for name in ("text", "muted", "error", "border")}
         right = int(Qt.AlignmentFlag.AlignRight) | int(Qt.AlignmentFlag.AlignVCenter)
         metrics = QFontMetrics(self.font())
-        width = self._cell_width() - 2 * GRID
+        width = layout.cell_width - 2 * GRID
         grid = colors.color("grid")
         for at in range(row, row + rows):
             block_ends = self._block and (at + 1) % self._block == 0
-            first = self.cell_rect(at, column)
+            first = layout.cell_rect(at, column)
             painter.setPen(inks["border"] if block_ends else grid)
             y = first.bottom()
-            end = first.x() + columns * self._cell_width()
+            end = first.x() + columns * layout.cell_width
             painter.drawLine(first.x(), y, end, y)
             for across in range(column, column + columns):
                 text = self.text_at(at, across)
-                rect = self.cell_rect(at, across).adjusted(GRID, 0, -GRID, 0)
+                rect = layout.cell_rect(at, across).adjusted(GRID, 0, -GRID, 0)
                 painter.setPen(_ink(text, inks))
                 shown = "·" if text is None else self._shorten(text)
                 if metrics.horizontalAdvance(shown) > width:

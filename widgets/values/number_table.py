@@ -104,7 +104,7 @@ class NumberTable(NumberGrid):
         if not self._rows or not self._columns:
             return None
         row, column = self._selected or (0, 0)
-        page = self._whole_cells()[0]
+        page = self._layout().whole[0]
         whole = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
         targets = {
             Qt.Key.Key_Up: (row - 1, column),

@@ -232,7 +232,7 @@ class FilesPresenter(QObject):
             self.view.difference.show_rows(name, self._differences)
 
     def _stop_comparing(self) -> None:
-        self._bench.link.stop_job()
+        self._questions.stop()
         self.view.difference.show_nothing("The comparison was stopped.")
 
 

@@ -11,7 +11,7 @@ from engine.protocol import HeldSnapshot, LoopSnapshot, Snapshot, StepColumns
 MOST_POINTS = 4000
 """The most points of a rank's curves. Beyond it every second point is dropped."""
 
-_Point = tuple[int, float, float, float, dict[str, float]]
+_Point = tuple[int, float | None, float, float | None, dict[str, float]]
 """Step, loss, accuracy, gradient norm, and what the script has logged with it."""
 
 
@@ -32,7 +32,8 @@ class Member:
             logged = zip(*told.figures.values(), strict=True) if names else [()] * len(told.step)
             rows: list[dict[str, float]] = [dict(zip(names, row, strict=True)) for row in logged]
             columns = told.step, told.loss, told.accuracy, told.gradient_norm, rows
-            self._points += zip(*columns, strict=False)
+            others = snapshot.line_of_step  # the steps that are not the first optimizer's
+            self._points += [p for p in zip(*columns, strict=False) if p[0] not in others]
             if len(self._points) > MOST_POINTS:
                 del self._points[1:-1:2]
 
@@ -42,8 +43,8 @@ class Member:
         self.is_held = self.is_after_step = False
 
     def curves(self) -> StepColumns:
-        """The curves of its loss, its gradient norm and what its script has logged, to be drawn
-        over those of the window's own rank."""
+        """The curves of its loss and its gradient norm, at the steps of its first optimizer, and of
+        what its script has logged: to be drawn over those of the window's own rank."""
         steps, losses, accuracies, norms, rows = tuple(zip(*self._points, strict=True)) or ((),) * 5
         names = dict.fromkeys(name for row in rows for name in row)
         figures = {name: tuple(row.get(name, math.nan) for row in rows) for name in names}

@@ -1,4 +1,4 @@
-"""The stepped backward pass: breakpoints, edits, resetting `.grad`, the pass as a script."""
+"""The stepped backward pass: breakpoints, edits, resetting `.grad`, its code."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
 from engine.project.document import replace
 from engine.protocol import (
-    BackwardScriptSnapshot,
+    BackwardCodeSnapshot,
     Breakpoint,
     EditGradientCommand,
     ErrorReport,
-    ExportBackwardCommand,
+    ReadBackwardCodeCommand,
     SetBreakpointsCommand,
     UneditGradientCommand,
     ZeroGradientsCommand,
@@ -35,7 +35,7 @@ class BackwardPresenter(QObject):
         backward.next_node.unedited.connect(self._unedit)
         backward.tabs.unedited.connect(self._unedit)
         backward.tabs.zero_requested.connect(self._zero)
-        backward.script_requested.connect(self._export)
+        backward.copy_requested.connect(self._copy)
         backward.node_chosen.connect(view.graph.select)
         backward.table.opened.connect(self._open_gradient)
         view.graph.breakpoint_toggled.connect(self._breakpoints.toggle)
@@ -76,29 +76,14 @@ class BackwardPresenter(QObject):
         command = replace(command, inputs=(), of=name)
         self._questions.ask(command, _nothing, self._show_error)
 
-    # -- the script
+    # -- its code
 
-    def _export(self, to_file: bool) -> None:
-        path = ""
-        if to_file:
-            title, name, there = "Save the pass as a script", "backward.py", self._bench.files.there
-            if there.machine:
-                path = there.ask(title, "save", name)
-            else:
-                path = self._bench.dialogs.save_path(
-                    self._bench.window, title, name, "Python (*.py)"
-                )
-            if not path:
-                return
-        self._questions.ask(ExportBackwardCommand(path=path), self._show_script, self._show_error)
+    def _copy(self) -> None:
+        self._questions.ask(ReadBackwardCodeCommand(), self._copy_code, self._show_error)
 
-    def _show_script(self, snapshot: BackwardScriptSnapshot) -> None:
-        if not snapshot.path:
-            QGuiApplication.clipboard().setText(snapshot.text)
-            self._bench.say("The script is in the clipboard.")
-        else:
-            beside = " and the file that it loads" if snapshot.data_path else ""
-            self._bench.say(f"Saved{beside}. Run it with: python {snapshot.path}")
+    def _copy_code(self, snapshot: BackwardCodeSnapshot) -> None:
+        QGuiApplication.clipboard().setText(snapshot.text)
+        self._bench.say("The code of this pass is in the clipboard.")
 
     def _show_error(self, error: ErrorReport) -> None:
         self._view.show_problem(in_words(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
+from app.presenters.autograd.console_reading import ConsoleReading, read_of
 from app.presenters.autograd.workspace import require_forward
 from app.presenters.questions import Questions
 from app.workbench import Workbench
@@ -29,9 +30,10 @@ class DerivativesPresenter(QObject):
         super().__init__(parent)
         self._bench, self._view = bench, view
         self._questions = Questions(bench, self)
+        self._read: ConsoleReading | None = None  # of the newest question; None for an example
         view.asked.connect(self._ask)
         view.run_requested.connect(self.run_requested)
-        view.interrupt_requested.connect(bench.link.stop_job)
+        view.interrupt_requested.connect(self._questions.stop)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
         bench.files.opened.connect(self._forget)
@@ -53,11 +55,22 @@ class DerivativesPresenter(QObject):
                 run = RunExampleCommand(source=example.code, tab="derivatives")
                 self._questions.ask(run, lambda _: None, self._view.show_error)
                 command = replace(command, example="derivatives")
+        if isinstance(command, DerivativeCommand | GradcheckCommand):
+            self._read = self._reading_of(command)
         self._questions.ask(command, show, self._view.show_error)
+
+    def _reading_of(self, command: DerivativeCommand | GradcheckCommand) -> ConsoleReading | None:
+        newest = self._bench.newest(VariablesSnapshot)
+        if newest is None or command.example or not command.function:
+            return None
+        return read_of((command.function, *command.inputs), newest.variables)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, VariablesSnapshot):
             self._view.show_variables(snapshot.variables)
+            held = self._bench.store.held  # the variables are those of a frame
+            if self._read is not None and held is None and self._read.is_old(snapshot.variables):
+                self._view.tell_old()
 
     def _on_revision(self) -> None:
         if self._view.is_of_model:
@@ -66,4 +79,5 @@ class DerivativesPresenter(QObject):
     def _forget(self) -> None:
         """Clear the view: its model or its variables have changed."""
         self._questions.drop()
+        self._read = None
         self._view.clear()

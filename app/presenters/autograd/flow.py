@@ -24,7 +24,7 @@ class FlowPresenter(QObject):
         self._questions = Questions(bench, self)
         self._has_run = False
         view.run_requested.connect(self._run)
-        view.stop_requested.connect(bench.link.stop_job)
+        view.stop_requested.connect(self._questions.stop)
         view.histograms_requested.connect(self._read)
         view.layer_chosen.connect(lambda name: bench.selection.choose(Module(name), FLOW))
         bench.selection.views[view] = FLOW

@@ -65,7 +65,7 @@ class TracePresenter(QObject):
         view.moved.connect(self._go)
         bench.selection.views[view] = TRACE
         bench.selection.changed.connect(lambda _: self._follow())
-        view.interrupt_requested.connect(bench.link.stop_job)
+        view.interrupt_requested.connect(self._questions.stop)
         view.graph_requested.connect(self._show_on_graph)
         view.source.input.completion_wanted.connect(self._complete)
         bench.store.snapshot.connect(self._on_snapshot)
@@ -225,7 +225,7 @@ class TracePresenter(QObject):
 
     def _on_opened(self) -> None:
         if self._is_running:
-            self._bench.link.stop_job()
+            self._questions.stop()
         self._end("")
 
     def _on_engine_ended(self) -> None:

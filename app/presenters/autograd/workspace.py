@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 from PySide6.QtCore import QObject, Signal
 
+from app.presenters.autograd.console_reading import ConsoleReading, read_of
 from app.presenters.questions import Questions, in_words
 from app.window.autograd_page import AutogradPage
 from app.workbench import Workbench
@@ -63,6 +64,7 @@ class AutogradPresenter(QObject):
         self._questions = Questions(bench, self)
         self._failed = 0
         self.drawn: GraphSnapshot | None = None
+        self._read: ConsoleReading | None = None  # of the graph; None for none of the console
         view.forward.start_requested.connect(self.start_forward)
         view.forward.move_requested.connect(self._move_forward)
         view.backward.start_requested.connect(self.start_backward)
@@ -72,8 +74,10 @@ class AutogradPresenter(QObject):
         view.graph.layout_requested.connect(self._lay_out)
         view.graph.changed.connect(self._on_graph_changed)
         view.roots.root_chosen.connect(self._on_root)
+        view.roots.again_wanted.connect(self._read_again)
+        view.came_in_sight.connect(self._read_if_old)
         view.own_call.continue_requested.connect(lambda: self._send(ContinueTrainingCommand()))
-        view.own_call.stop_requested.connect(bench.link.stop_job)
+        view.own_call.stop_requested.connect(bench.link.stop_held)
         bench.store.snapshot.connect(self._on_snapshot)
         bench.store.revision_changed.connect(self._on_revision)
         bench.link.state_changed.connect(view.show_engine_state)
@@ -221,7 +225,7 @@ class AutogradPresenter(QObject):
         """Read and draw the graph of a tensor of the tab's example, which has run."""
         self._default_root = ""
         self._example = root, tab
-        self._view.roots.show_root(root)
+        self._view.roots.show_root(root, is_example=True)
         self._suggest_gradient(root, variables)
         self.start_backward()
 
@@ -231,15 +235,49 @@ class AutogradPresenter(QObject):
         self._suggest_gradient(root)
         self.start_backward()
 
+    def _read_again(self) -> None:
+        """Read the graph of the same root again, of the same namespace."""
+        root = self._view.roots.root
+        if root != self._example[0]:
+            self._suggest_gradient(root)
+        self.start_backward()
+
+    def _read_if_old(self) -> None:
+        """Read the graph again if its root is bound anew, unless that would run code of the user's
+        or end a pass that has begun: then say that it is old."""
+        held = self._bench.store.held  # the variables are those of a frame
+        if self._read is None or held is not None or not self._view.isVisible():
+            return
+        if not self._read.is_old(self._variables):
+            return
+        backward = self._bench.newest(BackwardSnapshot)
+        has_begun = backward is not None and (backward.position > 0 or bool(backward.edits))
+        if has_begun or not all(map(str.isidentifier, self._read.expressions)):
+            self._view.show_old(self._view.roots.root)
+        else:
+            self._read_again()
+
+    @property
+    def _variables(self) -> Sequence[Variable]:
+        known = self._bench.newest(VariablesSnapshot)
+        return () if known is None else known.variables
+
+    def _reading_of(self, graph: GraphSnapshot) -> ConsoleReading | None:
+        """What a new graph was read of, if that is the console."""
+        is_example = bool(self._example[1]) and graph.root == self._example[0]
+        is_chosen = graph.root == self._view.roots.root and graph.subject_path is None
+        if not graph.root or is_example or not is_chosen or self._bench.store.held is not None:
+            return None
+        return read_of(split_inputs(graph.root), self._variables)
+
     def _suggest_gradient(self, root: str, variables: Sequence[Variable] | None = None) -> None:
         """Offer a gradient of ones for a root of more than one number, which needs one. What the
         reader has written stays."""
         field = self._view.backward.options.gradient
         if field.text().strip() not in ("", self._suggested):
             return
-        known = self._bench.newest(VariablesSnapshot)
         if variables is None:
-            variables = known.variables if known is not None else ()
+            variables = self._variables
         shapes = {v.name: v.shape for v in variables}
         parts = [
             "None" if math.prod(shapes.get(name) or ()) == 1 else f"torch.ones_like({name})"
@@ -303,9 +341,11 @@ class AutogradPresenter(QObject):
                 # A forward step ends the backward pass: torch will record another graph.
                 self._bench.store.forget(GraphSnapshot, BackwardSnapshot, ComparisonSnapshot)
                 self._view.clear_backward()
+                self._read = None
                 self._view.show_forward(snapshot, self._names())
             case VariablesSnapshot(variables=variables):
                 self._view.roots.show_variables(variables)
+                self._read_if_old()
             case GraphSnapshot():
                 self._under_way = True  # a pass of code has no forward pass to step
                 held = self._bench.store.held
@@ -313,6 +353,7 @@ class AutogradPresenter(QObject):
                     self._default_root = ""
                     self._view.roots.show_root(snapshot.root)
                 self._view.show_graph(snapshot, self._names())
+                self._read = self._reading_of(snapshot)
             case BackwardSnapshot():
                 self._view.show_backward(snapshot)
             case ComparisonSnapshot():
@@ -335,13 +376,13 @@ class AutogradPresenter(QObject):
             self.drawn = self._bench.newest(GraphSnapshot)
 
     def _on_engine_ended(self) -> None:
-        self._under_way = False
+        self._under_way, self._read = False, None
 
     def _on_opened(self) -> None:
         """Clear the page: its passes were of another model, or of variables that are gone."""
         self._under_way = False
         self._questions.drop()
-        self.drawn = None
+        self.drawn = self._read = None
         self._default_root = ""
         self._example = "", ""
         self._view.roots.show_root("")

@@ -51,6 +51,10 @@ class ComparingPresenter(QObject):
         if self._view.shows_difference:
             self._compare(self._other)
 
+    def tell_outdated(self) -> None:
+        """The subject's weights have changed: to compare again takes a step of the user's code."""
+        self._view.difference.tell_outdated()
+
     @property
     def _subject(self) -> CodeSubject | None:
         subject = self._bench.project.subject

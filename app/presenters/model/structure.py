@@ -7,12 +7,14 @@ from pathlib import Path
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.presenters.live_reading import LiveReading
 from app.presenters.model.calls import CallsPresenter
 from app.presenters.model.comparing import ComparingPresenter
 from app.presenters.questions import Questions, in_words
 from app.selection.finding import module_of, parameter_of
 from app.selection.known import LAB_SUBJECT
 from app.selection.references import Module, Parameter, Reference
+from app.store import STEP_SNAPSHOTS
 from app.workbench import Workbench
 from engine.project.document import Project
 from engine.project.subject import CanvasSubject, CodeSubject, needs_cells, python_file
@@ -32,7 +34,7 @@ from engine.protocol import (
     WatchCommand,
     WatchedSnapshot,
 )
-from engine.protocol.subject_commands import join_structure
+from engine.protocol.subject_commands import WeightRow, join_structure
 from widgets.structure.view import StructureView
 from widgets.structure.words import raised_words
 
@@ -63,7 +65,7 @@ class StructurePresenter(QObject):
         super().__init__(parent)
         self._bench, self.view = bench, view
         self._questions = Questions(bench, self)
-        self._is_stale, self._has_old_gradients = True, False
+        self._is_stale = True
         self._parts: StructureSnapshot | None = None
         self._sent_cells: list[str] = []
         self._preview: tuple[tuple[str, ...], str, str] | None = None
@@ -73,6 +75,11 @@ class StructurePresenter(QObject):
         self.calls.module_chosen.connect(view.show_chosen)
         self.calls.module_chosen.connect(lambda path: self._choose(Module(path)))
         self._reading = self._timer(self._read)
+        self._rows: list[StructureSnapshot] = []  # the parts of an answer of `_numbers`
+        # Made before the presenter listens to the state of the link, of which it has more to say.
+        self._numbers = LiveReading(
+            bench, view, self._numbers_command, self._take_numbers, self, after=STEP_SNAPSHOTS
+        )
         self._trying = self._timer(self._try_values)
         self._followed: Reference | None = None  # what the view was last told to select
         view.module_chosen.connect(lambda path: self._choose(Module(path)))
@@ -112,8 +119,7 @@ class StructurePresenter(QObject):
 
     def _on_project_changed(self, old: Project, new: Project) -> None:
         if old.subject != new.subject:
-            self._questions.drop()
-            self.calls.drop()
+            self._forget()
             self.view.show_trouble("")
         if (old.subject, old.objective, old.training) != (
             new.subject,
@@ -128,9 +134,6 @@ class StructurePresenter(QObject):
                 return
             case VariablesSnapshot() | FileSnapshot():
                 self._let_read()
-            case BackwardSnapshot():
-                self._has_old_gradients = True
-                self._read_if_stale()
             case TrainingSnapshot(state=state) if state in _ENDED:
                 self._let_read()
 
@@ -138,8 +141,7 @@ class StructurePresenter(QObject):
         if state == "ready":
             self._let_read()
         else:
-            self._questions.drop()
-            self.calls.drop()
+            self._forget()
             self._sent_cells.clear()
             self._is_stale = True
             words = "The engine starts." if state == "starting" else self._bench.link.unsent
@@ -149,20 +151,23 @@ class StructurePresenter(QObject):
         self._is_stale = True
         self._read_if_stale()
 
+    def _forget(self) -> None:
+        """Pass on no more answers about the subject."""
+        self._parts = None
+        self._questions.drop()
+        self._numbers.forget()
+        self.calls.drop()
+
     def _read_if_stale(self) -> None:
-        is_old = self._is_stale or self._has_old_gradients
-        if is_old and self.view.isVisible() and self._bench.link.state == "ready":
+        if self._is_stale and self.view.isVisible() and self._bench.link.state == "ready":
             self._reading.start()
 
     def _read(self) -> None:
         subject, project = self._subject, self._bench.project
         if subject is None or not self.view.isVisible() or self._bench.link.state != "ready":
             return
-        is_stale, self._is_stale, self._has_old_gradients = self._is_stale, False, False
-        if not is_stale and self._parts is not None:
-            self._read_gradients(subject)
-            return
-        self._parts = None
+        self._is_stale, self._parts = False, None
+        self._numbers.forget()
         command = ReadStructureCommand(
             subject=subject, objective=project.objective, training=project.training
         )
@@ -185,28 +190,29 @@ class StructurePresenter(QObject):
             self.calls.show_structure(self._subject, part)
             self._follow()
 
-    def _read_gradients(self, subject: CodeSubject) -> None:
-        """Read what a pass of Autograd has changed; the user's step does not run for it."""
-        parts: list[StructureSnapshot] = []
+    def _numbers_command(self) -> ReadParametersCommand | None:
+        """Read what steps change; the user's step does not run for it. None while there is no
+        structure that the numbers belong to."""
+        subject, parts = self._subject, self._parts
+        if subject is None or parts is None or parts.left or self._is_stale:
+            return None
+        self._rows.clear()
+        return ReadParametersCommand(subject=subject, training=self._bench.project.training)
 
-        def take(part: Snapshot) -> None:
-            if isinstance(part, StructureSnapshot) and self._parts is not None:
-                parts.append(part)
-                if not part.left:
-                    self._show_gradients(join_structure(parts))
-
-        command = ReadParametersCommand(subject=subject, training=self._bench.project.training)
-        self._questions.ask(command, take, self._fail)
-
-    def _show_gradients(self, read: StructureSnapshot) -> None:
-        assert self._parts is not None and self._subject is not None
-        gradients = {row.name: row.gradient for row in read.weights}
-        rows = (
-            replace(row, gradient=gradients.get(row.name, row.gradient))
-            for row in self._parts.weights
-        )
-        self._parts = replace(self._parts, weights=tuple(rows))
+    def _take_numbers(self, part: Snapshot) -> bool:
+        if not isinstance(part, StructureSnapshot) or self._parts is None:
+            return True
+        self._rows.append(part)
+        if part.left:
+            return False
+        now = {row.name: row for row in join_structure(self._rows).weights}
+        before = self._parts.weights
+        rows = tuple(_with_numbers(row, now.get(row.name, row)) for row in before)
+        self._parts = replace(self._parts, weights=rows)
         self._show(self._parts)
+        if any((a.mean, a.std) != (b.mean, b.std) for a, b in zip(before, rows, strict=True)):
+            self.comparing.tell_outdated()
+        return True
 
     def _show(self, whole: StructureSnapshot) -> None:
         assert self._subject is not None
@@ -313,3 +319,8 @@ class StructurePresenter(QObject):
                 self.view.bar.refuse(in_words(error))
 
         self._questions.ask(command, tried, refused)
+
+
+def _with_numbers(row: WeightRow, now: WeightRow) -> WeightRow:
+    """The row with the numbers that it has now."""
+    return replace(row, mean=now.mean, std=now.std, histogram=now.histogram, gradient=now.gradient)

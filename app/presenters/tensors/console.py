@@ -40,7 +40,7 @@ class ConsolePresenter(QObject):
         self._bench, self._cells, self._view = bench, cells, view
         self._questions = Questions(bench, self)
         view.run_requested.connect(self._run)
-        view.interrupt_requested.connect(bench.link.stop_job)
+        view.interrupt_requested.connect(bench.link.stop_code)
         view.completion_requested.connect(self._complete)
         view.open_requested.connect(self.open_file)
         view.output.line_chosen.connect(self._choose_line)
@@ -119,5 +119,5 @@ class ConsolePresenter(QObject):
         """Clear the console: its cells belong to another project."""
         self._questions.drop()
         if self._view.busy:
-            self._bench.link.stop_job()
+            self._bench.link.stop_code()
         self._view.start_anew()

@@ -118,7 +118,7 @@ class HeldPresenter(QObject):
         pane.continue_requested.connect(lambda: self.go_on("on"))
         pane.line_requested.connect(lambda: self.go_on("line"))
         pane.step_requested.connect(lambda: self.go_on("step"))
-        pane.stop_requested.connect(self._bench.link.stop_job)
+        pane.stop_requested.connect(self._bench.link.stop_held)
 
     def _run(self, source: str) -> None:
         question = Questions(self._bench, self)  # each has its own: the next may come meanwhile

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
 from PySide6.QtCore import QObject
 
-from app.presenters.train.live_reading import LiveReading
+from app.presenters.live_reading import LiveReading
 from app.selection.finding import parameter_of
 from app.selection.references import Parameter
 from app.workbench import Workbench
@@ -67,8 +68,9 @@ class ParametersPresenter(QObject):
         if part.left:
             return False
         whole = join_structure(self._parts)
-        self._pane.show_parameters(whole)
-        self._offer([_module_of(w) for w in whole.weights if w.kind == "parameter"])
+        parameters = tuple(w for w in whole.weights if w.kind == "parameter")
+        self._pane.show_parameters(replace(whole, weights=parameters))
+        self._offer(list(map(_module_of, parameters)))
         self.show_chosen()
         return True
 

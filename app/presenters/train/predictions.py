@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
-from app.presenters.train.live_reading import LiveReading
+from app.presenters.live_reading import LiveReading
 from app.workbench import Workbench
 from engine.project.document import Project
 from engine.protocol import PredictionsSnapshot, ReadPredictionsCommand

@@ -193,7 +193,7 @@ class TrainPresenter(QObject):
 
     def stop(self) -> None:
         """Stop the run; an engine that does not answer is killed."""
-        self._bench.link.stop_job()
+        self._bench.link.stop_run()
 
     def _pause(self) -> None:
         script = self._bench.link.script

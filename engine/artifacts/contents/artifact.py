@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -32,8 +33,9 @@ class Place(Protocol):
 class Entry:
     """A tensor or another value of the file. `place` is None for a tensor whose numbers cannot be
     read: `note` says why. `offset` is where its numbers begin in `file`, the part of a folder that
-    has them ("" in a single file). `shares` is an earlier key with the same memory. `text` is a
-    value in words, `value` the tensor's name in the program of the file."""
+    has them ("" in a single file). `text` is a value in words, `value` the tensor's name in the
+    program of the file. A tensor `in_parts` has no place, and its parts are entries of their own.
+    Two values of equal texts are equal, unless there is a `note`, which says what was not read."""
 
     key: str
     kind: Literal["tensor", "value"] = "tensor"
@@ -43,17 +45,18 @@ class Entry:
     place: Place | None = None
     offset: int | None = None
     file: str = ""
-    shares: str = ""
     role: str = ""
     text: str = ""
     note: str = ""
     value: str = ""
+    in_parts: bool = False
 
 
 @dataclass(frozen=True)
 class Artifact:
     """`kind` is a short word for programs, `title` says in words what the file is. `parts` are the
-    files that it consists of, if there is more than one."""
+    files that it consists of, if there is more than one. `program_digest` is one of what the graph
+    leaves out, or of the whole program; "" if it leaves nothing out."""
 
     path: Path
     kind: str
@@ -63,6 +66,7 @@ class Artifact:
     graph: ProgramGraph | None = None
     note: str = ""
     parts: tuple[Path, ...] = ()
+    program_digest: str = ""
 
     @cached_property
     def _by_key(self) -> dict[str, Entry]:
@@ -142,6 +146,18 @@ def plain(text: str, limit: int = MAX_TEXT_CHARS) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def digest(data: bytes | memoryview) -> str:
+    """Different for different bytes."""
+    return f"#{hashlib.sha256(data).hexdigest()[:16]}"
+
+
+def shortened(text: str, limit: int = MAX_TEXT_CHARS) -> str:
+    """As `plain`, but different for different texts: one that is cut ends with a digest of all."""
+    if len(text) <= limit:
+        return plain(text, limit)
+    return f"{plain(text, limit - 20)} {digest(text.encode(errors='surrogatepass'))}"
 
 
 def damaged(name: str, why: str) -> LabError:

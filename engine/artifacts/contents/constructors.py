@@ -25,16 +25,24 @@ JAGGED = frozenset(
 """What jagged tensors ask for: torch's loader allows it once torch.nested is imported."""
 
 
-def _tensor(storage: Any, start: Any, size: Any, stride: Any, *_: Any) -> TensorOf:
+def _tensor(
+    storage: Any, start: Any, size: Any, stride: Any,
+    _grad: Any = None, _hooks: Any = None, bits: Any = None,
+) -> TensorOf:  # fmt: skip
     if not isinstance(storage, StorageOf):
         raise NotAPickle("a tensor of no storage")
-    return TensorOf(storage, storage.dtype, size, start, stride)
+    if not isinstance(bits, dict | None):
+        raise NotAPickle("a tensor with other metadata than torch writes")
+    conj, neg = ((bits or {}).get(name) is True for name in ("conj", "neg"))
+    return TensorOf(storage, storage.dtype, size, start, stride, conj, neg)
 
 
 def _typed_tensor(
-    storage: Any, start: Any, size: Any, stride: Any, _grad: Any, _hooks: Any, dtype: Any, *_: Any
-) -> TensorOf:
-    return replace(_tensor(storage, start, size, stride), dtype=_dtype(dtype))
+    storage: Any, start: Any, size: Any, stride: Any,
+    grad: Any, hooks: Any, dtype: Any, bits: Any = None,
+) -> TensorOf:  # fmt: skip
+    whole = _tensor(storage, start, size, stride, grad, hooks, bits)
+    return replace(whole, dtype=_dtype(dtype))
 
 
 def _parameter(data: Any = None, *_: Any) -> Any:
@@ -55,7 +63,7 @@ def _quantized(
     inner = {key: each for key, each in inner.items() if isinstance(each, TensorOf)}
     told = "(int_repr - zero_points) * scales"
     if _are_numbers(of):
-        told = f"(int_repr - {of[1]}) * {of[0]:.6g}"
+        told = f"(int_repr - {of[1]}) * {of[0]!r}"
     elif len(of) > 2:
         told += f" along dim {of[2]}"
     note = f"it is quantized, {name}: its numbers are {told}"
@@ -80,6 +88,8 @@ def _sparse(layout: Any, data: Any) -> TensorOf:
     }[name]
     inner = {n: t for n, t in zip(names, data, strict=False) if isinstance(t, TensorOf)}
     note = f"layout {name}: its numbers are those of its parts"
+    if name == "sparse_coo" and data[3:4] == (False,):
+        note += ", added up where an index is there more than once"
     return TensorOf(None, inner["values"].dtype, data[len(names)], note=note, inner=inner)
 
 
@@ -155,6 +165,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "torch.Size": lambda sizes=(): tuple(sizes),
     "torch.device": lambda *names: Global(":".join(map(str, names))),
     "torch.serialization._get_layout": lambda name: Global(str(name)),
+    "torch.jit._pickle.restore_type_tag": lambda value, *_: value,
     "_codecs.encode": _encoded,
     "builtins.bytearray": _sized,
     "builtins.set": lambda items=(): list(items),

@@ -38,7 +38,8 @@ class StorageOf:
 
 @dataclass(frozen=True)
 class TensorOf:
-    """A tensor of a storage. Without a storage it has no numbers that can be read: `note` says
+    """A tensor of a storage, whose numbers are the conjugates or the negatives of the stored ones
+    where torch has put that off. Without a storage it has no numbers that can be read: `note` says
     why; `inner` are the tensors that it is made of."""
 
     storage: StorageOf | None
@@ -46,6 +47,8 @@ class TensorOf:
     shape: Any
     start: Any = 0
     stride: Any = None
+    is_conjugate: bool = False
+    is_negative: bool = False
     is_parameter: bool = False
     note: str = ""
     inner: Mapping[str, TensorOf] = field(default_factory=dict)

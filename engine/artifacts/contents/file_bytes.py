@@ -23,7 +23,8 @@ MAX_DIMS = 64
 class FileBytes:
     """`size_bytes` of a file from `offset` on are a storage of `dtype`. The tensor begins at its
     element `start`, and has `stride` (None: one element after the other). `swapped`: the numbers
-    have the other byte order."""
+    have the other byte order. Its numbers are the conjugates of those in the file where it
+    `is_conjugate`, and the negatives where it `is_negative`."""
 
     file: Path
     offset: int
@@ -32,8 +33,21 @@ class FileBytes:
     start: int = 0
     stride: tuple[int, ...] | None = None
     swapped: bool = False
+    is_conjugate: bool = False
+    is_negative: bool = False
 
     def read(self, shape: tuple[int, ...]) -> Tensor:
+        found = self._stored(shape)
+        if self.is_conjugate or self.is_negative:
+            require_memory(2 * found.numel() * self.dtype.itemsize, "A tensor")
+        if self.is_conjugate:
+            found = torch.conj_physical(found)
+        try:
+            return torch.neg(found) if self.is_negative else found
+        except RuntimeError as error:
+            raise LabError(f"{self.file.name} has negatives of numbers that have none.") from error
+
+    def _stored(self, shape: tuple[int, ...]) -> Tensor:
         if not self.size_bytes:
             return torch.empty(shape, dtype=self.dtype)
         count = self.size_bytes // self.dtype.itemsize

@@ -14,7 +14,7 @@ from ...errors import LabError
 from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue
 from ...tensors.readable import dtype_name
 from ..contents.archive import Archive
-from ..contents.artifact import Artifact, Entry, plain, with_own_keys
+from ..contents.artifact import Artifact, Entry, plain, shortened, with_own_keys
 from ..contents.file_bytes import FileBytes, check_stride, checked_shape
 from .nested_graphs import inside, own_box
 
@@ -24,9 +24,9 @@ MAX_JSON_VALUES = 4_000_000
 _MAX_NESTED = 20
 _DTYPES = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32",
-    8: "float64", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16",
-    29: "float8_e4m3fn", 30: "float8_e5m2", 31: "float8_e4m3fnuz", 32: "float8_e5m2fnuz",
-    33: "float8_e8m0fnu", 34: "uint32", 35: "uint64",
+    8: "float64", 9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16",
+    28: "uint16", 29: "float8_e4m3fn", 30: "float8_e5m2", 31: "float8_e4m3fnuz",
+    32: "float8_e5m2fnuz", 33: "float8_e8m0fnu", 34: "uint32", 35: "uint64",
 }  # fmt: skip
 """ScalarType of torch._export.serde.schema."""
 _WEIGHTS = (("weights", "weights"), ("constants", "constants"))
@@ -95,7 +95,6 @@ def _metadata(whole: dict[str, Any]) -> dict[str, str]:
 def _tensors(archive: Archive, folder: str, config: dict[str, Any]) -> list[Entry]:
     entries = []
     records = archive.inner()
-    seen: dict[str, str] = {}
     for key, told in config.items():
         told_name, meta = told["path_name"], told["tensor_meta"]
         role = "parameter" if told["is_param"] else "buffer" if folder == "weights" else "constant"
@@ -117,13 +116,10 @@ def _tensors(archive: Archive, folder: str, config: dict[str, Any]) -> list[Entr
         stride = check_stride(plain(key, 80), shape, start, stride, elements)
         at = archive.start_of(record)
         place = FileBytes(archive.path, at, record.size_bytes, dtype, start, stride)
-        shares = seen.setdefault(record.name, key)
+        size_bytes, at = count * dtype.itemsize, at + start * dtype.itemsize
         entries.append(
-            Entry(
-                key, "tensor", shape, dtype_name(dtype), count * dtype.itemsize, place, at,
-                shares="" if shares == key else shares, role=role,
-            )
-        )  # fmt: skip
+            Entry(key, "tensor", shape, dtype_name(dtype), size_bytes, place, at, role=role)
+        )
     return entries
 
 
@@ -185,7 +181,7 @@ def _nodes(
             if given:
                 inputs += given
                 after += given
-            else:
+            if not given or _is_mixed(argument["arg"]):
                 attributes.append((plain(argument["name"], 200), _text(argument["arg"])))
             if "as_graph" in argument["arg"]:
                 part = argument["arg"]["as_graph"]
@@ -248,13 +244,21 @@ def _names(argument: dict[str, Any]) -> list[str]:
     return []
 
 
+def _is_mixed(argument: dict[str, Any]) -> bool:
+    """Whether an argument has more than the values that it names: which of them is where."""
+    ((kind, value),) = argument.items()
+    return kind == "as_nested_tensors" or (
+        isinstance(value, list) and len(_names(argument)) < len(value)
+    )
+
+
 def _text(argument: dict[str, Any]) -> str:
     ((kind, value),) = argument.items()
     if kind == "as_graph":
         return f"a graph of {len(value['graph']['nodes'])} nodes: the box beside it"
     if kind == "as_scalar_type":
         return _DTYPES.get(value, str(value))
-    return "None" if kind == "as_none" else plain(str(value), 300)
+    return "None" if kind == "as_none" else shortened(str(value), 300)
 
 
 def _value(name: str, meta: dict[str, Any]) -> ProgramValue:

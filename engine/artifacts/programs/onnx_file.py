@@ -14,15 +14,23 @@ from msgspec.structs import replace as changed
 
 from ...errors import LabError
 from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue
-from ..contents.artifact import MAX_METADATA, Artifact, Entry, plain, with_own_keys
+from ..contents.artifact import (
+    MAX_METADATA,
+    Artifact,
+    Entry,
+    digest,
+    plain,
+    with_own_keys,
+)
 from .nested_graphs import inside, own_box
-from .onnx_tensors import DTYPES, OTHERS, pair_of, sparse_of, tensor_of
-from .protobuf import Field, fields, float32, integers
+from .onnx_attributes import Attribute, attribute_of
+from .onnx_tensors import DTYPES, OTHERS, constant_of, pair_of, sparse_of, tensor_of
+from .protobuf import Field, fields
 
 # Numbers of fields in onnx.proto3.
 _MODEL = {1: "ir_version", 2: "producer_name", 3: "producer_version", 4: "domain",
           5: "model_version", 6: "doc_string"}  # fmt: skip
-_MODEL_GRAPH, _OPSET, _MODEL_METADATA, _FUNCTION = 7, 8, 14, 25
+_MODEL_GRAPH, _OPSET, _MODEL_METADATA, _TRAINING, _FUNCTION = 7, 8, 14, 20, 25
 _MAX_ATTRIBUTES = 60
 _MAX_NESTED = 20
 
@@ -59,7 +67,9 @@ def _model(path: Path, whole: memoryview) -> Artifact:
     metadata: dict[str, str] = {}
     graph: _Graph | None = None
     opsets = []
-    functions = 0
+    functions: list[Field] = []
+    unread = ""
+    note = ""
     for each in fields(whole):
         if each.number in _MODEL:
             is_number = isinstance(each.value, int)
@@ -74,9 +84,17 @@ def _model(path: Path, whole: memoryview) -> Artifact:
             key, value = pair_of(each)
             metadata[plain(key, 200)] = plain(value)
         elif each.number == _FUNCTION:
-            functions += 1
+            functions.append(each)
+        elif each.number == _TRAINING:
+            unread += digest(each.data)
+            note = "What it says of its training is not read."
     if graph is None or "ir_version" not in metadata:
         raise ValueError("it has no graph, as an ONNX model must")
+    for each in functions:
+        _add_function(graph, each)
+    if functions:
+        boxes = "a box" if len(functions) == 1 else "boxes"
+        note = f"Its functions are in {boxes} of their own, beside the nodes that call them. {note}"
     metadata["opset"] = ", ".join(opsets) or "none"
     weights = {entry.key for entry in graph.entries}
     found = ProgramGraph(
@@ -84,12 +102,57 @@ def _model(path: Path, whole: memoryview) -> Artifact:
         outputs=tuple(graph.outputs),
         nodes=tuple(_with_shapes(node, graph.values) for node in graph.nodes),
         modules=tuple(ProgramModule(*each) for each in graph.modules.items()),
-        note=f"{functions} functions of the model are shown as one node each" * bool(functions),
+        note=note.strip(),
     )
     title = f"ONNX model {plain(graph.name, 100)}".strip()
     parts = (path, *graph.parts.values())
     entries = with_own_keys(replace(entry, value=entry.key) for entry in graph.entries)
-    return Artifact(path, "onnx", title, entries, metadata, found, parts=parts)
+    return Artifact(
+        path, "onnx", title, entries, metadata, found, parts=parts, program_digest=unread
+    )
+
+
+def _add_function(graph: _Graph, message: Field) -> None:
+    """Add a function of the model: its nodes, and one for the whole, which takes its results and
+    says what it is given."""
+    inputs: list[str] = []
+    outputs: list[str] = []
+    nodes: list[Field] = []
+    told: list[tuple[str, str]] = []
+    name = domain = overload = ""
+    defaults: list[Field] = []
+    for each in fields(message.data, message.offset):
+        match each.number:
+            case 1:
+                name = plain(each.text, 200)
+            case 4:
+                inputs.append(plain(each.text, 500))
+            case 5:
+                outputs.append(plain(each.text, 500))
+            case 6:
+                told.append(("takes attribute", plain(each.text, 200)))
+            case 7:
+                nodes.append(each)
+            case 9:
+                told.append(("opset", _opset(each)))
+            case 10:
+                domain = plain(each.text, 200)
+            case 11:
+                defaults.append(each)
+            case 13:
+                overload = plain(each.text, 200)
+    label = ":".join(filter(None, (f"{domain}::{name}", overload)))
+    box = own_box(graph.modules, "", label, f"function {label}")
+    names: ChainMap[str, str] = ChainMap({each: inside(box, each) for each in inputs})
+    for each in nodes:
+        _add_node(graph, each, names, box)
+    for each in defaults:
+        attribute = attribute_of(each)
+        told.append(attribute.told)
+        graph.entries += _numbers(graph, attribute, box)
+    told.append(("inputs", ", ".join(inputs)))
+    results = tuple(names.get(each, each) for each in outputs)
+    graph.nodes.append(ProgramNode(label, "function", box, results, (), tuple(told)))
 
 
 def _graph(path: Path, message: Field) -> _Graph:
@@ -154,9 +217,9 @@ def _add_node(graph: _Graph, message: Field, names: ChainMap[str, str], box: str
     and their results are among its inputs."""
     inputs: list[str] = []
     outputs: list[str] = []
-    attributes: list[tuple[str, str]] = []
-    graphs: list[tuple[str, Field]] = []
-    name = op = domain = ""
+    attributes: list[Attribute] = []
+    others: list[bytes] = []
+    name = op = domain = overload = ""
     told: dict[str, str] = {}
     for each in fields(message.data, message.offset):
         match each.number:
@@ -169,17 +232,21 @@ def _add_node(graph: _Graph, message: Field, names: ChainMap[str, str], box: str
             case 4:
                 op = plain(each.text, 200)
             case 5 if len(attributes) < _MAX_ATTRIBUTES:
-                key, text, bodies = _attribute(each)
-                attributes.append((key, text))
-                graphs += bodies
+                attributes.append(attribute_of(each))
+            case 5:
+                others.append(bytes(each.data))
             case 7:
                 domain = plain(each.text, 200)
+            case 8:
+                overload = plain(each.text, 200)
             case 9:
                 key, value = pair_of(each)
                 told[key] = value
     op = f"{domain}::{op}" if domain and domain != "ai.onnx" else op
+    op = f"{op}:{overload}" if overload else op
     module = box or _module(told, name, graph.modules)
     inputs = [names.get(each, each) for each in inputs]
+    graphs = [(each.name, body) for each in attributes for body in each.graphs]
     if graphs:
         module = own_box(graph.modules, module, name or (outputs or [op])[0], op)
     given = tuple(inputs) if op in ("Loop", "Scan") else ()
@@ -190,7 +257,30 @@ def _add_node(graph: _Graph, message: Field, names: ChainMap[str, str], box: str
     for each in outputs:
         names[each] = inside(box, each)
     made = tuple(ProgramValue(names[each]) for each in outputs)
-    graph.nodes.append(ProgramNode(name, op, module, tuple(inputs), made, tuple(attributes)))
+    result = made[0].name if made else inside(box, name or op)
+    for each in attributes:
+        if op == "Constant":
+            found = constant_of(graph.path, each.message, graph.parts, result)
+            graph.entries += [replace(entry, role="constant") for entry in found]
+        else:
+            graph.entries += _numbers(graph, each, result)
+    texts = [each.told for each in attributes]
+    if others:
+        texts.append(("…", f"{len(others):,} more {digest(b''.join(sorted(others)))}"))
+    graph.nodes.append(ProgramNode(name, op, module, tuple(inputs), made, tuple(texts)))
+
+
+def _numbers(graph: _Graph, attribute: Attribute, owner: str) -> list[Entry]:
+    """The tensors that an attribute is, by keys that begin with the value or box that has it."""
+    found: list[Entry] = []
+    for place, (is_sparse, message) in enumerate(attribute.tensors):
+        key = inside(owner, attribute.name)
+        key = f"{key}.{place}" if len(attribute.tensors) > 1 else key
+        if is_sparse:
+            found += sparse_of(graph.path, message, graph.parts, key)
+        else:
+            found.append(tensor_of(graph.path, message, graph.parts, key))
+    return [replace(entry, role="constant") for entry in found]
 
 
 def _module(told: dict[str, str], name: str, modules: dict[str, str]) -> str:
@@ -214,33 +304,6 @@ def _names(text: str) -> list[str]:
         return []
     is_list = isinstance(found, list) and all(isinstance(each, str) for each in found)
     return found if is_list else []
-
-
-def _attribute(message: Field) -> tuple[str, str, list[tuple[str, Field]]]:
-    """Its name, its value in words, and the graphs that it is."""
-    name, texts = "", []
-    graphs: list[Field] = []
-    for each in fields(message.data, message.offset):
-        match each.number:
-            case 1:
-                name = plain(each.text, 200)
-            case 2:
-                texts.append(f"{float32(each):g}")
-            case 3:
-                texts.append(str(each.integer))
-            case 4 | 9:
-                texts.append(f"“{plain(each.text, 200)}”")
-            case 5:
-                texts.append("a tensor")
-            case 6 | 11:
-                texts.append("a graph: the box beside it")
-                graphs.append(each)
-            case 7:
-                data = each.data
-                texts += [f"{value:g}" for (value,) in struct.iter_unpack("<f", data[:400])]
-            case 8:
-                texts += map(str, integers(each)[:100])
-    return name, plain(", ".join(texts[:100]), 500), [(name, each) for each in graphs]
 
 
 def _value(message: Field) -> ProgramValue:

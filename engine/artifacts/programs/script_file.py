@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ...errors import LabError
 from ...protocol import ProgramGraph
 from ..contents.archive import Archive
-from ..contents.artifact import Artifact, Entry, plain, with_own_keys
-from ..contents.descriptions import OtherObject, TensorOf
+from ..contents.artifact import Artifact, Entry, digest, plain, with_own_keys
+from ..contents.descriptions import Global, OtherObject, TensorOf
 from ..contents.entries import entries_of, tensor_entry
 from ..weights.torch_file import described, storages
 from .script_code import ScriptCode
@@ -26,6 +25,7 @@ some 2 kB of memory, and all of them seconds in one call that no interrupt ends.
 _BETWEEN = b"\n()[]{}=+-*/%,:;<>~^&|@"
 MAX_DEPTH = 60
 CONSTANTS = "CONSTANTS"
+_MANGLE = re.compile(rb"\.___torch_mangle_\d+")
 
 
 def open_script(path: Path, archive: Archive) -> Artifact:
@@ -38,22 +38,15 @@ def open_script(path: Path, archive: Archive) -> Artifact:
     modules = dict(_modules(whole, "", 0))
     entries = list(_entries(archive, modules, code))
     locate = storages(archive, "constants/")
-    seen: dict[tuple[str, int], str] = {}
     for place, each in enumerate(constants if isinstance(constants, list | tuple) else ()):
         if isinstance(each, TensorOf):
             name = f"{CONSTANTS}.c{place}"
-            entries.append(tensor_entry(name, each, locate, seen))
+            entries.append(tensor_entry(name, each, locate))
     entries = with_own_keys(entries)
     names = {entry.key for entry in entries if entry.kind == "tensor"}
-    shapes = {e.key: (e.shape, getattr(torch, e.dtype)) for e in entries if e.key in names}
-    numbers = {
-        e.key: e.place.read(()).item()
-        for e in entries
-        if e.key.startswith(CONSTANTS) and e.shape == () and e.place is not None
-    }
     graph = ProgramGraph(note=code.problem)
     if code.is_readable:
-        graph = graph_of(modules, code, shapes, numbers)
+        graph = graph_of(modules, code, names)
     metadata = {
         name: plain(archive.read(archive.inner()[name], 200).decode(errors="replace")).strip()
         for name in ("version", "byteorder")
@@ -64,7 +57,10 @@ def open_script(path: Path, archive: Archive) -> Artifact:
         Entry(**{**_fields(entry), "value": entry.key}) if entry.key in names else entry
         for entry in entries
     )
-    return Artifact(path, "torchscript", title, entries, metadata, graph)
+    return Artifact(
+        path, "torchscript", title, entries, metadata, graph,
+        program_digest=_digest(archive, modules),
+    )  # fmt: skip
 
 
 def _fields(entry: Entry) -> dict[str, Any]:
@@ -94,13 +90,12 @@ def _entries(
     archive: Archive, modules: dict[str, OtherObject], code: ScriptCode
 ) -> Iterator[Entry]:
     locate = storages(archive, "data/")
-    seen: dict[tuple[str, int], str] = {}
     for path, module in modules.items():
         roles = code.roles(module.name)
         for name, value in module.state.items() if isinstance(module.state, dict) else ():
             key = f"{path}.{name}" if path else str(name)
             if isinstance(value, TensorOf):
-                entry = tensor_entry(key, value, locate, seen)
+                entry = tensor_entry(key, value, locate)
                 yield Entry(**{**_fields(entry), "role": roles.get(str(name), "attribute")})
             elif key not in modules and value is not None and not _is_usual(str(name)):
                 for entry in entries_of({key: _unwrapped(value)}, locate):
@@ -108,8 +103,24 @@ def _entries(
 
 
 def _is_usual(name: str) -> bool:
-    """Attributes that every module has, and that say nothing."""
+    """Attributes that every module has, and that are not shown."""
     return name == "training" or name.startswith("_")
+
+
+def _digest(archive: Archive, modules: dict[str, OtherObject]) -> str:
+    """A digest of all code, and of the attributes that are not shown. The numbers by which torch
+    tells classes of one name apart say nothing."""
+    told = [
+        f"{path}.{name} = {value.name if isinstance(value, Global | OtherObject) else value}\n"
+        for path, module in modules.items()
+        for name, value in (module.state.items() if isinstance(module.state, dict) else ())
+        if _is_usual(str(name)) and not isinstance(value, TensorOf)
+    ]
+    whole = "".join(told).encode(errors="surrogatepass")
+    for name, record in sorted(archive.inner().items()):
+        if name.startswith("code/") and name.endswith(".py"):
+            whole += b"\0" + archive.read(record, MAX_CODE_BYTES)
+    return digest(_MANGLE.sub(b"", whole))
 
 
 def _unwrapped(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..contents.artifact import plain
+from ..contents.artifact import shortened
 
 MAX_ITEMS = 10_000
 
@@ -67,7 +67,7 @@ def names_in(value: Any) -> list[str]:
 def constant_text(value: Any) -> str:
     """A constant argument in words; "" for a value."""
     if isinstance(value, Known):
-        return plain(repr(value.value), 200)
+        return shortened(repr(value.value), 200)
     if isinstance(value, Several) and not names_in(value):
-        return f"[{', '.join(constant_text(each) for each in value.items[:20])}]"
+        return shortened(f"[{', '.join(map(constant_text, value.items))}]", 500)
     return ""

@@ -1,13 +1,13 @@
 """A walk through the text of a TorchScript program: its forward is followed, module by module.
 
-Of an `if` whose test is known (`self.training`, a size) one side is followed, else both; a loop is
-followed once.
+Of an `if` whose test is known (`self.training`) one side is followed, else both; a loop is followed
+once. Shapes are not worked out.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +15,6 @@ from ...protocol import ProgramNode, ProgramValue
 from ..contents.artifact import plain
 from ..contents.descriptions import OtherObject, TensorOf
 from .script_code import ScriptCode
-from .script_inputs import Weights
-from .script_shapes import UNKNOWN, MisfitError, ShapeRun, is_several, same, spec_of
 from .script_values import (
     NOTHING,
     Known,
@@ -38,12 +36,10 @@ MAX_EXPRESSIONS = 500_000
 class Walk:
     modules: dict[str, OtherObject]
     code: ScriptCode
-    tensors: Weights
-    shapes: ShapeRun | None = None
+    tensors: Collection[str]
     nodes: list[ProgramNode] = field(default_factory=list)
     has_loop: bool = False
     unsure: int = 0  # how many loops and undecided branches surround what is followed
-    doubts: int = 0  # how often shapes did not fit in there
     depth: int = 0
     left: int = MAX_EXPRESSIONS
     used: dict[str, int] = field(default_factory=dict)
@@ -97,17 +93,9 @@ class Walk:
 
     def loop(self, body: list[ast.stmt], scope: dict[str, Any], module: str) -> None:
         self.has_loop = True
-        before = dict(scope)
         self.unsure += 1
         self.body(body, scope, module)
         self.unsure -= 1
-        for name, value in before.items():
-            if self.shapes and not self.alike(value, scope[name]):
-                # Each turn makes another shape of it: after the loop none is known.
-                scope[name] = self.node("loop", names_in(value) + names_in(scope[name]), (), module)
-
-    def alike(self, one: Any, other: Any) -> bool:
-        return one == other or same(self.known(one), self.known(other))
 
     def branch(
         self,
@@ -118,9 +106,8 @@ class Walk:
         module: str,
     ) -> Any:
         decided = self.value(test, scope, module)
-        known = self.known(decided)
-        if isinstance(decided, Known) or isinstance(known, bool):
-            return self.body(body if known else orelse, scope, module)
+        if isinstance(decided, Known):
+            return self.body(body if decided.value else orelse, scope, module)
         sides = [dict(scope), dict(scope)]
         self.unsure += 1
         returned = [
@@ -140,10 +127,7 @@ class Walk:
     def either(self, test: Any, one: Any, two: Any, module: str) -> Any:
         """The result of one of two sides."""
         values = [name for each in (test, one, two) for name in names_in(each)]
-        if not values:
-            return one
-        result = self.known(one) if self.alike(one, two) else UNKNOWN
-        return self.node("if", values, (), module, result)
+        return self.node("if", values, (), module) if values else one
 
     def bind(self, target: ast.expr, value: Any, scope: dict[str, Any]) -> None:
         if isinstance(target, ast.Name):
@@ -152,8 +136,6 @@ class Walk:
             items: Sequence[Any] = [value] * len(target.elts)
             if isinstance(value, Several):
                 items = value.items
-            elif isinstance(self.known(value), list):
-                items = [self.item(value, Known(place), "") for place in range(len(target.elts))]
             for each, item in zip(target.elts, items, strict=False):
                 self.bind(each, item, scope)
 
@@ -263,7 +245,6 @@ class Walk:
         items = list(args[0].items)
         if self.unsure or not isinstance(target, ast.Name):
             returned = changed = self.operation(name, args, [], module)
-            self.shapes = self.shapes if isinstance(target, ast.Name) else None  # which is changed?
         elif name.endswith("append") and len(args) == 2:
             returned = changed = Several.of([*items, args[1]])
         elif name.endswith("pop") and items and len(args) == 1:
@@ -290,33 +271,7 @@ class Walk:
             for place, (name, each) in enumerate(told)
             if (text := constant_text(each))
         )
-        return self.node(op, values, attributes, module, self.run(op, args, named))
-
-    def run(self, op: str, args: list[Any], named: list[tuple[str, Any]]) -> Any:
-        """The shape of an operation's result, UNKNOWN if it is not known."""
-        if self.shapes is None:
-            return UNKNOWN
-        try:
-            if op == "prim.RaiseException":
-                raise MisfitError
-            return self.shapes.run(
-                op,
-                [self.known(each) for each in args],
-                {name: self.known(each) for name, each in named},
-            )
-        except MisfitError:
-            if not self.unsure:
-                raise
-            self.doubts += 1
-            return UNKNOWN
-
-    def known(self, value: Any) -> Any:
-        """The stand-in of a value for the shapes: a tensor without numbers, or a constant."""
-        if isinstance(value, Known):
-            return value.value
-        if isinstance(value, Several):
-            return [self.known(each) for each in value.items]
-        return self.shapes.of(value.name) if self.shapes and isinstance(value, Value) else UNKNOWN
+        return self.node(op, values, attributes, module)
 
     def item(self, base: Any, index: Any, module: str) -> Any:
         if isinstance(base, Several) and isinstance(index, Known):
@@ -324,10 +279,7 @@ class Walk:
             if isinstance(place, int) and -len(base.items) <= place < len(base.items):
                 return base.items[place]
         values = [*names_in(base), *names_in(index)]
-        if not values:
-            return Named("getitem")
-        result = self.run("__getitem__", [base, index], [])
-        return self.node("getitem", values, (), module, result)
+        return self.node("getitem", values, (), module) if values else Named("getitem")
 
     def node(
         self,
@@ -335,26 +287,17 @@ class Walk:
         inputs: list[str],
         attributes: tuple[tuple[str, str], ...],
         module: str,
-        result: Any = UNKNOWN,
-    ) -> Any:
-        """The result of a new node: one value, or several where `result` has several tensors."""
+    ) -> Value:
+        """The result of a new node."""
         if len(self.nodes) >= MAX_NODES:
             raise TooLargeError
         op = plain(op, 200)
         stem = op.rpartition(".")[2] or "value"
         number = self.used[stem] = self.used.get(stem, 0) + 1
         name = stem if number == 1 else f"{stem}_{number - 1}"
-        results = {name: result}
-        if is_several(result):
-            results = {f"{name}.{place}": each for place, each in enumerate(result)}
-        outputs = tuple(ProgramValue(each, *spec_of(value)) for each, value in results.items())
         inputs = list(dict.fromkeys(inputs))
+        outputs = (ProgramValue(name),)
         self.nodes.append(ProgramNode(name, op, module, tuple(inputs), outputs, attributes))
-        if self.shapes and result is not UNKNOWN:
-            for each, value in results.items():
-                self.shapes.keep(each, value)
-        if is_several(result):
-            return Several.of([Value(each) for each in results])
         return Value(name)
 
 

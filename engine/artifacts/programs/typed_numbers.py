@@ -1,13 +1,16 @@
-"""Small tensors of ONNX whose numbers stand in fields of their own, not as raw bytes."""
+"""Tensors of ONNX whose numbers stand in fields of their own, or have fewer than 8 bits."""
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from ..contents.artifact import Place
+from ..contents.file_bytes import require_memory
 from .protobuf import Field, integers
 
 _FLOAT, _INT32, _INT64, _DOUBLE, _UINT64 = 4, 5, 7, 10, 11
@@ -32,6 +35,30 @@ class TypedNumbers:
             flat = torch.view_as_complex(torch.tensor(self.values, dtype=part).view(-1, 2))
         else:
             flat = torch.tensor(self.values, dtype=self.dtype)
+        return flat.view(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedNumbers:
+    """Numbers of 2 or 4 `bits`, several in a byte of `place`, the first in its lowest bits. They
+    are read as int8 or uint8, or with `values` as these, by their bits."""
+
+    place: Place
+    bits: int
+    is_signed: bool = False
+    values: tuple[float, ...] = ()
+
+    def read(self, shape: tuple[int, ...]) -> Tensor:
+        count, inside = math.prod(shape), 8 // self.bits
+        require_memory(16 * count, "A tensor")
+        packed = self.place.read((-(-count // inside),))
+        shifts = torch.arange(0, 8, self.bits, dtype=torch.uint8)
+        flat = (packed[:, None] >> shifts & 2**self.bits - 1).flatten()[:count]
+        if self.values:
+            flat = torch.tensor(self.values)[flat.long()]
+        elif self.is_signed:
+            flat = flat.to(torch.int8)
+            flat -= (flat >> self.bits - 1) << self.bits
         return flat.view(shape)
 
 

@@ -103,7 +103,8 @@ def _entries(folder: Path, top: dict[str, Any]) -> tuple[list[Entry], list[Path]
     entries = []
     for key, value in top["state_dict_metadata"].items():
         if not value.name.endswith("TensorStorageMetadata"):
-            entries.append(Entry(key, "value", dtype="bytes", text="an object, pickled"))
+            note = "its pickle is not read"
+            entries.append(Entry(key, "value", dtype="bytes", text="an object", note=note))
             continue
         tensor = _fields(value)
         shape = checked_shape(plain(key, 80), tensor["size"])

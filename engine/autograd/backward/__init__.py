@@ -1,4 +1,4 @@
 """Stepping backward: the steppers, breakpoints, edits, and the comparison with plain backward.
 
-Not here: reading the graph (`graph`), a pass written as Python (`script`).
+Not here: reading the graph (`graph`).
 """

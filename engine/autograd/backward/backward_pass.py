@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 
 from torch import Tensor
 
-from ...console.journal import Journal, Pass, ZeroGrad
 from ...errors import LabError
 from ...protocol import (
     BackwardSnapshot,
@@ -18,6 +16,7 @@ from ...protocol import (
     NodeStep,
     PendingGradient,
 )
+from ...recording.writes import version_of
 from ...tensors.summary import shown_values, summarise
 from ..formulas import words_of
 from ..graph.engine_run import Gradients
@@ -27,13 +26,11 @@ from ..graph.reading import Node
 from ..graph.saved_for_backward import SavedForBackward
 from ..graph.snapshot import graph_snapshots, title
 from ..graph.stale import stale_tensors
-from ..script.script import code_behind, write_script
 from .breakpoints import Breakpoints
 from .gradient_list import GradientList
 from .held_engine import BreakMode
 from .numbers import node_numbers
 from .pass_control import PassControl
-from .pass_record import PassRecord
 from .release import released_bytes
 from .roots import Subject
 from .stepper import BackwardStepper
@@ -61,7 +58,6 @@ class BackwardPass:
         subject: Subject,
         debug: MakePassControl | None = None,
         *,
-        journal: Journal | None = None,
         real_engine: bool = False,
         retain_graph: bool = False,
         create_graph: bool = False,
@@ -73,20 +69,21 @@ class BackwardPass:
         self.retain_graph = retain_graph or not real_engine
         self.inputs = {name: subject.input(name) for name in inputs}
         self.parameters = self.inputs or subject.shown
-        self._journal = journal or Journal()
-        self._record: PassRecord | None = None
+        self._has_begun = False
+        self._versions = {name: version_of(t) for name, t in subject.names.items()}
         self._clears = subject.starts_empty and not accumulate and not inputs
         self._zeroed = False
         debug = debug or partial(PassControl, breakpoints=Breakpoints())
         self.control = debug(self._begin, modules={})
         graph, provenance = self.stepper.graph, subject.provenance
+        self._leaves = {id(node.variable): node for node in self.stepper.plan if node.is_leaf}
         self._calls = provenance.calls(graph.nodes)
         modules = enumerate(map(provenance.module, graph.nodes, self._calls))
         self.control.modules.update({node: module for node, module in modules if module})
         self._kept = SavedForBackward(graph.nodes)
         self._freed = released_bytes(graph, self.stepper.plan, self._kept)
         self._gradients = GradientList(
-            subject, graph, self.parameters, self.gradient_of, only=bool(self.inputs)
+            subject, graph, self.parameters, self.shown_gradient, only=bool(self.inputs)
         )
         self._values = ForwardValues(graph, subject.held(), provenance.chain)
 
@@ -103,37 +100,15 @@ class BackwardPass:
         except ValueError as error:
             raise LabError(str(error), hint="Give a gradient that fits its root.") from error
         subject.name_nodes(stepped.graph)
-        again = self._record is not None
         self._zeroed = False
-        if self._clears and not again:
+        if self._clears and not self._has_begun:
             for parameter in self.parameters.values():
                 parameter.grad = None
         self.gradients_before = {
             name: p.grad.detach().clone() for name, p in subject.shown.items() if p.grad is not None
         }
-        self._end_record()
-        self._record = PassRecord(
-            self._journal,
-            subject,
-            stepped,
-            again=again,
-            retain_graph=self.retain_graph,
-            create_graph=self.create_graph,
-            real_engine=self.real_engine,
-            clears=self._clears and not again,
-            inputs=tuple(self.inputs),
-        )
+        self._has_begun = True
         return stepped
-
-    def moved(self) -> None:
-        """Record a move of the control."""
-        if self._record is not None:
-            self._record.moved()
-
-    def _end_record(self) -> None:
-        record, self._record = self._record, None
-        if record is not None:
-            record.end(self.control)
 
     @property
     def is_zeroed(self) -> bool:
@@ -157,7 +132,6 @@ class BackwardPass:
     def close(self) -> None:
         """Drop the graph and the recorded gradients; nothing is asked of the pass afterwards. Its
         parts refer to it: without them, what it held is free at once."""
-        self._end_record()
         self.control.close()
         vars(self).clear()
 
@@ -206,7 +180,8 @@ class BackwardPass:
 
     def numbers(self, nodes: Sequence[int]) -> tuple[NodeNumbers, ...]:
         """The numbers of these nodes on the graph's picture."""
-        return tuple(node_numbers(self.stepper, self._values, nodes[:MAX_NUMBERED]))
+        shown = nodes[:MAX_NUMBERED]
+        return tuple(node_numbers(self.stepper, self._values, shown, self._grad_of))
 
     def gradient_of(self, name: str) -> Tensor | None:
         """The gradient of one of `parameters`: its `.grad`, or the captured gradient of an input.
@@ -214,6 +189,26 @@ class BackwardPass:
         if not self.inputs:
             return self.parameters[name].grad
         return self.stepper.captured[list(self.inputs).index(name)]
+
+    def shown_gradient(self, name: str) -> Tensor | None:
+        """As `gradient_of`, but of a leaf as `_grad_of`."""
+        node = self._leaves.get(id(self.parameters[name]))
+        return self.gradient_of(name) if self.inputs or node is None else self._grad_of(node)
+
+    def _grad_of(self, node: Node) -> Tensor | None:
+        """The `.grad` of a leaf, None for other nodes. At the end of the pass it is what the pass
+        has left there: a run of Train or an optimizer may have changed that since."""
+        variable = node.variable
+        if variable is None:
+            return None
+        is_kept = self._all_came and id(variable) in self._leaves
+        after = self.stepper.grad_after(node) if is_kept else None
+        return variable.grad if after is None else after
+
+    def has_changed(self, name: str) -> bool:
+        """Whether a tensor of the pass has been written to since the pass was made."""
+        tensor = self.subject.names.get(name)
+        return tensor is not None and self._versions[name] != version_of(tensor)
 
     @property
     def listed(self) -> dict[str, Tensor]:
@@ -264,8 +259,8 @@ class BackwardPass:
         """A step as plain data."""
         stepper, grads = self.stepper, []
         if step.node.variable is not None and stepper.runs(step.node):
-            before = stepper.grad_before(step.node)
-            grads = [(".grad before", before), (".grad after", step.node.variable.grad)]
+            before, after = stepper.grad_before(step.node), stepper.grad_after(step.node)
+            grads = [(".grad before", before), (".grad after", after)]
         shown = shown_values([*incoming_labels(step.incoming), *self._outgoing(step), *grads])
         count, end = len(step.incoming), len(step.incoming) + len(step.outgoing)
         return NodeStep(
@@ -282,33 +277,9 @@ class BackwardPass:
         own = self.stepper.own_hooks if self.stepper.runs(node) else 0
         return hooks_on(node, self.subject.results_of(node).values(), own)
 
-    def script(self) -> tuple[str, bytes]:
-        """Everything done so far as a Python script, and the file that it loads (empty if none).
-        Raises LabError with the cause for what no script can do."""
-        if self.subject.unwritten:
-            raise LabError(
-                f"This pass cannot be written as a script: {self.subject.unwritten}.",
-                hint="Run the step in the console and step its loss: that pass can be written.",
-            )
-        return write_script(self._journal, self._facts(), self.subject.owner)
-
-    def runs_twice(self) -> AbstractContextManager[None]:
-        """To be entered around code that calls the user's hooks outside of the steps."""
-        assert self._record is not None
-        return self._record.runs_twice()
-
-    def code(self) -> str:
-        """The console's cells on which the graph may depend; empty for a graph of the model."""
-        return code_behind(self._journal, self._facts(), self.subject.owner)
-
-    def _facts(self) -> Pass:
-        assert self._record is not None
-        return self._record.facts(self.control)
-
     def zero_gradients(self, set_to_none: bool) -> None:
         """As `module.zero_grad(set_to_none)`. Going back does not undo this, except that going back
         over a leaf restores the `.grad` that it had before it ran."""
-        self._journal.add(ZeroGrad(set_to_none))
         self._zeroed = self.stepper.position > 0
         for parameter in self.subject.shown.values():
             if set_to_none or parameter.grad is None:

@@ -45,20 +45,21 @@ def compare(stepped: BackwardPass) -> ComparisonSnapshot:
 
 def _of_parameters(stepped: BackwardPass) -> dict[str, float]:
     parameters = stepped.parameters
-    gradients = {name: p.grad for name, p in parameters.items()}
+    now = {name: p.grad for name, p in parameters.items()}
+    gradients = {name: stepped.shown_gradient(name) for name in parameters}
     for name, parameter in parameters.items():
         before = stepped.gradients_before.get(name)
         parameter.grad = None if before is None else before.clone()
     try:
         roots, gradient = stepped.subject.plain()
-        with stepped.runs_twice(), stepped.stepper.guard():  # hooks are the user's code
+        with stepped.stepper.guard():  # hooks are the user's code
             torch.autograd.backward(
                 roots, gradient, retain_graph=True, create_graph=stepped.create_graph
             )
         return {name: _difference(gradients[name], p.grad) for name, p in parameters.items()}
     finally:
         for name, parameter in parameters.items():
-            parameter.grad = gradients[name]
+            parameter.grad = now[name]
 
 
 def _of_inputs(stepped: BackwardPass) -> dict[str, float]:

@@ -19,6 +19,7 @@ from ...recording.open_calls import next_sequence
 from ..graph.engine_run import Gradients
 from ..graph.reading import Node
 from .stepping import Step, SteppedPass
+from .undo import copied
 
 UNKNOWN: Gradients = ()
 
@@ -61,6 +62,7 @@ class BreakMode(SteppedPass):
         self._last: Step | None = None
         self._incoming: Gradients = UNKNOWN
         self._grad_before: torch.Tensor | None = None
+        self._grads_after: dict[int, torch.Tensor | None] = {}
         self._until: Callable[[Self], bool] = lambda _: True
         self._reached = False  # the engine is held because of `_until`, not for an edit only
         self._replacement: Gradients | None = None
@@ -103,6 +105,9 @@ class BreakMode(SteppedPass):
     def grad_before(self, node: Node | int) -> torch.Tensor | None:
         return self._grad_before if self.step_of(node) is not None else None
 
+    def grad_after(self, node: Node | int) -> torch.Tensor | None:
+        return self._grads_after.get(self._id(node))
+
     # -- moving ----------------------------------------------------------------------------------
 
     def step(self) -> Step | None:
@@ -132,6 +137,7 @@ class BreakMode(SteppedPass):
             self._adopt_engine_numbering()
         super().close()
         self._last, self._incoming, self._grad_before = None, UNKNOWN, None
+        self._grads_after.clear()
 
     def _advance(self, until: Callable[[Self], bool]) -> None:
         with self.guard():
@@ -234,15 +240,15 @@ class BreakMode(SteppedPass):
         if self._aborted:
             raise _Abort
         variable = node.variable
-        if variable is not None:
-            grad = variable.grad
-            self._grad_before = None if grad is None else grad.detach().clone()
+        self._grad_before = None if variable is None else copied(variable.grad)
         return self._replacement
 
     def _after(self, node: Node, grad_inputs: Gradients, grad_outputs: Gradients) -> None:
         if torch._C._current_graph_task_id() != self._task:  # type: ignore[attr-defined]
             return
         outgoing = () if node.is_leaf else tuple(grad_inputs)
+        if node.variable is not None:
+            self._grads_after[node.id] = copied(node.variable.grad)
         self._incoming = UNKNOWN
         self._last = Step(node, tuple(grad_outputs), outgoing, self._position + 1)
         self._position += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 
@@ -35,9 +35,13 @@ def number_of(t: torch.Tensor | None) -> TensorNumber | None:
 
 
 def node_numbers(
-    stepped: SteppedPass, values: ForwardValues, nodes: Iterable[int]
+    stepped: SteppedPass,
+    values: ForwardValues,
+    nodes: Iterable[int],
+    grad_of: Callable[[Node], torch.Tensor | None],
 ) -> Iterator[NodeNumbers]:
-    """The numbers of these nodes as the pass stands; ids that are not in the graph are left out."""
+    """The numbers of these nodes as the pass stands; ids that are not in the graph are left out.
+    `grad_of` gives the `.grad` of a leaf."""
     graph = stepped.graph
     planned = {node.id for node in stepped.plan}
     for node_id in nodes:
@@ -45,13 +49,12 @@ def node_numbers(
             continue
         node = graph.nodes[node_id]
         incoming, outgoing = _gradients(stepped, node) if node_id in planned else ((), ())
-        variable = node.variable
         yield NodeNumbers(
             node=node_id,
             values=_numbers(values.of(node)),
             incoming=_numbers(incoming),
             outgoing=_numbers(outgoing),
-            grad=None if variable is None else number_of(variable.grad),
+            grad=number_of(grad_of(node)),
         )
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from ...console.journal import Roots
 from ...errors import LabError
 from .roots import ConsoleSubject
 
@@ -21,7 +20,6 @@ class CallSubject(ConsoleSubject):
     `resumed` sets the modes and random numbers of the code that called."""
 
     starts_empty = False
-    unwritten = "it is a call in code of yours that is held"
 
     def __init__(
         self,
@@ -30,11 +28,10 @@ class CallSubject(ConsoleSubject):
         gradient: list[Tensor | None] | None,
         resumed: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self.owner, self._namespace, self._resumed = namespace, namespace, resumed
+        self._namespace, self._resumed = namespace, resumed
         self.roots, self.gradient = list(roots), gradient
         names = [namespace.name_of(root) for root in roots]
         self.root = ", ".join(name or "root" for name in names)
-        self.written = Roots(tuple(names))
         self.name_tensors()
 
     def defaults(self) -> AbstractContextManager[None]:

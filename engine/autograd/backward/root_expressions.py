@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...console.journal import RootGradient
 from ...errors import LabError
 
 
@@ -45,14 +44,12 @@ def checked_root(value: Any, text: str) -> Tensor:
     return value
 
 
-def checked_gradient(
-    value: Any, text: str, root: Tensor, name: str
-) -> tuple[Tensor | None, RootGradient]:
-    """The gradient for `root` that a typed expression gives, and how a script writes it. `text` is
-    the expression, `value` its value, `name` the expression of the root. None stands for the 1 of
-    a scalar root. Raises LabError if the gradient does not fit."""
+def checked_gradient(value: Any, text: str, root: Tensor, name: str) -> tuple[Tensor | None, str]:
+    """The gradient for `root` that a typed expression gives, and the same as Python. `text` is the
+    expression, `value` its value, `name` the expression of the root. None stands for the 1 of a
+    scalar root. Raises LabError if the gradient does not fit."""
     if value is None and root.numel() == 1:
-        return None, RootGradient()
+        return None, "None"
     is_complex = value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
     if is_complex and not root.is_complex():
         raise LabError(
@@ -60,9 +57,8 @@ def checked_gradient(
             hint="Write real numbers, or take the .real part.",
         )
     if isinstance(value, bool | int | float | complex):
-        return torch.full_like(root, value, requires_grad=False), RootGradient(
-            "torch.full_like({root}, {text})", text
-        )
+        full = torch.full_like(root, value, requires_grad=False)
+        return full, f"torch.full_like({name}, {text})"
     try:
         given = torch.as_tensor(value, dtype=root.dtype, device=root.device)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -77,6 +73,5 @@ def checked_gradient(
             hint=f"Write torch.ones_like({name}), or a number for all of them.",
         )
     if isinstance(value, Tensor) and value.dtype == root.dtype:
-        return value, RootGradient("{text}", text)
-    code = "torch.as_tensor({text}, dtype={root}.dtype, device={root}.device)"
-    return given, RootGradient(code, text)
+        return value, text
+    return given, f"torch.as_tensor({text}, dtype=({name}).dtype, device=({name}).device)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,9 @@ from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 
 from ...compiled import own_modules
-from ...console.journal import RootGradient, Roots
 from ...errors import LabError
 from ...models.forward import ForwardPass
 from ...protocol import WrittenBy
-from ...random_states import States, random_states
 from ...recording.threads import shared_below
 from ..graph.provenance import Provenance, origins
 from ..graph.reading import Graph, Node, read_graph
@@ -54,14 +52,9 @@ class Subject:
     results: Mapping[str, Tensor] = MappingProxyType({})
     """The named tensors that require grad and are not leaves."""
     provenance: Provenance
-    owner: object
-    """The owner of the roots: a forward pass, or the namespace of the console."""
-    written: Roots
-    """The roots, as a script writes them."""
-    unwritten = ""
-    """Why a pass from here cannot be written as a script; empty if it can."""
-    random: States | None = None
-    """The states of the random number generators before the roots were made."""
+    starts: Sequence[tuple[str, str]] = ()
+    """Each root and the gradient that backward starts with there, as Python; empty if the roots are
+    not expressions of the console."""
 
     def defaults(self) -> AbstractContextManager[None]:
         """Sets the default dtype and device with which the user's code runs during a pass."""
@@ -128,15 +121,12 @@ class ModelSubject(Subject):
             )
         self.forward, self.path = forward, ""
         self.roots = [forward.loss]
-        self.owner = forward
-        edge = get_gradient_edge(forward.loss)
-        self.written = Roots(run=edge.node._sequence_nr())
-        self.names = dict(forward.module.named_parameters())
+        self.names = dict(forward.state.named_parameters())
         self.shown, self.retained = self.names, {}
         self.unreached = without_gradient(self.names, leaves_of(read_graph(self.roots)))
         known = {id(p): name for name, p in self.names.items()}
         data = {id(forward.x): "x", id(forward.y): "y"}
-        data.update({id(b): name for name, b in forward.module.named_buffers()})
+        data.update({id(b): name for name, b in forward.state.named_buffers()})
         self.provenance = Provenance(
             [forward.recording],
             name_of=lambda t: known.get(id(t)) or data.get(id(t), ""),
@@ -167,7 +157,6 @@ class ConsoleSubject(Subject):
         self, namespace: Namespace, control: Control, root: str, gradient: str = ""
     ) -> None:
         self.root, self.starts_empty = root, False
-        self.owner, self.random = namespace, random_states()
         self._namespace = namespace
         self._expressions = split_expressions(root)
         values = [namespace.evaluate(text, control) for text in self._expressions]
@@ -177,7 +166,7 @@ class ConsoleSubject(Subject):
         texts = split_expressions(gradient) if gradient.strip() else ()
         given = self._root_gradients(texts, [namespace.evaluate(text, control) for text in texts])
         self.gradient = [grad for grad, _ in given] if texts else None
-        self.written = Roots(self._expressions, tuple(how for _, how in given))
+        self.starts = [(r, code) for r, (_, code) in zip(self._expressions, given, strict=True)]
         self.name_tensors()
 
     def name_tensors(self) -> None:
@@ -240,8 +229,8 @@ class ConsoleSubject(Subject):
 
     def _root_gradients(
         self, texts: tuple[str, ...], values: list[Any]
-    ) -> list[tuple[Tensor | None, RootGradient]]:
-        """The gradient that backward starts with at each root."""
+    ) -> list[tuple[Tensor | None, str]]:
+        """The gradient that backward starts with at each root, and the same as Python."""
         if not texts:
             for root, text in zip(self.roots, self._expressions, strict=True):
                 if root.numel() != 1:
@@ -250,7 +239,7 @@ class ConsoleSubject(Subject):
                         "or from a gradient for each of these.",
                         hint=f"Give the gradient torch.ones_like({text}), or take {text}.sum().",
                     )
-            return [(None, RootGradient())] * len(self.roots)
+            return [(None, "None")] * len(self.roots)
         if len(values) != len(self.roots):
             raise LabError(
                 f"{len(self.roots)} roots need as many gradients; there are {len(values)}.",
@@ -282,13 +271,10 @@ class GradientSubject(Subject):
         self.root = f"gradient of {name}"
         self.roots = [gradient]
         grad: Tensor | None = torch.ones_like(gradient, requires_grad=False)
-        given = RootGradient("torch.ones_like({root})") if gradient.dim() else RootGradient()
         if value is not None:
-            grad, given = checked_gradient(value, text, gradient, name)
+            grad, _ = checked_gradient(value, text, gradient, name)
         self.gradient = [grad]
-        self.written = Roots(gradients=(given,), of=name)
-        self.owner, self._before = before.owner, before
-        self.unwritten, self.path = before.unwritten, before.path
+        self._before, self.path = before, before.path
         self.names, self.provenance = before.names, before.provenance
         graph = read_graph(self.roots, names=self.names)
         self.shown, self.retained = leaves_of(graph), {}

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.autograd.graph import get_gradient_edge
 
 from ...compiled import own_path, unwrapped
-from ...console.journal import Roots
 from ...errors import LabError
-from ...random_states import States
 from ...recording.recording import Recording
 from ..graph.provenance import Provenance
 from ..graph.reading import read_graph
@@ -16,25 +13,19 @@ from .roots import Subject, leaves_of, without_gradient
 
 
 class StepSubject(Subject):
-    """The loss that a step of the module returned. `recording` has the step's calls, `random` the
-    states of the random generators before it. Names are those of `named_parameters`. Raises
-    LabError for a loss without a graph."""
+    """The loss that a step of the module returned. `recording` has the step's calls. Names are
+    those of `named_parameters`. Raises LabError for a loss without a graph."""
 
     root = "loss"
-    unwritten = "the loss comes from a step of your own code"
 
-    def __init__(
-        self, module: nn.Module, loss: Tensor, recording: Recording, random: States
-    ) -> None:
+    def __init__(self, module: nn.Module, loss: Tensor, recording: Recording) -> None:
         if not loss.requires_grad:
             raise LabError(
                 "The loss has no graph to step through: nothing that it depends on can learn.",
                 hint="Do not detach it, and let some parameters require grad.",
             )
-        self.roots, self.random = [loss], random
-        self.owner = self.module = module
+        self.roots, self.module = [loss], module
         self.path = module_names(module)[module]
-        self.written = Roots(run=get_gradient_edge(loss).node._sequence_nr())
         self.names = {own_path(name): p for name, p in module.named_parameters()}
         self.retained = {}
         owners = {

@@ -17,7 +17,7 @@ import torch
 from ..graph.engine_run import Gradients, capture, run_node, run_nodes
 from ..graph.reading import Node
 from .stepping import Step, SteppedPass
-from .undo import GradBefore, Undo, leaves_held, module_hooks
+from .undo import GradBefore, Undo, copied, leaves_held, module_hooks
 
 NODES_OF_A_RUN = 512
 PARTS_OF_A_RUN = 16
@@ -82,11 +82,20 @@ class BackwardStepper(SteppedPass):
         return tuple(self._buffers.get(node.id) or [None] * len(node.fn._input_metadata))
 
     def grad_before(self, node: Node | int) -> torch.Tensor | None:
+        undo = self._undo_of_leaf(node)
+        return None if undo is None else undo.grads[0].copy
+
+    def grad_after(self, node: Node | int) -> torch.Tensor | None:
+        undo = self._undo_of_leaf(node)
+        return None if undo is None else undo.grad_after
+
+    def _undo_of_leaf(self, node: Node | int) -> Undo | None:
+        """Of a leaf that has added to its `.grad`; None for all other nodes."""
         place = self._index_of(node)
         node = self.plan[place]
         if place >= self.position or not node.is_leaf or not self.runs(node):
             return None
-        return self._undos[place].grads[0].copy
+        return self._undos[place]
 
     # -- moving ----------------------------------------------------------------------------------
 
@@ -215,6 +224,8 @@ class BackwardStepper(SteppedPass):
         node = undo.step.node
         undo.step = Step(node, incoming, outgoing, self.position + 1)
         undo.note_changes()
+        if node.variable is not None and self.runs(node):
+            undo.grad_after = copied(node.variable.grad)
         undo.buffers[node.id] = self._buffers.pop(node.id, None)
         for number, output_nr in self._captures.get(node.id, ()):
             # As in the engine: a node that runs captures the gradient before its hooks.
@@ -274,7 +285,7 @@ class BackwardStepper(SteppedPass):
     # -- inside ----------------------------------------------------------------------------------
 
     def _watched_grads(self) -> list[GradBefore]:
-        return [GradBefore(t, copied=False) for t in self._watched]
+        return [GradBefore(t, is_copied=False) for t in self._watched]
 
     def _run(self, node: Node, arrived: Gradients) -> tuple[Gradients, Gradients]:
         if not self.runs(node):

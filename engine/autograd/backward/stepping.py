@@ -123,6 +123,10 @@ class SteppedPass(ABC):
         """A copy of a leaf's `.grad` as it was before its step; None if it had none, for other
         nodes, and where the step is not kept."""
 
+    @abstractmethod
+    def grad_after(self, node: Node | int) -> torch.Tensor | None:
+        """A copy of a leaf's `.grad` as its step has left it; None for other nodes, and before."""
+
     def runs(self, node: Node) -> bool:
         """Whether the node runs; if not, its gradient is only captured."""
         return self._needed is None or node.id in self._needed

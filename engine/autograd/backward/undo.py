@@ -24,14 +24,18 @@ MAX_HELD = 20_000
 """The search for the leaves that a Python Function holds looks at this many values at most."""
 
 
-class GradBefore:
-    """The `.grad` of a tensor before a step: the object, and a copy unless `copied` is False (for a
-    `.grad` that no step writes into)."""
+def copied(grad: torch.Tensor | None) -> torch.Tensor | None:
+    return None if grad is None else grad.detach().clone()
 
-    def __init__(self, tensor: torch.Tensor, copied: bool = True) -> None:
+
+class GradBefore:
+    """The `.grad` of a tensor before a step: the object, and a copy unless `is_copied` is False
+    (for a `.grad` that no step writes into)."""
+
+    def __init__(self, tensor: torch.Tensor, is_copied: bool = True) -> None:
         self.tensor = tensor
         self.grad = grad = tensor.grad
-        self.copy = None if grad is None or not copied else grad.detach().clone()
+        self.copy = copied(grad) if is_copied else None
         self._version = None if grad is None else version_of(grad)
 
     @property
@@ -55,13 +59,15 @@ class GradBefore:
 @dataclass
 class Undo:
     """The state that a step changes, as it was before: buffers by node id, `.grad`s, and the state
-    of torch's hooks for modules. `watched` are `.grad`s that the step may change."""
+    of torch's hooks for modules. `watched` are `.grad`s that the step may change. `grad_after` is a
+    copy of the `.grad` that the step of a leaf has left."""
 
     step: Step
     buffers: dict[int, list[torch.Tensor | None] | None] = field(default_factory=dict)
     grads: list[GradBefore] = field(default_factory=list)
     watched: list[GradBefore] = field(default_factory=list)
     hooks: list[tuple[BackwardHook, Any]] = field(default_factory=list)
+    grad_after: torch.Tensor | None = None
 
     def note_changes(self) -> None:
         """Keep those of the `watched` `.grad`s that changed. To be called after the step, or when

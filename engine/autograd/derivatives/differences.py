@@ -52,7 +52,7 @@ def numerical_entry(
 
 def _gradient_of(at: FunctionAtPoint) -> Callable[[Tensor], Tensor]:
     def gradient(x: Tensor) -> Tensor:
-        with torch.enable_grad():
+        with at.context, torch.enable_grad():
             x = x.detach().requires_grad_()
             return vjp_of(at.of(x).sum(), x, None)
 

@@ -6,8 +6,8 @@ for each element of the output, a column for each element of the argument, both 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import LabError
+from ...module_kept import ModuleState
 from .precision import in_precision
 
 Function = Callable[..., Tensor]
@@ -30,7 +31,7 @@ MATRIX_KINDS = frozenset({"jacobian", "hessian"})
 @dataclass(frozen=True)
 class FunctionAtPoint:
     """A function at a point: `inputs` are all its arguments, and the derivative is by the one with
-    number `argument`. `function` is never the user's own module but a copy of it.
+    number `argument`. A module is a ModuleState: it has tensors of its own.
 
     Every call starts from `randomness`, a state of torch's CPU generator, so that every call draws
     the same random numbers: a Dropout that drops others each time has no derivative.
@@ -40,6 +41,12 @@ class FunctionAtPoint:
     inputs: tuple[Tensor, ...]
     argument: int = 0
     randomness: Tensor = field(default_factory=torch.get_rng_state)
+
+    @property
+    def context(self) -> AbstractContextManager[object]:
+        """Around a backward through the function, which may call a part of the module again
+        (activation checkpointing)."""
+        return self.function if isinstance(self.function, ModuleState) else nullcontext()
 
     @property
     def x(self) -> Tensor:
@@ -67,8 +74,9 @@ class FunctionAtPoint:
         """The same function and point in another precision: floating inputs, parameters, and all
         other tensors that the function uses."""
         function = self.function
-        if isinstance(function, nn.Module):
-            function = copy.deepcopy(function).to(dtype)
+        if isinstance(function, ModuleState):
+            with function:
+                function = ModuleState(function.module, dtype=dtype)
         else:
             function = in_precision(function, dtype)
         inputs = tuple(t.to(dtype) if t.is_floating_point() else t for t in self.inputs)
@@ -76,7 +84,7 @@ class FunctionAtPoint:
 
 
 def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> FunctionAtPoint:
-    """The function at detached copies of these inputs. A module is copied too.
+    """The function at detached copies of these inputs; a module with the tensors of now.
 
     Raises LabError when there is no derivative by the chosen argument, or an input has no numbers.
     """
@@ -108,7 +116,7 @@ def at_point(function: Function, inputs: tuple[Tensor, ...], argument: int) -> F
             hint="Give one with some elements.",
         )
     if isinstance(function, nn.Module):
-        function = copy.deepcopy(function)
+        function = ModuleState(function)
     return FunctionAtPoint(function, tuple(t.detach().clone() for t in inputs), argument)
 
 
@@ -152,13 +160,15 @@ def derivative(
             )
         vector = vector.to(wanted.dtype)
     try:
-        return Derivative(_by_func(at, kind, vector, mode).detach())
+        with at.context:
+            return Derivative(_by_func(at, kind, vector, mode).detach())
     except RuntimeError as error:  # an error of the function itself is raised again below
         note = (
             "torch.func cannot transform this function, so autograd computed the rows one by one: "
             + shortened(str(error))
         )
-        return Derivative(_by_rows(at, kind, vector).detach(), note)
+        with at.context:
+            return Derivative(_by_rows(at, kind, vector).detach(), note)
 
 
 def _by_func(at: FunctionAtPoint, kind: Kind, vector: Tensor | None, mode: Mode) -> Tensor:

@@ -1,7 +1,7 @@
 """The size of each layer's gradients while a model trains, and the units that are dead.
 
-A copy of the lab's model is trained for some steps from each of several initialisations, on the
-same batches and by the same loop as in training.
+The model is trained, with other contents, for some steps from each of several initialisations, on
+the same batches and by the same loop as in training.
 """
 
 from __future__ import annotations

@@ -138,7 +138,8 @@ def run_nodes(
         handles.append(fn.register_prehook(partial(begins, place)))
         handles.append(fn.register_hook(partial(ends, place)))
     try:
-        with _stopped_by_a_hook(), guard(), torch.autograd.set_multithreading_enabled(False):
+        # Within `guard`, which would take _Stop for an exit of the user's code.
+        with guard(), _stopped_by_a_hook(), torch.autograd.set_multithreading_enabled(False):
             torch.autograd.backward(
                 [GradientEdge(fn, i) for fn, i, _ in waiting],
                 [gradient for _, _, gradient in waiting],

@@ -49,7 +49,8 @@ class MappedArray:
 
 @dataclass(frozen=True, eq=False)
 class ArrayStore:
-    """The samples of arrays, one after the other. Images of uint8 are float32 from 0 to 1."""
+    """The samples of arrays, one after the other, as `as_floats`. Images of uint8 are float32 from
+    0 to 1."""
 
     parts: tuple[np.ndarray | MappedArray, ...]
 
@@ -66,7 +67,8 @@ class ArrayStore:
         return (1, *shape) if self._is_image and len(shape) == 2 else tuple(shape) or (1,)
 
     def read(self, rows: np.ndarray) -> np.ndarray:
-        found, start = np.empty((len(rows), *self.sample_shape), np.float32), 0
+        dtype = np.result_type(*(as_floats(np.empty(0, part.dtype)) for part in self.parts))
+        found, start = np.empty((len(rows), *self.sample_shape), dtype), 0
         for part in self.parts:
             here = (rows >= start) & (rows < start + len(part))
             if here.any():
@@ -79,6 +81,12 @@ class ArrayStore:
 
 def is_image(array: np.ndarray | MappedArray) -> bool:
     return array.dtype == np.uint8 and array.ndim > 2
+
+
+def as_floats(numbers: np.ndarray) -> np.ndarray:
+    """As float32 if that has all numbers of the dtype, else as float64."""
+    is_narrow = np.can_cast(numbers.dtype, np.float32)
+    return numbers.astype(np.float32 if is_narrow else np.float64, copy=False)
 
 
 def as_images(pixels: np.ndarray) -> np.ndarray:

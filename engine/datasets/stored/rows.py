@@ -16,7 +16,8 @@ Change = Callable[[Tensor], Tensor]
 
 
 class Store(Protocol):
-    """The samples of a source, as `read` gives them: float32 (len(rows), *sample_shape)."""
+    """The samples of a source, as `read` gives them: float32 (len(rows), *sample_shape), or float64
+    where float32 does not have all of their numbers."""
 
     @property
     def sample_shape(self) -> tuple[int, ...]: ...
@@ -29,7 +30,7 @@ class Store(Protocol):
 class StoredRows:
     """These rows of a store, to be used as a tensor (N, *sample_shape) of float32 on the CPU is:
     what is indexed is read. Each sample that is read goes through the `changes`, functions of a
-    batch."""
+    batch, and is made float32 last."""
 
     dtype, device = torch.float32, torch.device("cpu")
 
@@ -74,8 +75,10 @@ class StoredRows:
         return (self[start : start + size] for start in range(0, len(self), size))
 
     def chunks(self) -> Iterator[Tensor]:
-        """All samples, CHUNK_BYTES of them at once."""
-        return self.split(max(1, CHUNK_BYTES * len(self) // max(1, self.nbytes)))
+        """All samples, CHUNK_BYTES of them at once, before they are made float32."""
+        size = _rows_of_chunk(self)
+        starts = range(0, len(self), size)
+        return (self._changed(self._rows[start : start + size]) for start in starts)
 
     def taken(self, rows: np.ndarray) -> StoredRows:
         """These of its rows."""
@@ -85,6 +88,9 @@ class StoredRows:
         return StoredRows(self._store, self._rows, (*self._changes, change))
 
     def _read(self, rows: np.ndarray) -> Tensor:
+        return self._changed(rows).float()
+
+    def _changed(self, rows: np.ndarray) -> Tensor:
         x = torch.from_numpy(self._store.read(rows))
         for change in self._changes:
             x = change(x)
@@ -93,23 +99,35 @@ class StoredRows:
 
 @lru_cache(maxsize=2)  # it reads all of it
 def figures_of(x: StoredRows) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of each channel, float64 (1, C, 1, ...)."""
+    """As `channel_figures`."""
+    return channel_figures(x)
+
+
+def channel_figures(x: Tensor | StoredRows) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each channel of samples (N, C, ...), float64 (1, C, 1, ...).
+    They are counted from the first number on, as in `preparing.scale_of`."""
     dims = [dim for dim in range(x.ndim) if dim != 1]
-    count, mean, squares = 0, torch.zeros(()), torch.zeros(())
-    for chunk in x.chunks():
-        part = chunk.double()
+    count, first, mean, squares = 0, torch.zeros(()), torch.zeros(()), torch.zeros(())
+    for chunk in x.chunks() if isinstance(x, StoredRows) else x.split(_rows_of_chunk(x)):
+        if not count:
+            first = chunk[(slice(1), slice(None), *[slice(1)] * (x.ndim - 2))].double()
+        part = chunk.double() - first
         own, size = part.mean(dims, keepdim=True), part.numel() // part.shape[1]
         squares = squares + (part - own).square().sum(dims, keepdim=True)
         squares = squares + (own - mean).square() * (count * size / (count + size))
         mean = mean + (own - mean) * (size / (count + size))
         count += size
-    return mean, (squares / count).sqrt()
+    return first + mean, (squares / count).sqrt()
 
 
 @lru_cache(maxsize=2)  # it reads all of it
 def limits_of(x: StoredRows) -> tuple[Tensor, Tensor]:
     """The least and the greatest value of each element of a sample."""
     low, high = torch.tensor(torch.inf), torch.tensor(-torch.inf)
-    for chunk in x.chunks():
+    for chunk in map(Tensor.float, x.chunks()):
         low, high = torch.minimum(low, chunk.amin(0)), torch.maximum(high, chunk.amax(0))
     return low, high
+
+
+def _rows_of_chunk(x: Tensor | StoredRows) -> int:
+    return max(1, CHUNK_BYTES * len(x) // max(1, x.nbytes))

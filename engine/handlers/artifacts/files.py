@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -11,8 +10,9 @@ from time import perf_counter
 import msgspec
 from msgspec.structs import replace
 
-from ...artifacts.comparing import compare
+from ...artifacts.comparing import compare, rows_in
 from ...artifacts.contents.artifact import Artifact, Entry
+from ...artifacts.contents.shared_memory import Memory, memory_of
 from ...artifacts.opening import open_artifact
 from ...errors import LabError, sendable
 from ...lab import Lab
@@ -40,6 +40,7 @@ _METADATA_CHARS = 50_000
 _MAX_ENDS = 200
 """The most inputs and outputs of a program that are sent."""
 _TELL_EVERY_S = 0.2
+_INEXACT = "bytes between its elements were taken for its own to see what shares them"
 _Row = ArtifactEntry | ProgramModule | ProgramNode
 
 
@@ -47,8 +48,9 @@ def open_file(lab: Lab, command: OpenArtifactCommand) -> Iterator[Snapshot]:
     """Raises LabError for a file that cannot be read, or that asks for code to be run."""
     with reading(lab, command.path):
         artifact = lab.artifacts.open(command.path)
+        memory = memory_of(artifact.entries)
     graph = artifact.graph
-    rows: list[_Row] = [_entry(entry) for entry in artifact.entries]
+    rows: list[_Row] = [_entry(entry, memory.get(entry.key)) for entry in artifact.entries]
     if graph is not None:
         rows += [*graph.modules, *graph.nodes]
     whole = ArtifactSnapshot(
@@ -57,7 +59,7 @@ def open_file(lab: Lab, command: OpenArtifactCommand) -> Iterator[Snapshot]:
         title=artifact.title,
         size_bytes=artifact.size_bytes,
         metadata=_metadata(artifact),
-        totals=_totals(artifact),
+        totals=_totals(artifact, memory),
         graph=None if graph is None else replace(_frame(graph), modules=(), nodes=()),
         note=artifact.note,
     )
@@ -87,7 +89,7 @@ def compare_files(lab: Lab, command: CompareArtifactsCommand) -> Iterator[Snapsh
         first = open_artifact(Path(command.path))
     with reading(lab, command.other):
         second = open_artifact(Path(command.other))
-    total = len({entry.key for artifact in (first, second) for entry in artifact.entries})
+    total = rows_in(first, second)
     whole = ArtifactDifferenceSnapshot(path=command.path, other=command.other, total=total)
     rows: list[ArtifactDifference] = []
     told_at = perf_counter()
@@ -145,7 +147,10 @@ def _with_rows(whole: ArtifactSnapshot, rows: list[_Row], left: int) -> Artifact
     return replace(whole, entries=entries, graph=graph, left=left)
 
 
-def _entry(entry: Entry) -> ArtifactEntry:
+def _entry(entry: Entry, memory: Memory | None) -> ArtifactEntry:
+    note = entry.note
+    if memory is not None and not memory.is_exact:
+        note = f"{note}; {_INEXACT}" if note else _INEXACT
     return ArtifactEntry(
         entry.key,
         entry.kind,
@@ -154,12 +159,13 @@ def _entry(entry: Entry) -> ArtifactEntry:
         entry.size_bytes,
         entry.offset,
         entry.file,
-        entry.shares,
+        memory.shares if memory else "",
         entry.role,
         sendable(entry.text),
-        entry.note,
+        note,
         entry.place is not None,
         entry.value,
+        memory.added_bytes if memory else 0,
     )
 
 
@@ -174,13 +180,11 @@ def _metadata(artifact: Artifact) -> tuple[tuple[str, str], ...]:
     return tuple(told)
 
 
-def _totals(artifact: Artifact) -> ArtifactTotals:
-    tensors = artifact.tensors
-    own = [entry for entry in tensors if not entry.shares]
+def _totals(artifact: Artifact, memory: Mapping[str, Memory]) -> ArtifactTotals:
     return ArtifactTotals(
-        tensors=len(tensors),
-        elements=sum(math.prod(entry.shape) for entry in own),
-        tensor_bytes=sum(entry.size_bytes for entry in own),
-        values=len(artifact.entries) - len(tensors),
+        tensors=len(memory),
+        elements=sum(each.added_elements for each in memory.values()),
+        tensor_bytes=sum(each.added_bytes for each in memory.values()),
+        values=len(artifact.entries) - len(memory),
         nodes=len(artifact.graph.nodes) if artifact.graph else 0,
     )

@@ -66,6 +66,7 @@ def export(lab: Lab, command: ExportCommand) -> Iterator[Snapshot]:
         export_ms=result.export_s * 1000,
         opset=result.opset,
         differs=result.differs,
+        unverified=result.unverified,
         notes=tuple(result.notes),
         keys=result.keys,
         renaming=source.renaming,

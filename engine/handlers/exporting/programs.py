@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
 from typing import BinaryIO
 
 import torch
 from torch import nn
 
+from ...compiled import unwrapped
 from ...errors import LabError
 from ...exporting import package
 from ...exporting.code_export import save_code
@@ -18,9 +19,10 @@ from ...exporting.examples import (
     Example,
     calls_of,
     cases_of,
+    first_random,
     names_of_outputs,
     seconds_of,
-    still_copy,
+    still,
 )
 from ...exporting.programs import Program, exported, scripted, traced
 from ...exporting.refusals import ONNX, ONNX_BY_EXPORT, refusal
@@ -34,7 +36,7 @@ from ...random_states import random_states, states_kept
 from ...verifier.jobs import Converted, ConvertJob, Located, LocateJob, ProgramJob, ProgramRun
 from ...verifier.values import Case, difference
 from ...verifier.values import write as write_values
-from ..subjects.subject import Drawn, Subject, first_weights
+from ..subjects.subject import Drawn, first_weights
 from .results import Result, Work
 from .sources import Source
 
@@ -45,25 +47,28 @@ FREED_AT_ONCE_BYTES = 64 * 2**20
 def write_and_run(work: Work) -> Iterator[str]:
     """Yields what is done next. Raises LabError if the format cannot hold the model, or the file
     cannot be written."""
-    lab, command, result = work.lab, work.command, work.result
+    command, result = work.command, work.result
     result.stages = 3 if work.verifier else 2
     if command.format == "script" and command.fresh:
         work.source = Source(work.source.subject.fresh())
     yield "Running the model on a batch"
     with states_kept():  # the run that comes next draws the same
         call = work.source.subject.example()
-    with lab.control.user_code():
-        still = still_copy(work.source.module)  # a run may go on meanwhile
-        cases = _cases(still, call)
-        if command.dtype:
-            call = call.cast(getattr(torch, command.dtype))
-            before, cases = cases, _cases(still.to(getattr(torch, command.dtype)), call)
-            result.notes.append(_told_cast(command.dtype, before, cases))
-        result.keys = tuple(own_state(still))
+    with _still(work, "") as module:
+        cases = _cases(module, call)
+    if command.dtype:
+        call = call.cast(getattr(torch, command.dtype))
+        with _still(work, command.dtype) as module:
+            before, cases = cases, _cases(module, call)
+        result.notes.append(_told_cast(command.dtype, before, cases))
     yield f"Writing {work.path.name}"
-    with lab.control.user_code():
-        fixed = _write(work, still, call)
-    if sum(each.nbytes for each in still.parameters()) > FREED_AT_ONCE_BYTES:
+    with _still(work, command.dtype) as module:  # whose buffers are as before the runs
+        result.keys = tuple(own_state(module))
+        if command.format not in ("py", "script"):
+            fixed = _write_program(work, module, call)
+    if command.format in ("py", "script"):
+        fixed = _write_python(work, call)
+    if sum(each.nbytes for each in work.source.module.parameters()) > FREED_AT_ONCE_BYTES:
         gc.collect()  # a program of torch is in circles of references, its tensors with it
     if work.verifier is None:
         return
@@ -71,8 +76,19 @@ def write_and_run(work: Work) -> Iterator[str]:
     if fixed:
         result.notes.append(fixed)
         cases = [case for case in cases if case.batch_size == call.size]
-    with lab.control.user_code():
-        _compare(work, work.verifier, still, cases)
+    _compare(work, work.verifier, cases)
+
+
+@contextmanager
+def _still(work: Work, dtype: str) -> Iterator[nn.Module]:
+    """The module of the user, which is `still` in this context, where an interrupt ends what runs
+    of it. Nothing is yielded to the session inside: a run that goes on trains the module."""
+    with (
+        states_kept(),
+        still(work.source.module, dtype) as module,
+        work.lab.control.user_code(),
+    ):
+        yield module
 
 
 def _cases(still: nn.Module, call: Example) -> list[Case]:
@@ -96,22 +112,30 @@ def _told_cast(dtype: str, before: list[Case], after: list[Case]) -> str:
         for x, y, drawn in zip(one.outputs, other.outputs, one.drawn, strict=False)
         if not drawn
     ]
+    kept = {
+        output.dtype
+        for case in after
+        for output in case.outputs
+        if output.is_floating_point() and output.dtype != getattr(torch, dtype)
+    }
+    more = "".join(
+        f" It gives {str(each).removeprefix('torch.')} all the same: its code casts, or computes"
+        " with tensors that are no parameters or buffers of it, which stay as they are."
+        for each in kept
+    )
     if not apart:
-        return f"Its numbers are {dtype}."
+        return f"Its numbers are {dtype}.{more}"
     largest = max(each.absolute for each in apart)
     return (
         f"Its numbers are {dtype}, and so are those that it takes: its outputs are at most"
-        f" {largest:.3g} away from those of the model."
+        f" {largest:.3g} away from those of the model.{more}"
     )
 
 
-def _write(work: Work, still: nn.Module, call: Example) -> str:
-    """Write the files; returns why the number of samples is fixed, "" if it is free."""
+def _write_program(work: Work, still: nn.Module, call: Example) -> str:
+    """Write the file; returns why the number of samples is fixed, "" if it is free."""
     command, source, path = work.command, work.source, work.path
     work.result.files = [path]
-    if command.format in ("py", "script"):
-        work.result.files = _write_python(command.format, source.subject, call, path)
-        return ""
     if command.format == "zip":
         code, fixed = source.subject.package_code(still, call)
         with writing(path) as file:
@@ -134,18 +158,24 @@ def _program(format: Format, still: nn.Module, call: Example) -> Program:
     return traced(still, call) if format == "torchscript-trace" else exported(still, call)
 
 
-def _write_python(format: Format, subject: Subject, call: Example, path: Path) -> list[Path]:
-    if format == "py":
-        save_code(subject.python, subject.module, call.args, path)
-        return [path]
-    with states_kept():
-        before = random_states()
-        objective = subject.objective()
-        drawn = Drawn(before, random_states())
-    text, data = subject.script(objective, drawn, path)
-    subject.prove(text, path)
-    write_script(text, first_weights(subject.module), data, path)
-    return [path, beside(path)]
+def _write_python(work: Work, call: Example) -> str:
+    """Write the files; their number of samples is free."""
+    subject, path = work.source.subject, work.path
+    if work.command.format == "py":
+        work.result.files = [path]
+        with work.lab.control.user_code():
+            save_code(subject.python, subject.module, call.args, path)
+        return ""
+    work.result.files = [path, beside(path)]
+    with work.lab.control.user_code():
+        with states_kept():
+            before = random_states()
+            objective = subject.objective()
+            drawn = Drawn(before, random_states())
+        text, data = subject.script(objective, drawn, path)
+        subject.prove(text, path)
+        write_script(text, first_weights(subject.module), data, path)
+    return ""
 
 
 def _onnx(work: Work, still: nn.Module, call: Example) -> Program:
@@ -176,16 +206,20 @@ def _onnx(work: Work, still: nn.Module, call: Example) -> Program:
     return Program(save, program.fixed)
 
 
-def _compare(work: Work, verifier: Verifier, still: nn.Module, cases: list[Case]) -> None:
+def _compare(work: Work, verifier: Verifier, cases: list[Case]) -> None:
     command, path, result = work.command, work.path, work.result
     weights = ""
-    if command.format == "py":  # a file of Python has none
-        weights = str(verifier.folder / "weights.pt")
-        torch.save(own_state(still), weights)
     told = verifier.folder / "cases.pt"
     write_values(told, cases)
+    with _still(work, command.dtype) as module:
+        if command.format == "py":  # a file of Python has none
+            weights = str(verifier.folder / "weights.pt")
+            torch.save(own_state(module), weights)
+        result.model_s = seconds_of(module, cases[-1])
+        result.unverified = _told_random(module, cases)
     try:
-        run = verifier.ask(ProgramJob(command.format, str(path), str(told), weights))
+        with work.lab.control.user_code():
+            run = verifier.ask(ProgramJob(command.format, str(path), str(told), weights))
     except Refused as refused:
         result.differs = "the whole file"
         result.notes.append(f"It cannot be opened: {refused.error}: {_first_line(str(refused))}")
@@ -193,11 +227,13 @@ def _compare(work: Work, verifier: Verifier, still: nn.Module, cases: list[Case]
     assert isinstance(run, ProgramRun)
     result.max_abs_error = max(case.max_abs_error for case in run.cases)
     result.max_rel_error = max(case.max_rel_error for case in run.cases)
-    result.batch_sizes = [case.batch_size for case in run.cases if not case.problem]
-    result.model_s, result.export_s = seconds_of(still, cases[-1]), run.seconds
-    result.verified = all(case.agrees for case in run.cases)
-    _note_random(command, cases[-1], result)
+    result.batch_sizes = list(
+        dict.fromkeys(case.batch_size for case in run.cases if not case.problem)
+    )
+    result.export_s = run.seconds
     wrong = next((n for n, case in enumerate(run.cases) if not case.agrees), None)
+    result.verified = wrong is None and not result.unverified
+    _note_random(command, cases[-1], result)
     if wrong is None:
         return
     if run.cases[wrong].problem:
@@ -207,33 +243,53 @@ def _compare(work: Work, verifier: Verifier, still: nn.Module, cases: list[Case]
         result.notes.append(f"With {samples} it raises {problem}")
         return
     calls = verifier.folder / "calls.pt"
-    write_values(calls, calls_of(still, cases[wrong]))
+    with _still(work, command.dtype) as module:
+        write_values(calls, calls_of(module, cases[wrong]))
     try:
-        found = verifier.ask(LocateJob(command.format, str(path), str(calls), weights))
+        with work.lab.control.user_code():
+            found = verifier.ask(LocateJob(command.format, str(path), str(calls), weights))
         assert isinstance(found, Located)
-        result.differs = _where(found.path, still)
+        result.differs = _where(found.path, unwrapped(work.source.module))
     except Refused as refused:
         result.differs = "the output"
         result.notes.append(f"The module that differs was not found: {_first_line(str(refused))}")
 
 
+def _told_random(module: nn.Module, cases: list[Case]) -> str:
+    """That the module itself draws at random, and where; "" if it does not."""
+    case = next((case for case in cases if any(case.drawn)), None)
+    if case is None:
+        return ""
+    path = first_random(module, case)
+    words = "The model itself gives different outputs in two runs in eval mode"
+    if path is None:
+        return f"{words}."
+    if not path:
+        return f"{words}: its own forward does, {type(module).__name__}.forward."
+    part = type(module.get_submodule(path)).__name__
+    return f"{words}: the first module to do so is {path} ({part})."
+
+
 def _note_random(command: ExportCommand, case: Case, result: Result) -> None:
-    """ONNX Runtime draws other random numbers than torch."""
-    if command.format != "onnx" or not any(case.drawn):
+    """What was compared of outputs that are drawn at random."""
+    if not any(case.drawn):
         return
-    result.notes.append(
-        f"{sum(case.drawn)} of {len(case.drawn)} outputs are drawn at random, by ONNX Runtime from"
-        " other numbers: only their shapes were compared."
+    how = (
+        "by ONNX Runtime from other numbers: only their shapes were compared."
+        if command.format == "onnx"
+        else "and were compared with the same seed."
     )
-    result.verified = result.verified and not all(case.drawn)
+    result.notes.append(
+        f"{sum(case.drawn)} of {len(case.drawn)} outputs are drawn at random, {how}"
+    )
 
 
-def _where(path: str | None, still: nn.Module) -> str:
+def _where(path: str | None, module: nn.Module) -> str:
     if path is None:
         return "the output; no module of the file could be compared by itself"
     if not path:
-        return f"{type(still).__name__}.forward; the modules inside agree"
-    return f"{path} ({type(still.get_submodule(path)).__name__})"
+        return f"{type(module).__name__}.forward; the modules inside agree"
+    return f"{path} ({type(module.get_submodule(path)).__name__})"
 
 
 def _first_line(text: str) -> str:

@@ -27,6 +27,7 @@ class Result:
     export_s: float = 0.0
     opset: int = 0
     differs: str = ""
+    unverified: str = ""
     notes: list[str] = field(default_factory=list)
 
 

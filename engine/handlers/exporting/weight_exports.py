@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 
 from torch import Tensor, nn
@@ -13,6 +12,7 @@ from ...exporting.state import cast, own_state
 from ...exporting.weight_folders import save_distributed, save_hugging_face
 from ...exporting.weights import save_state, write_saved
 from ...lab import Lab
+from ...module_kept import ModuleState
 from ...protocol import ExportCommand
 from ...tensors.compare import same_bits
 from ...training.checkpoints import checkpoint_files
@@ -99,14 +99,15 @@ def _checkpoint(lab: Lab, command: ExportCommand, source: Source) -> Checkpoint:
         saved = checkpoint_files.load(last)
         if saved.subject == command.subject and _has_weights(source.module, saved):
             return saved
-    model = copy.deepcopy(source.module)
-    loop = TrainingLoop(
-        model, command.training, source.subject.objective(), subject=command.subject
-    )
-    try:
-        return loop.checkpoint(NEW_RUN)
-    finally:
-        loop.close()
+    model = source.module
+    with ModuleState(model):
+        loop = TrainingLoop(
+            model, command.training, source.subject.objective(), subject=command.subject
+        )
+        try:
+            return loop.checkpoint(NEW_RUN)
+        finally:
+            loop.close()
 
 
 def _has_weights(module: nn.Module, saved: Checkpoint) -> bool:

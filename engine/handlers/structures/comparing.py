@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch import nn
-
 from ...errors import LabError
 from ...lab import Lab
+from ...module_kept import ModuleState
 from ...protocol import (
     CompareSubjectsCommand,
     DifferenceSnapshot,
@@ -18,13 +17,14 @@ from ...protocol import (
     Snapshot,
 )
 from ...subjects.comparing import (
+    Kept,
     arguments_in,
     module_differences,
     output_differences,
     weight_differences,
 )
 from ..subjects.find import find_subject, subject_of
-from ..subjects.subject import Subject, copied
+from ..subjects.subject import Subject
 from .reading import unrun_report
 
 MAX_TOLD = 400
@@ -32,9 +32,9 @@ MAX_TOLD = 400
 
 
 def keep_before(lab: Lab, command: KeepBeforeCommand) -> Iterator[Snapshot]:
-    """Raises LabError if there is no such subject, and if it cannot be copied."""
+    """Raises LabError if there is no such subject."""
     subject = subject_of(lab, command)
-    lab.subjects.before = f"{subject.title}, before", copied(subject.module)
+    lab.subjects.before = f"{subject.title}, before", ModuleState(subject.module)
     yield KeptSnapshot(title=subject.title)
 
 
@@ -66,7 +66,7 @@ def compare_subjects(lab: Lab, command: CompareSubjectsCommand) -> Iterator[Snap
     )
 
 
-def _before(lab: Lab, command: CompareSubjectsCommand) -> tuple[str, nn.Module]:
+def _before(lab: Lab, command: CompareSubjectsCommand) -> tuple[str, Kept]:
     if command.other is not None:
         other = find_subject(lab, command.other, command.model, command.training)
         return other.title, other.module
@@ -75,7 +75,7 @@ def _before(lab: Lab, command: CompareSubjectsCommand) -> tuple[str, nn.Module]:
     return lab.subjects.before
 
 
-def _outputs(before: nn.Module, after: Subject) -> list[OutputDifference]:
+def _outputs(before: Kept, after: Subject) -> list[OutputDifference]:
     if not after.has_data:
         raise LabError("There is no input to compare outputs for.", hint="Name data under Train.")
     with after.on_first_batch() as (_, run):

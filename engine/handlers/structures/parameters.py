@@ -55,8 +55,8 @@ def _with_updates(
     known: Mapping[str, Update],
     in_midst: bool,
 ) -> list[WeightRow]:
-    """The rows of the parameters. In the midst of code that runs, `.grad` may just be empty or
-    half done: the gradient of the last measured step goes before it."""
+    """The rows of parameters and buffers. In the midst of code that runs, `.grad` may just be empty
+    or half done: the gradient of the last measured step goes before it."""
     rows = []
     for row in weight_rows(module, optimizers):
         if row.kind == "parameter":
@@ -65,5 +65,5 @@ def _with_updates(
             if update is not None:
                 gradient = update.gradient if in_midst else row.gradient
                 row = replace(row, gradient=gradient, update=update.ratio)
-            rows.append(row)
+        rows.append(row)
     return rows

@@ -21,7 +21,7 @@ from ...project.edits import loss_call
 from ...protocol import StepSnapshot
 from ...training.objectives.catalogue_data import CatalogueData
 from ...training.objectives.objective import CatalogueObjective, Objective
-from .subject import Drawn, Subject
+from .subject import Drawn, Subject, make_modules_current, require_agreement
 
 if TYPE_CHECKING:
     from ...exporting.examples import Example
@@ -63,7 +63,7 @@ class CanvasModel(Subject):
     def fresh(self) -> CanvasModel:
         return replace(self, own=LiveModel(self.model, self.training.seed))
 
-    def apart(self) -> CanvasModel:
+    def on_trial(self) -> CanvasModel:
         return self.fresh()
 
     @property
@@ -88,6 +88,11 @@ class CanvasModel(Subject):
 
     def console_names(self) -> tuple[list[str], str]:
         return list(self.training.data.loading.given.values()), ""
+
+    def value(self, expression: str, is_look: bool = False) -> object:
+        require_agreement(self.lab, expression)
+        make_modules_current(self.lab, expression)  # the canvas has none of its own
+        return super().value(expression, is_look)
 
     @property
     def has_data(self) -> bool:

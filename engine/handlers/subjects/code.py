@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from ...errors import LabError
+from ...held_objects import reached
 from ...module_kept import module_kept
 from ...project.subject import (
     CodeSubject,
@@ -31,7 +32,7 @@ from ...protocol.exporting.formats import Format
 from ...random_states import drawn_from
 from ...signatures import required_parameters
 from ...subjects.code_modules import CodeModule
-from ...subjects.function import FunctionModule, reached
+from ...subjects.function import FunctionModule
 from ...subjects.python_file import PythonFile
 from ...training.objectives.catalogue_data import CatalogueData
 from ...training.objectives.code_data import CodeData
@@ -39,7 +40,7 @@ from ...training.objectives.code_objective import CodeObjective, Step, compile_s
 from ...training.objectives.loss_steps import loss_step
 from ...training.objectives.objective import Objective
 from ...training.objectives.usual_steps import UsualStep, described, usual_call, write_step
-from .subject import Drawn, Subject, copied, first_batch
+from .subject import Drawn, Subject, file_of, first_batch
 
 if TYPE_CHECKING:
     from ...exporting.examples import Example
@@ -80,11 +81,6 @@ class CodeModel(Subject):
         self.__post_init__()  # it is the one from before
         return made
 
-    def apart(self) -> CodeModel:
-        twin = replace(self)
-        twin.found = self.found._replace(module=copied(self.module))
-        return twin
-
     @property
     def variables(self) -> Mapping[str, Any]:
         return self.found.variables
@@ -120,7 +116,12 @@ class CodeModel(Subject):
         validation = self.value(written.validation, is_look) if validates else None
         size, loading = training.batch_size, training.data.loading
         share = training.data if training.data.hold_out and not written.validation else None
-        return lambda: CodeData(data, validation, size, loading, self.given_objects(), share)
+        named = written.data, written.validation if validates else ""
+        files = [file_of(self.lab, expression) for expression in named]
+        modules = [None if file is None else file.modules for file in files]
+        return lambda: CodeData(
+            data, validation, size, loading, self.given_objects(), share, *modules
+        )
 
     def objective(self, *, is_look: bool = False) -> CodeObjective:
         make = self._data(is_look)
@@ -303,10 +304,10 @@ class ConsoleModel(CodeModel):
     reference: ConsoleSubject
 
     def _find(self) -> CodeModule:
-        lab = self.lab
-        return lab.subjects.of_console(
-            self.reference, self.training.seed, lab.console.namespace, lab.control
-        )
+        namespace = self.lab.console.namespace
+        namespace.make_modules_current()
+        seed = self.training.seed
+        return self.lab.subjects.of_console(self.reference, seed, namespace.variables)
 
     def console_names(self) -> tuple[list[str], str]:
         given = self.training.data.loading.given.values()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +24,7 @@ from ...protocol import StepSnapshot
 from ...protocol.exporting.formats import Format
 from ...random_states import States
 from ...randomness import RandomStream
+from ...subjects.python_file import PythonFile
 from ...subjects.structure import optimizers_among
 from ...training.objectives.loaders import Given, given_by
 from ...training.objectives.objective import Objective
@@ -87,10 +87,10 @@ class Subject(ABC):
         """The same with a module of its own that has fresh weights. An object that the user's own
         code has made is itself."""
 
-    @abstractmethod
-    def apart(self) -> Subject:
-        """The same with a module of its own, to try things on. Raises LabError for a module that
-        cannot be copied."""
+    def on_trial(self) -> Subject:
+        """The subject to train on trial, in a ModuleState; a model of blocks as the seed makes
+        it."""
+        return self
 
     def forward(self) -> ForwardPass | None:
         """The forward pass under way that a backward pass begins from; None where a step is run for
@@ -192,7 +192,7 @@ class Subject(ABC):
 
     @abstractmethod
     def package_code(self, still: nn.Module, example: Example) -> tuple[Code, str]:
-        """The code of a package with the module, of which `still` is a copy in eval mode, and why
+        """The code of a package with the module, which is `still` now (`examples.still`), and why
         its number of samples is fixed ("" if it is free). Raises LabError."""
 
     @abstractmethod
@@ -205,33 +205,51 @@ class Subject(ABC):
         return
 
 
+def require_agreement(lab: Lab, code: str) -> None:
+    """Raises LabError unless the user has agreed to the Python of the document."""
+    if lab.unagreed:
+        raise LabError(
+            f"“{code}” stands in the file that was opened. Nothing of it runs until you say so.",
+            hint="“Allow its Python”, above the page, does; `--run-cells` on the command line.",
+        )
+
+
 def value_of(
-    lab: Lab, expression: str, variables: Mapping[str, Any], is_look: bool = False
+    lab: Lab,
+    expression: str,
+    variables: Mapping[str, Any],
+    is_look: bool = False,
+    calls: bool = True,
 ) -> object:
-    """As `Subject.value`."""
+    """As `Subject.value`; without `calls`, only of names, as `look_up` finds them."""
+    require_agreement(lab, expression)
     reference = split_reference(expression)
+    modules = nullcontext()
     if reference is not None:
         path, expression = reference
-        variables = lab.subjects.file(Path(path)).variables
+        file = lab.subjects.file(Path(path))
+        variables, modules = file.variables, file.modules.current()
+    if not calls:
+        return lab.subjects.look_up(expression, variables)
     value = lab.subjects.value_once if is_look else lab.subjects.value
-    return value(expression, variables, lab.output(), lab.control)
+    with modules:
+        return value(expression, variables, lab.output(), lab.control)
 
 
-def copied(module: nn.Module) -> nn.Module:
-    """A copy of the module. Raises LabError for one that cannot be copied."""
-    try:
-        with torch.no_grad():  # parameters of TorchScript are cloned: autograd would see it
-            other = copy.deepcopy(module)
-        learns = {name: each.requires_grad for name, each in module.named_parameters()}
-        for name, parameter in other.named_parameters():
-            parameter.requires_grad_(learns.get(name, parameter.requires_grad))
-        return other
-    except Exception as error:  # a module may hold anything
-        raise LabError(
-            f"{type(module).__name__} cannot be copied: {type(error).__name__}: {error}",
-            hint="copy.deepcopy must be able to copy it. Choose its class as the subject, or keep"
-            " tensors with a graph out of it.",
-        ) from error
+def file_of(lab: Lab, expression: str) -> PythonFile | None:
+    """The file that an expression names, FILE.py:NAME. Raises LabError if it has not run."""
+    reference = split_reference(expression)
+    return None if reference is None else lab.subjects.file(Path(reference[0]))
+
+
+def make_modules_current(lab: Lab, expression: str) -> None:
+    """From now on the modules are current of the file that an expression names, or of the console.
+    Raises as `file_of`."""
+    file = file_of(lab, expression)
+    if file is None:
+        lab.console.namespace.make_modules_current()
+    else:
+        file.modules.become_current()
 
 
 def first_batch(batches: Iterable[Any]) -> Any:

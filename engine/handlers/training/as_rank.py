@@ -65,14 +65,12 @@ def begin_together(ranks: Ranks, resume: Checkpoint | None) -> Checkpoint | None
 def follow(lab: Lab, command: TrainCommand) -> None:
     """Train in a rank that is not the first, until that one ends the run. Raises what the user's
     code raises, LabError, and Diverged."""
-    ranks, setup = lab.ranks, command.training
+    ranks = lab.ranks
     assert ranks is not None
     subject = subject_of(lab, command)
     objective = begin_as_rank(ranks, subject.module, subject.objective(), command)
     resume = begin_together(ranks, None)
-    if resume is not None and command.to_step is not None:
-        setup = resume.setup  # until it gets there
-    loop = TrainingLoop(subject.module, setup, objective, None, command.subject, ranks)
+    loop = TrainingLoop(subject.module, command.training, objective, None, command.subject, ranks)
     try:
         if resume is not None:
             loop.restore(resume)

@@ -38,11 +38,9 @@ from ...training.checkpoints import checkpoint_files
 from ...training.distributed.launch import BEGINS_RUN, Handover, Launched
 from ...training.distributed.rank_files import RANKS, last_lines, log_of
 from ...training.distributed.ranks import check_order, check_setup
-from ...training.distributed.wrapped import check_sharding
 from ..subjects.find import subject_of
 from ..subjects.subject import Subject
 from .code_files import data_of_console, run_again
-from .repeating_ranks import on_the_way
 
 LINES_OF_LOST = 5
 """The last lines of a rank that ended which its error has."""
@@ -101,9 +99,8 @@ class RanksRun:
     def hear(self, snapshot: TrainingSnapshot) -> None:
         self.last = replace(snapshot, steps=StepColumns(), epoch_rows=())
 
-    def on_the_way(self, command: TrainCommand) -> TrainCommand:
-        """The command for other ranks that go to a step of this run. Raises LabError."""
-        return on_the_way(self._setup, self.last, command)
+    def check_way(self) -> None:
+        raise no_way()
 
     def snapshot(self, state: TrainingState) -> TrainingSnapshot:
         return replace(self.last, state=state)
@@ -134,8 +131,6 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
     if command.fresh:
         subject.forget_weights()
     module = subject.module
-    if command.training.sharding == "FSDP2":
-        check_sharding(command.training, module)
     given = Handover([*run_again(lab, command)], module.state_dict(), console_for(subject))
     folder = Path(inner.folder)
     try:
@@ -167,14 +162,17 @@ def _check(lab: Lab, subject: Subject, command: TrainCommand) -> TrainCommand:
             "Only a run of one process is held where it diverged.",
             hint="Set processes to 1, Resume from the checkpoint before, and let it diverge again.",
         )
-    if command.to_step is None:
-        return replace(command, fresh=False, folder=str(_folder(command)))
-    if not isinstance(lab.run, RanksRun):
-        raise LabError(
-            "The last run was not trained by several processes.",
-            hint="Set processes to 1 to go to a step of it.",
-        )
-    return lab.run.on_the_way(command)
+    if command.to_step is not None:
+        raise no_way()
+    return replace(command, fresh=False, folder=str(_folder(command)))
+
+
+def no_way() -> LabError:
+    """The error where a run of several processes is to go to one of its steps."""
+    return LabError(
+        "A run of several processes does not go to one of its steps.",
+        hint="Resume goes on from its last checkpoint; a run of one process goes to any step.",
+    )
 
 
 def console_for(subject: Subject) -> bytes:

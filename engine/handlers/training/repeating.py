@@ -15,6 +15,7 @@ from ...training.loop import TrainingLoop
 from ...training.objectives.objective import Objective
 from ...training.run import TrainingRun
 from ...training.way_to_step import Way
+from .ranks import no_way
 
 
 def again(lab: Lab, model: nn.Module, command: TrainCommand, objective: Objective) -> TrainingRun:
@@ -67,10 +68,7 @@ def last_run(lab: Lab, model: nn.Module, command: TrainCommand) -> TrainingRun:
     """Raises LabError if it is of another model, or cannot have the set-up of the command."""
     before = lab.run
     if before is not None and not isinstance(before, TrainingRun):
-        raise LabError(
-            "The last run was trained by several processes: only they repeat its steps.",
-            hint="Set processes to as many as there were; or train again.",
-        )
+        raise no_way()
     if before is None:
         raise LabError("There is no run to go back in.", hint="Train first.")
     check_change(before.loop.setup, command.training)

@@ -3,7 +3,6 @@ nodes in backward, and at a `breakpoint()` of the user's code."""
 
 from __future__ import annotations
 
-import linecache
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from ...loops.backward_calls import backward_calls
 from ...protocol import StepUnit
 from ...recording.recorder import Recorder
 from ...recording.recording import Recordings
-from ...recording.user_files import is_user_file
+from ...recording.user_files import is_user_file, keep_source
 from ...training.objectives.batches import tensors_in
 from ...training.run import TrainingRun
 from ...training.steps.training_step import TrainingStep
@@ -34,8 +33,8 @@ _MODEL = "model"
 _FORWARD, _BACKWARD = "<forward of the step>", "<backward of the step>"
 """The file names of the frames that have these variables; the source of each is the line that
 scripts have."""
-linecache.cache[_FORWARD] = (0, None, ["prediction = model(batch)\n"], _FORWARD)
-linecache.cache[_BACKWARD] = (0, None, ["loss.backward()\n"], _BACKWARD)
+keep_source(_FORWARD, "prediction = model(batch)\n")
+keep_source(_BACKWARD, "loss.backward()\n")
 _HOLD = compile("_hold()", _FORWARD, "exec")
 _CALL = compile("loss.backward()", _BACKWARD, "exec")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from ...advice.first_steps import FirstSteps
 from ...console.breakpoint_calls import breakpoints_told
 from ...errors import LabError
+from ...importing.folder_modules import kept_current
 from ...lab import Lab
 from ...loops.hooks import steps_shown
 from ...project.document import Project
@@ -44,7 +45,6 @@ from .as_rank import begin_as_rank, begin_together, follow
 from .code_files import files_that_ran
 from .ranks import train_on_ranks
 from .repeating import again, is_other_loss, last_run, where_it_diverged
-from .repeating_ranks import again_as_rank
 from .run_script import add_script
 from .stepping import StepsByHand
 
@@ -145,11 +145,6 @@ def _by_torchrun(lab: Lab, command: TrainCommand, place: Place) -> Iterator[Snap
     yield from _trained(lab, command)
     if isinstance(lab.run, TrainingRun) and lab.run.failure is None:
         ranks.end()  # else this process ends, and the others with it
-        if ranks.is_sharded:  # the model has parts only: another one gets the whole weights
-            subject = subject_of(lab, command)
-            subject.forget_weights()
-            saved = checkpoint_files.load(lab.run.files.checkpoint_path)
-            subject.module.load_state_dict(saved.model)
 
 
 def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
@@ -163,10 +158,8 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
     drawn = Drawn(before, random_states())
     if command.find_divergence:
         run = where_it_diverged(last_run(lab, subject.module, command))
-    elif command.to_step is not None and lab.ranks is None:
-        run = again(lab, subject.module, command, objective)
     elif command.to_step is not None:
-        run = again_as_rank(lab, subject.module, command, objective)
+        run = again(lab, subject.module, command, objective)
     else:
         watch, writer, ranks = lab.subjects.watching, _writer(command, resume), lab.ranks
         check_setup(command.training)
@@ -220,7 +213,7 @@ def driven(
 ) -> Generator[Snapshot | None, None, TrainingState]:
     """Run to the end, or until it is stopped; returns which of them."""
     updates, runs_code = lab.subjects.updates, run.loop.objective.runs_code
-    by_hand = StepsByHand(lab, run)
+    by_hand, with_modules = StepsByHand(lab, run), kept_current()
     held = breakpoints_told if runs_code else nullcontext
     if lab.attend is not None:
         run.loop.inside = by_hand
@@ -234,6 +227,7 @@ def driven(
                     nullcontext() if first is None else first.looked_over(),
                     steps_shown(updates) if updates.is_asked else nullcontext(),
                     held(),
+                    with_modules(),  # other commands may have made others current
                     lab.control.user_code() if runs_code else nullcontext(),
                 ):
                     due = next(steps, None)

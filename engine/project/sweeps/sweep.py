@@ -48,8 +48,7 @@ class Choice(Struct, frozen=True):
 class Sweep(Struct, frozen=True):
     """Trials with values drawn by a sampler with `seed`. The best has the lowest `figure` of its
     last epoch, or with `maximise` the highest. With `prune`, a trial ends early whose figure is
-    worse than the median of those before at the same epoch. `jobs` trials go on at once, each in a
-    process of its own; a sampler that learns of trials then knows those that have ended."""
+    worse than the median of those before at the same epoch."""
 
     choices: tuple[Choice, ...]
     trials: int = 20
@@ -57,7 +56,6 @@ class Sweep(Struct, frozen=True):
     figure: str = "validation loss"
     maximise: bool = False
     prune: bool = True
-    jobs: int = 1
 
     def is_better(self, value: float | None, best: float) -> bool:
         """Whether a figure is better than the best so far, which is NaN without one."""

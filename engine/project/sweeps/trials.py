@@ -11,7 +11,7 @@ from ..document import ParamValue, Project, TrainingSetup, replace
 from ..edits.blocks import set_param
 from ..edits.parameters import EditError
 from ..edits.training import set_training
-from ..limits import MAX_PROCESSES, MAX_TRIALS
+from ..limits import MAX_TRIALS
 from .sweep import Sweep, SweepProblem
 
 MAX_CHOICES = 20
@@ -29,8 +29,6 @@ def check_sweep(sweep: Sweep, project: Project) -> None:
         raise SweepProblem(f"{twice[0]} is there twice: put all its values into one.")
     if not 1 <= sweep.trials <= MAX_TRIALS:
         raise SweepProblem(f"A sweep has 1 to {MAX_TRIALS:,} trials, not {sweep.trials:,}.")
-    if not 1 <= sweep.jobs <= MAX_PROCESSES:
-        raise SweepProblem(f"1 to {MAX_PROCESSES} trials go on at once, not {sweep.jobs:,}.")
     optimizers = next((c.values for c in sweep.choices if c.name == "optimizer"), ())
     for choice in sweep.choices:
         for value in choice.values or (choice.low, choice.high):

@@ -68,9 +68,10 @@ class ProgramGraph(Struct, frozen=True):
 
 class ArtifactEntry(Struct, frozen=True, array_like=True, gc=False):
     """A tensor of a file, or another value (`text`). `offset` is where the numbers begin in the
-    file, or in `part` of a folder. `shares` is the key of an earlier tensor with the same memory,
-    `role` is "parameter" or "buffer" where that is known. With `readable` its numbers can be
-    read; else `note` says why not. `value` is its name in the file's program."""
+    file, or in `part` of a folder. `shares` is the key of the first earlier tensor that has some of
+    its bytes, and `added_bytes` are those that no earlier tensor has. `role` is "parameter" or
+    "buffer" where that is known. With `readable` its numbers can be read; else `note` says why
+    not. `value` is its name in the file's program."""
 
     key: str
     kind: Literal["tensor", "value"]
@@ -85,10 +86,19 @@ class ArtifactEntry(Struct, frozen=True, array_like=True, gc=False):
     note: str = ""
     readable: bool = False
     value: str = ""
+    added_bytes: int = 0
+
+    @property
+    def sharing(self) -> str:
+        """In words, with which tensor it shares memory; "" if it shares none."""
+        if not self.shares:
+            return ""
+        rest = f", except {self.added_bytes:,} bytes" if self.added_bytes else ""
+        return f"shares memory with {self.shares}{rest}"
 
 
 class ArtifactTotals(Struct, frozen=True):
-    """Tensors that share memory count once in `tensor_bytes`."""
+    """Memory that tensors share counts once in `elements` and `tensor_bytes`."""
 
     tensors: int
     elements: int

@@ -84,7 +84,8 @@ class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
     """The files that were written. `verified`: a fresh process has read it, and found what the live
     model has. The errors are the largest of all tensors, or of all outputs with all batch sizes;
     with a dtype, those of the cast. `model_ms` and `export_ms` are the times of one call with the
-    last batch size. `differs` says where the outputs part. `renaming`: how the names in
+    last batch size. `differs` says where the outputs part; `unverified` why equal ones prove
+    nothing, as a sentence. `renaming`: how the names in
     `ExportCommand.weights` were changed to fit, in words. `sha256` is "" for a folder."""
 
     path: str
@@ -101,6 +102,7 @@ class ExportSnapshot(Snapshot, frozen=True, kw_only=True):
     export_ms: float = 0.0
     opset: int = 0
     differs: str = ""
+    unverified: str = ""
     notes: tuple[str, ...] = ()
     renaming: str = ""
     seconds: float = 0.0

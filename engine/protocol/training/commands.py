@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ...project.document import Model, ParamValue, TrainingSetup
+from ...project.document import Model, TrainingSetup
 from ...project.subject import CanvasSubject, Objective, Subject
 from ...project.sweeps.sweep import Sweep
 from ..commands import Command
@@ -29,8 +29,8 @@ class TrainCommand(Command, frozen=True, kw_only=True):
     With `find_divergence`, the last run, which has diverged, is repeated from a state in memory up
     to the first number that is not finite, and held there before the update.
 
-    With several `processes` in `training`, ranks of this machine train it. To go to a step of such
-    a run, ranks start anew from a state in its folder.
+    With several `processes` in `training`, ranks of this machine train it. Such a run does
+    not go to one of its steps.
     """
 
     handler = "training.train:train"
@@ -54,19 +54,6 @@ class SweepCommand(TrainCommand, frozen=True, kw_only=True):
 
     handler = "training.sweeps.sweep:sweep"
     sweep: Sweep
-
-
-class TrialCommand(SweepCommand, frozen=True, kw_only=True):
-    """Train one trial of a sweep, `number` (from 1) with its `values`, in a process that the engine
-    of the sweep has started. `weights` is a file with those that the sweep began with, if the
-    user's code makes them; `threads` are torch's."""
-
-    handler = "training.sweeps.trial:train_trial"
-    sweep_id: str
-    number: int
-    values: dict[str, ParamValue]
-    threads: int
-    weights: str = ""
 
 
 class TakeConsoleCommand(Command, frozen=True, kw_only=True):

@@ -19,6 +19,11 @@ GROUP_RATE = "lr of "
 """A named figure that begins so is the learning rate of the module whose path follows."""
 
 
+LOSS_PART = "loss: "
+"""A figure of a loop that begins so is one of several losses of a step; the user's name of it
+follows. The loss of the step is their sum."""
+
+
 class StepColumns(Struct, frozen=True):
     """New optimizer steps since the last snapshot, with one entry per step in every column.
 
@@ -29,13 +34,14 @@ class StepColumns(Struct, frozen=True):
     on CUDA (empty columns elsewhere). `samples_per_second` is that of the last snapshot. `step` has
     all of the first thousand steps; of later, faster ones it has 500 a second. `accuracy` is NaN
     for a task without one, the speed and the use while they are not known; `figures` are the
-    figures that the user's step names, NaN where it gave none.
+    figures that the user's step names, NaN where it gave none. Of a loop, `loss` and
+    `gradient_norm` are None where they are not known.
     """
 
     step: tuple[int, ...] = ()
-    loss: tuple[float, ...] = ()
+    loss: tuple[float | None, ...] = ()
     accuracy: tuple[float, ...] = ()
-    gradient_norm: tuple[float, ...] = ()
+    gradient_norm: tuple[float | None, ...] = ()
     learning_rate: tuple[float, ...] = ()
     step_ms: tuple[float, ...] = ()
     rss_bytes: tuple[int, ...] = ()
@@ -85,8 +91,10 @@ class StepNumbers(Struct, frozen=True):
     `prediction` is the shape of forward's result on the newest of the step's `batches`, of which
     `batches_done` have a loss; () if it is not known. `loss` is the mean over the step's samples so
     far, `gradient_norm` the 2-norm of all gradients before clipping, `update_norm` that of the
-    change of all parameters; None before there is one. `place` says in words where the step is held
-    inside of a phase; empty if it is not.
+    change of all parameters; None before there is one, and where there are no gradients. Of the
+    phases in `done`, the numbers of `unmeasured` were not taken: that step ran at full speed, or
+    its parameters are shared out over ranks. `place` says in words where the step is held inside of
+    a phase; empty if it is not.
     """
 
     number: int
@@ -99,6 +107,7 @@ class StepNumbers(Struct, frozen=True):
     gradient_norm: float | None = None
     update_norm: float | None = None
     place: str = ""
+    unmeasured: tuple[Phase, ...] = ()
 
 
 WatchKind = Literal[
@@ -238,13 +247,35 @@ class LoggedPoints(Struct, frozen=True):
     values: tuple[float, ...]
 
 
+class LoopLine(Struct, frozen=True):
+    """The steps of one optimizer of a loop, and its name. `losses` are the names of the variables
+    that its losses had, in the order of their first step: the loss of a step is the sum of all on
+    which `backward` was called since its gradients were zero, and since the step before. `is_sum`:
+    some step had more than one.
+    Of all its steps, drawn or not, `bad_steps` had a loss that was NaN or infinite: the first was
+    number `first_bad`, or one of those from `bad_from` on whose losses are not known, and all are
+    since number `bad_since` (0 without any)."""
+
+    optimizer: str
+    losses: tuple[str, ...] = ()
+    is_sum: bool = False
+    first_bad: int = 0
+    bad_from: int = 0
+    bad_steps: int = 0
+    bad_since: int = 0
+
+
 class LoopSnapshot(RunSnapshot, frozen=True, kw_only=True):
     """Progress of the loop of a cell: `step` counts the steps of all optimizers. `title` names the
     cell or its file. A loop that is "paused" is held after its step, or with `hold` before the
-    update of the next one. `logged` are the numbers that it has logged since the last snapshot, by
+    update of the next one. `lines` has one for each optimizer, and
+    `line_of_step` the number of the line of each of `steps` that is not on the first one, number 0.
+    `logged` are the numbers that it has logged since the last snapshot, by
     name: those of a step may come after its row. `has_images`: it has logged some."""
 
     title: str
+    lines: tuple[LoopLine, ...] = ()
+    line_of_step: dict[int, int] = field(default_factory=dict)
     logged: dict[str, LoggedPoints] = field(default_factory=dict)
     has_images: bool = False
     hold: Hold | None = None

@@ -18,13 +18,14 @@ MAX_BINS = 1024
 CHUNK = 1 << 18
 """Elements that are read at once; more if one bin is larger."""
 _NATIVE = frozenset({torch.float32, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
-_LARGEST = float(np.finfo(np.float32).max)
+_LARGEST = float(np.finfo(np.float64).max) / 2
+"""Beyond it, the difference of two numbers may be infinite."""
 
 
 class LinePoints:
     """The smallest and the largest finite number of each bin of `bin_columns` neighbours in a row.
 
-    These are `low` and `high` (float32; NaN for a bin without finite numbers), in the columns
+    These are `low` and `high` (float64; NaN for a bin without finite numbers), in the columns
     `low_at` and `high_at`. All four have shape (lines, bins). Complex elements count by magnitude.
     `advance` reads one piece at a time.
     """
@@ -35,8 +36,8 @@ class LinePoints:
         self.rows, self.columns = cut.rows, cut.columns
         self.bin_columns = max(1, math.ceil(self.columns / MAX_BINS))
         shape = (count, math.ceil(self.columns / self.bin_columns))
-        self.low = np.full(shape, np.nan, "<f4")
-        self.high = np.full(shape, np.nan, "<f4")
+        self.low = np.full(shape, np.nan, "<f8")
+        self.high = np.full(shape, np.nan, "<f8")
         self.low_at = np.zeros(shape, "<i8")
         self.high_at = np.zeros(shape, "<i8")
         self.not_finite = 0
@@ -101,5 +102,5 @@ class LinePoints:
             seen = x if counts is None else torch.where(counts, x.double(), beyond)
             found, where = extreme(seen, dim=1)
             found = found.double().masked_fill(found.isinf(), math.nan)
-            numbers[row, at] = found.clamp(-_LARGEST, _LARGEST).float().numpy()
+            numbers[row, at] = found.clamp(-_LARGEST, _LARGEST).numpy()
             places[row, at] = (where + starts).numpy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import msgspec
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ...project.document import BestFigure, TrainingSetup
+from ...project.files import without_sharding
 from ...project.subject import Subject
 from ...protocol import EpochRow, RunMark
 from ...randomness import NUMPY, PYTHON, is_state
@@ -103,7 +104,7 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(
         **values,
         run=_run(fields["run"]),
-        setup=_document(fields["setup"], TrainingSetup, "setup"),
+        setup=_document(fields["setup"], TrainingSetup, "setup", without_sharding),
         subject=_document(fields["subject"], Subject, "subject"),
         model=_tensors(fields["model"], "model"),
         optimizer=_optimizer(fields["optimizer"]),
@@ -119,7 +120,7 @@ def decode(fields: Mapping[str, Any]) -> Checkpoint:
         marks=_marks(fields["marks"]),
         best=_best(fields["best"]),
         averaged=_tensors(fields["averaged"], "averaged"),
-        past=_document(fields["past"], Past, "past"),
+        past=_document(fields["past"], Past, "past", _past_without_sharding),
     )
 
 
@@ -142,14 +143,21 @@ def _run(value: object) -> str:
     return value
 
 
-def _document(value: object, kind: Any, field: str) -> Any:
-    """A part of the document: of type `kind`, in JSON."""
+def _document(
+    value: object, kind: Any, field: str, migrate: Callable[[Any], Any] = lambda older: older
+) -> Any:
+    """A part of the document: of type `kind`, in JSON, as it is once an older one is migrated."""
     if not isinstance(value, str):
         raise FieldProblem(field, f"JSON is expected, not {described(value)}")
     try:
-        return msgspec.json.decode(value, type=kind)
-    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
+        return msgspec.convert(migrate(msgspec.json.decode(value)), kind)
+    except (msgspec.MsgspecError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise FieldProblem(field, str(error)) from error
+
+
+def _past_without_sharding(past: dict[str, Any]) -> dict[str, Any]:
+    changes = [(step, without_sharding(setup)) for step, setup in past.get("changes", ())]
+    return {**past, "changes": changes}
 
 
 def _tensors(value: object, field: str) -> dict[str, Tensor]:

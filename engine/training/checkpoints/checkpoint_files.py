@@ -1,5 +1,4 @@
-"""Checkpoints: one file each, with all that a run needs to go on bit for bit; of a run by several
-processes a folder each, which all write together.
+"""Checkpoints: one file each, with all that a run needs to go on bit for bit.
 
 They are in the folder of their run: `checkpoints/step-00001200.pt` (see `engine/runs/folders.py`).
 """
@@ -9,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from ...errors import LabError
 from ...project.atomic import regular_target, write_atomically
 from ...runs import folders
 from .checkpoint_fields import FORMAT, Checkpoint, FieldProblem, decode, encode
-from .rank_checkpoints import SUFFIX, NotShared
+from .rank_checkpoints import SUFFIX
 from .rank_checkpoints import read as read_folder
 
 __all__ = ["Checkpoint", "load", "save"]
@@ -39,14 +37,9 @@ def loads(data: bytes) -> Checkpoint:
     return decode(torch.load(io.BytesIO(data), map_location="cpu", weights_only=True))
 
 
-def save(
-    checkpoint: Checkpoint,
-    run_folder: Path | None = None,
-    together: Callable[[Checkpoint, Path], None] | None = None,
-) -> Path:
+def save(checkpoint: Checkpoint, run_folder: Path | None = None) -> Path:
     """Write the checkpoint into the folder of its run, by default one in the data folder, and
-    return its path. Old checkpoints of the run are removed. `together` writes one of several ranks,
-    unless they do not share the folder.
+    return its path. Old checkpoints of the run are removed.
 
     Raises LabError if the file cannot be written.
     """
@@ -55,15 +48,7 @@ def save(
     path = run_folder / folders.CHECKPOINTS / f"{name}.pt"
     try:
         folders.make(run_folder)
-        if together is not None:
-            try:
-                together(checkpoint, path.with_suffix(SUFFIX))
-                path = path.with_suffix(SUFFIX)
-            except NotShared:
-                if any(hasattr(tensor, "to_local") for tensor in checkpoint.model.values()):
-                    raise  # no rank has all of it
-        if path.suffix != SUFFIX:
-            write_atomically(path, dumps(checkpoint), private=True)
+        write_atomically(path, dumps(checkpoint), private=True)
         # By time, not by step: a run resumed from an early checkpoint writes smaller steps later.
         for old in folders.checkpoints_of(run_folder)[KEPT_CHECKPOINTS:]:
             if old.suffix == SUFFIX:

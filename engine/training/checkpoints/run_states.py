@@ -13,7 +13,6 @@ from ...errors import LabError
 from ...project.atomic import private_folder, replacing
 from ...project.document import TrainingSetup, replace
 from ...runs import states
-from ...runs.folders import checkpoints_of, step_of
 from ..objectives.objective import Objective
 from .checkpoint_fields import Checkpoint, encode
 from .checkpoint_files import load
@@ -27,21 +26,17 @@ MAX_FILE_BYTES = 8 * 2**30
 class RunStates:
     """States in memory while they are small, else in files. The first one, and those at which
     something cannot be repeated (`past.breaks`), also have a file: a later process, which goes on
-    with the run, starts from them. Files are MAX_FILES at most, of MAX_FILE_BYTES together. With
-    `in_files` there are no more states than files, and each gets one: other processes repeat steps.
+    with the run, starts from them. Files are MAX_FILES at most, of MAX_FILE_BYTES together.
 
     `folder()` is the folder of the run, `objective` that of its steps; another one may hold from a
     step on (`objectives`).
     """
 
-    def __init__(
-        self, folder: Callable[[], Path], objective: Objective, in_files: bool = False
-    ) -> None:
+    def __init__(self, folder: Callable[[], Path], objective: Objective) -> None:
         self.past = Past()
-        self._in_files = in_files
         self.objectives = [(0, objective)]
         self._folder = folder
-        self._memory = KeptStates(MAX_FILES) if in_files else KeptStates()
+        self._memory = KeptStates()
         self._left_after: int | None = None  # files of later steps are of a past that is left
 
     def resume(self, saved: Checkpoint, setup: TrainingSetup) -> None:
@@ -59,7 +54,7 @@ class RunStates:
     def write(self) -> None:
         """Write the files that a later process starts from. Raises LabError."""
         self._drop_left()
-        for step in self._memory.steps if self._in_files else (0, *self.past.breaks):
+        for step in (0, *self.past.breaks):
             state = self._memory.newest(step)
             if state is not None and state.step == step and step not in self._steps():
                 self._write(state)
@@ -89,7 +84,7 @@ class RunStates:
     def until(self, step: int, folder: Callable[[], Path]) -> RunStates:
         """The states at a step or before it, for a run that goes there and may have another
         folder."""
-        found = RunStates(folder, self.objectives[0][1], self._in_files)
+        found = RunStates(folder, self.objectives[0][1])
         found.objectives = [each for each in self.objectives if each[0] <= step]
         found._memory, found._left_after = self._memory.until(step), self._left_after
         found.past = self.past.until(step)
@@ -98,27 +93,6 @@ class RunStates:
     def objective_at(self, step: int) -> Objective:
         """The objective of the steps after this one."""
         return [objective for since, objective in self.objectives if since <= step][-1]
-
-    @staticmethod
-    def newest_in(folder: Path, step: int) -> Checkpoint | None:
-        """The newest state that leads to a step, of those in the folder of a run that nobody
-        trains, its checkpoints among them, with the run's whole past; None if there is none."""
-        written = checkpoints_of(folder)  # the one written last first
-        if not written:
-            return None
-        past = load(written[0]).past
-        found: dict[int, Path] = {}
-        for path in written:
-            number = step_of(path)
-            if all(number < each for each in found):  # else it is of a past that was left
-                found[number] = path
-        before = [each for each in states.steps_in(folder) if each <= max(found)]
-        found = {each: states.path_of(folder, each) for each in before} | found
-        for number in sorted(found, reverse=True):
-            if number <= step and past.leads(number, step):
-                with suppress(LabError):  # it is damaged, or gone by now
-                    return replace(load(found[number]), past=past)
-        return None
 
     # -- files -----------------------------------------------------------------------------------
 

@@ -16,17 +16,15 @@ from ...module_kept import module_kept
 def untouched(model: nn.Module, training: bool = True) -> Iterator[None]:
     """In this context the model has copies of its parameters and buffers, no gradients, and the
     given mode. Afterwards it has its own storages, gradients and modes, bit for bit."""
-    own = [(p, p.data, p.grad) for p in model.parameters() if not is_lazy(p)]
+    own = [(p, p.data) for p in model.parameters() if not is_lazy(p)]
     # Else a graph that was made before would be refused: its tensors would count as changed.
-    versions = torch.autograd._unsafe_preserve_version_counter(tuple(p for p, *_ in own))
+    versions = torch.autograd._unsafe_preserve_version_counter(tuple(p for p, _ in own))
     with module_kept(model, training), versions:
         try:
-            for parameter, data, _ in own:
-                parameter.grad = None
+            for parameter, data in own:
                 parameter.data = data.clone()
             yield
         finally:
-            for parameter, data, gradient in own:
+            for parameter, data in own:
                 parameter.grad = None  # else its shape and dtype would be compared
                 parameter.data = data
-                parameter.grad = gradient

@@ -4,7 +4,6 @@ Not here: the program that a rank runs (`engine/ranks`), what it needs of the co
 (`console.elsewhere.handing`).
 
 `launch` starts the ranks through torch's launcher. Each takes its rows of every batch; before each
-step all wait for the word of rank 0 (`Ranks.agree`), so that it pauses, ends, adjusts or saves the
-run for all. To go to a step, ranks start again from a state in the run's folder
-(`handlers/training/repeating_ranks`).
+step all wait for the word of rank 0 (`Ranks.agree`), so that it pauses, ends or adjusts the run for
+all. Rank 0 writes the checkpoints.
 """

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from math import isfinite
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from ...errors import LabError
 from ...project.document import TrainingSetup
 from ...project.steps.order import PHASES
-from ..checkpoints import rank_checkpoints
-from ..checkpoints.checkpoint_fields import Checkpoint
 from ..figures.metrics import Diverged
-from ..objectives.objective import FIGURE_MEANS, Objective, Outcome
-from . import saving
-from .wrapped import Replicated, Sharded, Wrapped, check_sharding
+from ..objectives.objective import FIGURE_MEANS, Outcome
 
 PATIENCE = timedelta(days=7)
 """A rank may wait as long for another: for a run that is paused, or one slow batch."""
-_GO, _END, _ADJUST, _SAVE, _BECOME = 1, 2, 3, 4, 5
+_GO, _END, _ADJUST = 1, 2, 3
 
 
 class Led(Protocol):
@@ -35,19 +30,22 @@ class Led(Protocol):
 
     model: nn.Module
     setup: TrainingSetup
-    objective: Objective
-
-    def become(self, setup: TrainingSetup, objective: Objective) -> None:
-        """Go on with another set-up."""
-        ...
 
     def adjust(self, setup: TrainingSetup) -> None:
         """Take settings."""
         ...
 
-    def tensors(self) -> dict[str, Tensor]:
-        """What ranks share out between them in a checkpoint."""
-        ...
+
+class Step(nn.Module):
+    """Runs a function as the forward pass of a model: DistributedDataParallel sees all of it,
+    whatever it calls."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, compute: Callable[[], Tensor]) -> Tensor:
+        return compute()
 
 
 class RanksEnded(Exception):
@@ -78,7 +76,7 @@ def check_order(repeats: bool) -> None:
 
 class Ranks:
     """This process's place among those that train one model together: each computes the gradients
-    of its rows of every batch, which torch averages (see `wrapped`).
+    of its rows of every batch, which DistributedDataParallel averages.
 
     `rank` of `size`, from 0; `device` is this rank's own. Before ranks exchange anything, all wait
     in `agree` for the word of rank 0: there it may pause, end the run for all, or give settings.
@@ -89,14 +87,12 @@ class Ranks:
         self.rank, self.size, self.device = rank, size, device
         self.is_lost = False
         self.is_last = True
-        self.is_gathered = False
-        self._wrapped: Wrapped | None = None
+        self._wrapped: DistributedDataParallel | None = None
         self._led: Led | None = None
 
     @staticmethod
     def join(rank: int, size: int, device: torch.device) -> Ranks:
         """Wait for the others, whose addresses are in the environment that torchrun sets."""
-        rank_checkpoints.load_writer()
         backend = "gloo"
         if device.type == "cuda":
             torch.cuda.set_device(device)
@@ -122,12 +118,9 @@ class Ranks:
                 "torch has SyncBatchNorm for GPUs only.",
                 hint="Take BatchNorm on the CPU: each process then normalises by its own rows.",
             )
-        is_sharded = led.setup.sharding == "FSDP2"
-        if is_sharded:
-            check_sharding(led.setup, model)
         with self._exchanging():
             try:
-                self._wrapped = Sharded(model, self.device) if is_sharded else Replicated(model)
+                self._wrapped = DistributedDataParallel(Step(model), find_unused_parameters=True)
             except (RuntimeError, ValueError) as error:
                 if _is_of_exchange(error):
                     raise
@@ -147,10 +140,10 @@ class Ranks:
             if word == _END:
                 raise RanksEnded
 
-    def give(self, setup: TrainingSetup, anew: bool = False) -> None:
-        """In rank 0, between two steps: let the others take settings, or become a run of them."""
+    def give(self, setup: TrainingSetup) -> None:
+        """In rank 0, between two steps: let the others take settings."""
         if self.rank == 0:
-            self._say(_BECOME if anew else _ADJUST)
+            self._say(_ADJUST)
             self.from_first(msgspec.json.encode(setup))
 
     def from_first(self, told: bytes) -> bytes:
@@ -164,20 +157,6 @@ class Ranks:
             if len(data):
                 dist.broadcast(data, 0)
         return data.numpy().tobytes()
-
-    def save(self, checkpoint: Checkpoint, path: Path) -> None:
-        """In rank 0, between two steps: write a checkpoint together. Raises LabError."""
-        assert self._led is not None
-        part = saving.begin(path)
-        self._say(_SAVE)
-        self.from_first(str(part.absolute()).encode())
-        try:
-            tensors = {**self._led.tensors(), **rank_checkpoints.rest_of(checkpoint)}
-            with self._exchanging():
-                saving.write_together(tensors, part)
-            saving.end(part, path)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
 
     def end(self) -> None:
         """In rank 0: end the run for all. In another: wait for that."""
@@ -201,18 +180,6 @@ class Ranks:
         assert self._led is not None
         if word == _ADJUST:
             self._led.adjust(msgspec.json.decode(self.from_first(b""), type=TrainingSetup))
-        elif word == _BECOME:
-            setup = msgspec.json.decode(self.from_first(b""), type=TrainingSetup)
-            self._led.become(setup, self._led.objective)
-        elif word == _SAVE:
-            folder = Path(self.from_first(b"").decode())
-            try:
-                with self._exchanging():
-                    saving.write_together(self._led.tensors(), folder)
-            except RankLost:
-                raise
-            except LabError as error:  # rank 0 tells it, and the run goes on
-                print(error, flush=True)
         return word
 
     # -- a step ----------------------------------------------------------------------------------
@@ -221,47 +188,12 @@ class Ranks:
         """The loss that `compute` gives. The backward pass of the step's last batch averages the
         gradients over the ranks. `compute` may call the model or any part of it."""
         assert self._wrapped is not None
-        with self._exchanging():
-            return self._wrapped.forward(compute, self.is_last)
+        with self._exchanging(), nullcontext() if self.is_last else self._wrapped.no_sync():
+            return self._wrapped(compute)
 
     def backward(self, loss: Tensor) -> None:
         with self._exchanging():
             loss.backward()
-
-    @property
-    def is_whole_first(self) -> bool:
-        """Whether it is rank 0, and has the whole model."""
-        return self.rank == 0 and not self.is_sharded
-
-    @property
-    def is_sharded(self) -> bool:
-        """Whether each rank has only a part of every gradient."""
-        return self._wrapped is not None and self._wrapped.is_sharded
-
-    @contextmanager
-    def gathered(self) -> Iterator[None]:
-        """In this context the model can be called as it is, without `forward`; then no checkpoint
-        can be written."""
-        assert self._wrapped is not None
-        with self._exchanging(), self._wrapped.gathered():
-            self.is_gathered = self.is_sharded
-            try:
-                yield
-            finally:
-                self.is_gathered = False
-
-    def parted(self, saved: Checkpoint) -> Checkpoint:
-        """A checkpoint of whole tensors, as this rank takes it."""
-        assert self._wrapped is not None
-        return self._wrapped.parted(saved)
-
-    def norm(self, parts: Sequence[Tensor]) -> Tensor:
-        """The 2-norm of tensors of which each rank has a part."""
-        squares = [float(part.square().sum()) for part in parts]
-        total = torch.tensor(sum(squares), dtype=torch.float64)
-        with self._exchanging():
-            dist.all_reduce(total)
-        return total.sqrt().float().to(self.device)
 
     def share(self, step: int, outcomes: Sequence[Outcome]) -> Outcome:
         """What the whole batches gave, from what this rank's rows of them gave: means over the

@@ -85,11 +85,7 @@ class RowsObjective:
     def validation_batches(self) -> Iterator[Any]:
         self._ranks.agree()
         self._ranks.send_from_first(self._model.buffers())  # BatchNorm's means are of own rows
-        return self._evaluated(self._whole.validation_batches())
-
-    def _evaluated(self, batches: Iterator[Any]) -> Iterator[Any]:
-        with self._ranks.gathered():
-            yield from batches
+        return self._whole.validation_batches()
 
     def predict(self, batch: Any) -> Any:
         if not isinstance(batch, Rows):

@@ -48,10 +48,7 @@ def training_memory(model: nn.Module, optimizer: torch.optim.Optimizer) -> Train
 def _unique_bytes(tensors: Iterable[Tensor], seen: set[int]) -> int:
     total = 0
     for tensor in tensors:
-        own = getattr(tensor, "to_local", None)  # of a sharded one, this rank's part
-        parts = [tensor if own is None else own()]
-        if tensor.is_sparse:
-            parts = [tensor._indices(), tensor._values()]
+        parts = [tensor._indices(), tensor._values()] if tensor.is_sparse else [tensor]
         for part in parts:
             storage = part.untyped_storage()
             if storage._cdata not in seen:

@@ -37,9 +37,9 @@ class StepRow(NamedTuple):
     are all other named figures."""
 
     step: int
-    loss: float
+    loss: float | None
     accuracy: float
-    gradient_norm: float
+    gradient_norm: float | None
     learning_rate: float
     step_ms: float
     rss_bytes: int
@@ -55,14 +55,16 @@ class Measured(NamedTuple):
 
     `timing` is (start, end): seconds of the wall clock, or on CUDA two events on the stream; NaN
     twice for a step that was left between two of its phases.
+    `gradients` are the norms of the gradients, None where they are not known.
     `figures` are named figures that are numbers already, `watched` those that are 0-dim tensors.
     """
 
     learning_rate: float
     timing: tuple
-    gradients: list[Tensor]
+    gradients: list[Tensor] | None
     figures: Mapping[str, float] = {}
     watched: Mapping[str, Tensor] = {}
+    has_loss: bool = True
 
 
 class UnreducedStep(NamedTuple):
@@ -201,7 +203,7 @@ class Metrics:
         known = tensor.detach() if loss is None else loss
         self._unreduced.append(UnreducedStep(step, known, samples, scores, figures, measured))
         if measured is not None:
-            self._unreduced_bytes += sum(gradient.nbytes for gradient in measured.gradients)
+            self._unreduced_bytes += sum(each.nbytes for each in measured.gradients or ())
         if self._unreduced_bytes > MAX_UNREDUCED_BYTES:
             self._reduce()
 
@@ -240,9 +242,9 @@ class Metrics:
                 accuracy = nan if correct is None else correct / samples
                 row = StepRow(
                     step,
-                    losses[i],
+                    losses[i] if measured.has_loss else None,
                     figures[i].pop(ACCURACY, accuracy),
-                    norm,
+                    norm if measured.gradients is not None else None,
                     measured.learning_rate,
                     _elapsed_ms(measured.timing),
                     rss_bytes,
@@ -280,8 +282,9 @@ class Metrics:
             before = len(gradients)
             measured = step.measured
             if measured is not None:
-                gradients += measured.gradients
-                measured = measured._replace(gradients=[], watched={})
+                gradients += measured.gradients or ()
+                known = None if measured.gradients is None else []
+                measured = measured._replace(gradients=known, watched={})
             count = len(gradients) - before
             of_epoch = len(step.figures)
             row = step.step, step.samples, tuple(of_step), of_epoch, measured, count
@@ -371,17 +374,23 @@ def columns(rows: list[StepRow], cuda: bool) -> StepColumns:
 def thin(rows: list[StepRow], limit: int) -> list[StepRow]:
     """Return at most `limit` of the rows, in order, so that a plot of the loss looks the same.
 
-    The rows are divided into equal stretches; each keeps its lowest and its highest loss. The first
-    and the last row are always kept. `limit` is at least 4.
+    The rows are divided into equal stretches; each keeps its lowest and its highest loss, of those
+    that are numbers. The first and the last row are always kept. `limit` is at least 4.
     """
+
+    def finite(row: int) -> float | None:
+        loss = rows[row].loss
+        return loss if loss is not None and isfinite(loss) else None
+
     if len(rows) <= limit:
         return rows
     stretches = (limit - 2) // 2
     kept = {0, len(rows) - 1}
     for i in range(stretches):
         stretch = range(i * len(rows) // stretches, (i + 1) * len(rows) // stretches)
-        kept.add(min(stretch, key=lambda r: rows[r].loss))
-        kept.add(max(stretch, key=lambda r: rows[r].loss))
+        known = [(loss, row) for row in stretch if (loss := finite(row)) is not None]
+        low, high = min(known, default=(0.0, stretch[0])), max(known, default=(0.0, stretch[-1]))
+        kept |= {low[1], high[1]}
     return [rows[r] for r in sorted(kept)]
 
 

@@ -31,7 +31,7 @@ class Budget:
     `interval_s`."""
 
     def __init__(self, free_steps: int = FREE_STEPS, interval_s: float = 0.0) -> None:
-        self._free_steps, self._interval_s = free_steps, interval_s
+        self.free_steps, self._interval_s = free_steps, interval_s
         self._spent_s = self.next_s = 0.0
 
     @classmethod
@@ -42,7 +42,7 @@ class Budget:
     def takes(self, step: int) -> bool:
         """`step` is the number of steps done before."""
         now = perf_counter()
-        takes = step < self._free_steps or now >= self.next_s
+        takes = step < self.free_steps or now >= self.next_s
         if takes:
             self._spent_s, self.next_s = 0.0, now + self._interval_s
         return takes

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...tensors.readable import as_floats
+
 BINS = 64
 EXACT = 1 << 24
 """torch.histc counts in float32, which is exact up to this number."""
@@ -30,8 +32,8 @@ def histogram(values: Tensor) -> Counts | None:
     if values.is_complex() or not values.numel():
         return None
     flat = values.detach().flatten()
-    if flat.dtype not in (torch.float32, torch.float64):
-        flat = flat.float()
+    is_on_apple = flat.device.type == "mps"  # which has no float64
+    flat = flat.float() if is_on_apple else as_floats(flat)
     others = 0
     low, high = map(float, torch.aminmax(flat))
     if not np.isfinite([low, high]).all():

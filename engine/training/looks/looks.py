@@ -42,10 +42,12 @@ class Looks:
         """When the next look is due."""
         self._taken: list[Look] = []
 
-    def begin(self, step: int, by_hand: bool) -> StepLook | None:
+    def begin(self, step: int, by_hand: bool, own: int | None = None) -> StepLook | None:
         """The look at the step that comes next, after `step` steps; None if it gets none. Steps by
-        hand have one, and so do steps 1, 2, 4, 8 and 16."""
-        is_early = step < EARLY and not step & (step + 1)
+        hand have one, and so do steps 1, 2, 4, 8 and 16: of these parameters, if they are not moved
+        by each step, but have been by `own` steps."""
+        done = step if own is None else own
+        is_early = done < EARLY and not done & (done + 1)
         is_due = by_hand or is_early or perf_counter() >= self.due_s
         return StepLook(self._named, step + 1) if is_due and self._named else None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
+from ...importing.folder_modules import FolderModules
 from ...project.document import DataSetup, Loading
 from .batches import (
     batches_of,
@@ -29,8 +30,9 @@ from .seen_batches import SeenBatches
 class CodeData:
     """The batches of `data` (see `batches_of`), and of `validation` if it is not None; `loading`
     says how they are taken, with which objects `given`. Without validation data, that of `share`
-    holds out a part of the data. Batches are moved to the device of a run, and stay where they are
-    without one. Raises LabError for data that has no batches, or cannot be split."""
+    holds out a part of the data. `modules` and `validation_modules` are those of the files that the
+    two are from, if an expression names files. Batches are moved to the device of a run, and stay
+    where they are without one. Raises LabError for data that has no batches, or cannot be split."""
 
     def __init__(
         self,
@@ -40,7 +42,10 @@ class CodeData:
         loading: Loading | None = None,
         given: Given = NOTHING_GIVEN,
         share: DataSetup | None = None,
+        modules: FolderModules | None = None,
+        validation_modules: FolderModules | None = None,
     ) -> None:
+        self._modules, self._validation_modules = modules, validation_modules
         loading = loading or Loading()
         self.data, self.validation, self.given = data, validation, given
         self.rows = rows_of(data, share) if validation is None and share is not None else None
@@ -75,16 +80,20 @@ class CodeData:
         self._device = device
 
     def batches(self, epoch: int, first: int, seen: SeenBatches | None = None) -> Iterator[Any]:
-        batches = self._batches
-        if seen is not None and self.draws_by_code and repeats(self._batches):  # else it is told
-            batches = seen.noted(batches, epoch, self.data)
-        found = skipped(batches, first)
+        def begin() -> Iterator[Any]:
+            batches = self._batches
+            if seen is not None and self.draws_by_code and repeats(batches):  # else it is told
+                batches = seen.noted(batches, epoch, self.data)
+            return skipped(batches, first)
+
+        found = _iterated(self._modules, begin)
         is_judged = not self._validates and not first
         found = self._targets.of(found) if is_judged else found
         return found if is_on(self._batches, self._device) else map(self._moved, found)
 
     def validation_batches(self) -> Iterator[Any]:
-        return map(self._moved, self._targets.of(iter(self._validation)))
+        found = _iterated(self._validation_modules, lambda: iter(self._validation))
+        return map(self._moved, self._targets.of(found))
 
     def divide(self, rank: int, size: int) -> bool:
         """Whether the data can load the rows of one rank alone; if so, `parts` gives them."""
@@ -93,8 +102,9 @@ class CodeData:
 
     def parts(self, first: int) -> Iterator[Part]:
         """As `batches`, of each batch the rows of the rank."""
-        assert self._parts is not None
-        found = skipped(self._parts, first)
+        parts = self._parts
+        assert parts is not None
+        found = _iterated(self._modules, lambda: skipped(parts, first))
         return (part._replace(batch=self._moved(part.batch)) for part in found)
 
     def _moved(self, batch: Any) -> Any:
@@ -103,6 +113,10 @@ class CodeData:
     def close(self) -> None:
         own = self._parts.loader if isinstance(self._parts, PartLoader) else None
         end_workers(self._batches, self._validation, own)
+
+
+def _iterated(modules: FolderModules | None, begin: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    return begin() if modules is None else modules.iterated(begin)
 
 
 def _samples(batches: Iterable[Any]) -> int:

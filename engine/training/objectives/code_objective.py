@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from ...errors import LabError
 from ...project.document import Loading
 from ...recording.kernel_asserts import is_gpu
+from ...recording.user_files import keep_source, own_name
 from .batches import samples_in
 from .catalogue_data import CatalogueData
 from .code_data import CodeData
@@ -26,7 +26,7 @@ from .objective import Outcome
 from .seen_batches import SeenBatches
 
 STEP_FILE = "<step>"
-"""The name of the step's source in tracebacks."""
+"""The name of the step's source in tracebacks, if no other text has it."""
 LOSS = "loss"
 _SHAPE = "def step(batch): ... returns the loss, or a dict of figures with “loss” among them."
 
@@ -184,11 +184,12 @@ def compile_step(source: str, module: nn.Module, variables: Mapping[str, Any]) -
     """The function `step` that the source defines. It sees `model`, `torch`, `nn` and `F`, and the
     variables around the subject. Raises LabError, with the line, if the source does not define
     it."""
-    linecache.cache[STEP_FILE] = (len(source), None, source.splitlines(keepends=True), STEP_FILE)
+    file = own_name(STEP_FILE, source)
+    keep_source(file, source)
     namespace: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, **variables, "model": module}
     namespace.pop("step", None)
     try:
-        exec(compile(ast.parse(source, STEP_FILE), STEP_FILE, "exec"), namespace)
+        exec(compile(ast.parse(source, file), file, "exec"), namespace)
     except SyntaxError as error:
         raise LabError(f"Line {error.lineno} of the step: {error.msg}.", hint=_SHAPE) from error
     except Exception as error:  # user code may raise anything

@@ -149,9 +149,14 @@ class CatalogueObjective(CatalogueData):
         check_numbers(kind, self.dataset.y_train)
         self._model = model
         self._variance: Tensor | None = None
+        # The square of a scale may be beyond float32; that of its share of the largest is not.
+        scales = self.dataset.target_scale
+        self._largest_scale = float(scales.max())
+        self._scales = (scales / self._largest_scale).float()
 
     def to(self, device: torch.device) -> None:
         super().to(device)
+        self._scales = self._scales.to(device)
         self.loss_fn.to(device)
 
     def batches(
@@ -186,8 +191,8 @@ class CatalogueObjective(CatalogueData):
         of R2 over the samples of an epoch is scikit-learn's r2_score."""
         squared = (prediction - y).square().mean(0)
         r2 = torch.where(variance > 0, 1 - squared / variance, squared == 0)
-        mean = (squared * self.dataset.target_scale.to(squared.device) ** 2).mean()
-        return {RMSE: mean.sqrt(), R2: r2.mean()}
+        mean = (squared * self._scales**2).mean()
+        return {RMSE: mean.sqrt() * self._largest_scale, R2: r2.mean()}
 
     def _counted(
         self, batches: Iterator[tuple[Tensor, Tensor]], variance: Tensor | None

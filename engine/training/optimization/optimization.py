@@ -40,7 +40,6 @@ class Optimization:
         self.setup, self._device = setup, device
         self.groups = Groups(model)
         self.parameters = list(self.groups.named.values())
-        self._is_sharded = any(hasattr(p, "to_local") for p in self.parameters)
         self.optimizer = self._new_optimizer(setup)
         self.rates = Rates(setup, self.optimizer, steps)
         self.autocast = Autocast(setup.precision, device, self.optimizer)
@@ -77,21 +76,16 @@ class Optimization:
             self.autocast.step()
         self.rates.after_step()
 
-    def clip(
-        self, measured: bool, norm_of: Callable[[list[Tensor]], Tensor] | None = None
-    ) -> list[Tensor]:
+    def clip(self, measured: bool) -> list[Tensor]:
         """Clip the gradients as the set-up says. Returns tensors whose norm is that of the
-        gradients before it; none if not `measured`. `norm_of` gives it where this process has only
-        parts of them: all that do must call it."""
+        gradients before it; none if not `measured`."""
         norm, value = self.setup.clip_norm, self.setup.clip_value
-        if not (measured or norm or value or norm_of):
+        if not (measured or norm or value):
             return []
         self.autocast.unscale()
         gradients = self.gradients()
-        if not (norm or value or norm_of):
+        if not (norm or value):
             return gradients
-        if norm_of is not None:
-            return [self._clip_parts(gradients, norm_of(gradients))]
         before = utils.get_total_norm(gradients)
         if norm:
             utils.clip_grads_with_norm_(self.parameters, norm, before)
@@ -99,23 +93,9 @@ class Optimization:
             utils.clip_grad_value_(self.parameters, value)
         return [before]
 
-    def _clip_parts(self, parts: list[Tensor], before: Tensor) -> Tensor:
-        """Clip parts of the gradients, all of which have the norm `before`, as torch's functions do
-        with whole ones. Returns that norm."""
-        norm, value = self.setup.clip_norm, self.setup.clip_value
-        if norm:
-            torch._foreach_mul_(parts, (norm / (before + 1e-6)).clamp(max=1.0))
-        if value:
-            torch._foreach_clamp_min_(parts, -value)
-            torch._foreach_clamp_max_(parts, value)
-        return before
-
     def gradients(self) -> list[Tensor]:
-        """The gradients of the parameters that have one; the values of a sparse gradient; this
-        rank's part of a sharded one."""
+        """The gradients of the parameters that have one; the values of a sparse gradient."""
         gradients = [p.grad for p in self.parameters if p.grad is not None]
-        if self._is_sharded:
-            return [gradient.to_local() for gradient in gradients]  # pyright: ignore[reportAttributeAccessIssue]
         if any(gradient.is_sparse for gradient in gradients):
             gradients = [g.coalesce().values() if g.is_sparse else g for g in gradients]
         return gradients
@@ -157,7 +137,7 @@ class Optimization:
     def _new_optimizer(self, setup: TrainingSetup) -> torch.optim.Optimizer:
         """An unused optimizer of a set-up."""
         made = make_grouped(setup.optimizer, setup.optimizer_params, self.groups.of(setup))
-        if self._device.type == "cpu" and not self._is_sharded:
+        if self._device.type == "cpu":
             update_together(made)
         return made
 

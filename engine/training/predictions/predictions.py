@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import LabError
-from ...modes import modes_kept
+from ...module_kept import modes_kept
 
 MAX_SAMPLES, MAX_BYTES = 10_000, 1 << 30
 """The most samples that are predicted, and of how many bytes; the others are left out."""

@@ -199,12 +199,11 @@ class TrainingStep:
                 self._shared = self._ranks.share(self.number, self.outcomes)
 
     def _step(self) -> None:
-        norm = self._ranks.norm if self._ranks is not None and self._ranks.is_sharded else None
         self._look_at_gradients()
         if self._measured:
-            self._measure(lambda: self.optimization.clip(True, norm))
+            self._measure(lambda: self.optimization.clip(True))
         else:
-            self.optimization.clip(False, norm)
+            self.optimization.clip(False)
         self._update()
 
     def _called(self, function: Callable[..., T], *given: Any) -> T:
@@ -253,7 +252,7 @@ class TrainingStep:
 
     def _move(self, closure: Callable[[], Tensor] | None) -> None:
         parameters = self.optimization.parameters
-        if not self._detailed or (self._ranks is not None and self._ranks.is_sharded):
+        if not self._detailed:
             self.optimization.step(closure)
             return
         before = [p.detach().clone() for p in parameters]
@@ -286,7 +285,7 @@ class TrainingStep:
         """Raise LabError if backward, which has just run, gave not one parameter a gradient: the
         loss is that of another model."""
         if self._ranks is not None and not self._ranks.is_last:
-            return  # sharded ones have none before the step's last batch
+            return  # they are averaged with the step's last batch
         if self.done[-1] != "backward" and not self.optimization.asks_itself:
             return
         if all(p.grad is None for p in self.optimization.parameters):
@@ -312,11 +311,20 @@ class TrainingStep:
             gradient_norm=self.gradient_norm(),
             update_norm=self._update_norm,
             place=self.place,
+            unmeasured=tuple(self._unmeasured()),
         )
+
+    def _unmeasured(self) -> Iterator[Phase]:
+        """The phases that are done and whose norm was not taken."""
+        if "step" in self.done:
+            if not self._measured and "backward" in self.done:
+                yield "backward"
+            if self._update_norm is None:
+                yield "step"
 
     def gradient_norm(self) -> float | None:
         """The 2-norm of all gradients: those that the update has used, before clipping, else those
-        that the parameters have; None without any."""
+        that the parameters have; None without any, and where they were not measured."""
         if "step" in self.done:
             return float(self.norms[0]) if self.norms else None
         gradients = self.optimization.gradients()

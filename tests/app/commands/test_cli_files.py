@@ -98,7 +98,7 @@ def test_the_readme_names_every_field(state: Path, tmp_path: Path, capsys) -> No
                 waiting += [value for name, value in each.items() if name not in free]
         return found
 
-    optional = {"part", "shares", "note"}
+    optional = {"part", "shares", "added_bytes", "note"}
     named = set(re.findall(r"`(\w+)`", inspected))
     assert named - optional == (fields("inspect", path) | fields("inspect", state)) - optional
     named = set(re.findall(r"`(\w+)`", compared))

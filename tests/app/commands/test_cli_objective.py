@@ -85,7 +85,9 @@ def test_a_share_validates_and_the_loss_is_the_one_that_is_named(
     for option in (("--hold-out", 0.3), ("--loss", HUBER)):
         assert run("train", "--run", folder, "--resume", *option) == 2
         assert "--hold-out, --loss" in capsys.readouterr().err
-    assert run("train", "--run", folder, "--resume", "--epochs", 4, "--json") == 0
+    assert run("train", "--run", folder, "--resume", "--epochs", 4) == 2
+    assert "names Python" in capsys.readouterr().err
+    assert run("train", "--run", folder, "--resume", "--run-cells", "--epochs", 4, "--json") == 0
     assert json.loads(capsys.readouterr().out)["begins"]["step"] == 3
 
 
@@ -139,6 +141,9 @@ def test_the_step_of_the_settings_is_the_one_that_trains(
     subject = FileSubject(str(tmp_path / "other.py"), "Other")
     files.save(Project(training=setup, subject=subject, objective=chosen), settings)
     target = f"{net}:Net", "--data", "loader", "--settings", settings
+    assert run("train", *target, "--run", folder) == 2
+    assert "settings.tlab names Python:\n    def step(" in capsys.readouterr().err
+    target += ("--run-cells",)
     assert run("train", *target, "--run", folder, "--out", out, "--json") == 0
 
     x = torch.randn(40, 3, generator=torch.Generator().manual_seed(1))
@@ -153,7 +158,7 @@ def test_the_step_of_the_settings_is_the_one_that_trains(
     learnt = torch.load(out)
     assert all(torch.equal(learnt[name], value) for name, value in model.state_dict().items())
     assert load(folder).project.objective == Objective("loader", step=STEP)
-    target = target_of(f"{net}:Net", data="loader", settings=settings)
+    target = target_of(f"{net}:Net", data="loader", settings=settings, run_cells=True)
     assert with_objective(target, None, "L1Loss").objective.step == ""  # it has a step of its own
 
 
@@ -218,7 +223,7 @@ def test_a_project_of_code_cannot_take_them_either(net: Path, tmp_path: Path) ->
     project = tmp_path / "code.tlab"
     files.save(Project(subject=FileSubject(str(net), "Net"), objective=Objective("data")), project)
     with pytest.raises(CommandFailure, match="a project has its split"):
-        with_objective(target_of(str(project)), 0.2, None)
+        with_objective(target_of(str(project), run_cells=True), 0.2, None)
 
 
 def test_ranks_that_were_started_with_and_without_a_loss_are_told_apart() -> None:

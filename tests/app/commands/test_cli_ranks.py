@@ -63,7 +63,7 @@ def test_a_run_of_two_goes_on_with_one_and_the_other_way(tmp_path: Path, capsys)
         assert run("train", MLP, *begun) == 0
         assert (folder / "ranks" / "rank-1.log").exists() == (first == 2)
         *_, kept = sorted((folder / "checkpoints").iterdir())
-        assert kept.name == ("step-00000023.dcp" if first == 2 else "step-00000023.pt")
+        assert kept.name == "step-00000023.pt"
         on = ("--nproc-per-node", second, "--run", folder, "--resume", "--epochs", 2)
         resumed = weights(*on, out=tmp_path / "resumed.pt")
         for name, expected in whole.items():
@@ -92,7 +92,7 @@ def test_a_rank_that_raises_ends_the_run_in_words(rank: int, tmp_path: Path, cap
 
 def newest(folder: Path) -> int:
     """The step of the newest checkpoint; 0 without one."""
-    found = folder.glob("checkpoints/step-*.dcp")
+    found = folder.glob("checkpoints/step-*.pt")
     return max((int(path.stem[5:]) for path in found), default=0)
 
 

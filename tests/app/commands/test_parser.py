@@ -33,7 +33,7 @@ LEAST: dict[str, dict[str, Any]] = {
               "begin_from": None, "json": None},
     "sweep net.py:N --set a=1": {
         **OF_CODE, "subject": "net.py:N", "choices": ["a=1"], "trials": 20,
-        "metric": "validation loss", "sampler_seed": 0, "prune": True, "jobs": 1,
+        "metric": "validation loss", "sampler_seed": 0, "prune": True,
         "runs_folder": None, "epochs": None, "device": None, "json": None},
     "runs r": {"place": Path("r"), "tensorboard": None, "json": None},
     "export a.tlab --out o.pt": {
@@ -60,11 +60,11 @@ MOST: dict[str, dict[str, Any]] = {
         "seed": 0, "out": Path("w.pt"), "script": Path("f.py"), "nproc_per_node": 1,
         "begin_from": "fresh", "json": "j"},
     f"sweep a.tlab {DATA_OPTIONS} --hold-out 0.5 --loss L1Loss --set a=1 --set b=2,3 --trials 1"
-    " --metric accuracy:max --sampler-seed 3 --no-prune --jobs 1 --runs r --epochs 1"
+    " --metric accuracy:max --sampler-seed 3 --no-prune --runs r --epochs 1"
     " --device mps --json": {
         **DATA_READ, "hold_out": 0.5, "loss": "L1Loss", "subject": "a.tlab",
         "choices": ["a=1", "b=2,3"], "trials": 1, "metric": "accuracy:max", "sampler_seed": 3,
-        "prune": False, "jobs": 1, "runs_folder": Path("r"), "epochs": 1, "device": "mps",
+        "prune": False, "runs_folder": Path("r"), "epochs": 1, "device": "mps",
         "json": "-"},
     "runs r --tensorboard t --json j": {"place": Path("r"), "tensorboard": Path("t"), "json": "j"},
     f"export a.tlab {DATA_OPTIONS} --weights w.pt --format onnx --out o --dtype float16"
@@ -108,7 +108,6 @@ def test_resume_and_fresh_are_two_beginnings() -> None:
         ("train --nproc-per-node", 1, MAX_PROCESSES),
         ("sweep a --set b=1 --trials", 1, MAX_TRIALS),
         ("sweep a --set b=1 --sampler-seed", 0, MAX_SEED),
-        ("sweep a --set b=1 --jobs", 1, MAX_PROCESSES),
         ("export a --out b --opset", 18, 23),
         ("serve --port", 0, 65535),
     ],
@@ -166,10 +165,10 @@ GIVEN: dict[str, tuple[str, str, tuple[Any, ...]]] = {
         "export", "export",
         (TARGET, ExportOptions(Path("o"), "onnx", Path("w.pt"), "float16", 18), "-"),
     ),
-    "sweep a --set b=1 --trials 7 --sampler-seed 3 --metric m --no-prune --jobs 2 --runs r"
+    "sweep a --set b=1 --trials 7 --sampler-seed 3 --metric m --no-prune --runs r"
     " --epochs 5 --device cpu --json": (
         "sweep", "sweep",
-        (TARGET, SweepOptions(("b=1",), 7, 3, "m", False, 2, Path("r"), 5, "cpu"), "-"),
+        (TARGET, SweepOptions(("b=1",), 7, 3, "m", False, Path("r"), 5, "cpu"), "-"),
     ),
     "train a --epochs 5 --device cpu --seed 3 --out w.pt --resume --script s.py --run r"
     " --nproc-per-node 2 --json": (
@@ -255,7 +254,7 @@ def test_a_run_that_goes_on_has_its_target_and_nothing_else_has(
     folder = str(tmp_path)
     assert cli.main(["train", "--run", folder, "--resume", "--loss", "L", "--data", "d"]) == 0
     (target, options, json_out) = found.pop()
-    assert target == (tmp_path, "d", None, None, None, False, None, "L")
+    assert target == (tmp_path, False, "d", None, None, None, None, "L")
     assert (options.begin_from, options.run, json_out) == ("checkpoint", tmp_path, None)
     for line in (["train"], ["train", "--resume"], ["train", "--run", f"{folder}/new"]):
         assert cli.main(line) == 2

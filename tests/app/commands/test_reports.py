@@ -70,6 +70,7 @@ def test_an_export_in_words_and_as_a_report() -> None:
         "path": "/m.onnx", "format": "onnx", "files": {}, "size_bytes": 1234, "sha256": "ab",
         "verified": True, "max_abs_error": 0.5, "max_rel_error": "inf", "batch_sizes": [1, 8],
         "seconds": 2.0, "model_ms": 1.23456, "export_ms": 0.12345, "opset": 18, "differs": None,
+        "unverified": None,
         "notes": ["One.", "Two."], "keys": ["w"], "renaming": "As is.",
     }  # fmt: skip
     assert json.loads(json.dumps(report)) == report

@@ -33,7 +33,7 @@ from engine.protocol.training.runs import KeptState, TrialRow
 
 
 def options(metric: str, *choices: str) -> SweepOptions:
-    return SweepOptions(choices or ("seed=1,2",), 7, 3, metric, True, 2)
+    return SweepOptions(choices or ("seed=1,2",), 7, 3, metric, True)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def options(metric: str, *choices: str) -> SweepOptions:
 def test_the_figure_of_a_sweep_and_which_way_is_better(metric, figure, maximise) -> None:
     wanted = _sweep_of(options(metric, "seed=1,2", "batch_size=8,16"))
     assert (wanted.figure, wanted.maximise) == (figure, maximise)
-    assert (wanted.trials, wanted.seed, wanted.prune, wanted.jobs) == (7, 3, True, 2)
+    assert (wanted.trials, wanted.seed, wanted.prune) == (7, 3, True)
     assert [choice.name for choice in wanted.choices] == ["seed", "batch_size"]
 
 

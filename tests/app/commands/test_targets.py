@@ -128,7 +128,7 @@ def test_code_is_trained_as_the_settings_say(net: str, tmp_path: Path) -> None:
     assert with_data.objective == Objective("data") and with_data.project.training == training
     own = Objective("loader", step="def step(b): ...", loss_of_setup=True)
     code = replace(Project(), subject=FileSubject(net, "Other"), objective=own)
-    target = target_of(f"{net}:Net", settings=saved(tmp_path, code, "code"))
+    target = target_of(f"{net}:Net", settings=saved(tmp_path, code, "code"), run_cells=True)
     assert target.subject == FileSubject(net, "Net")
     assert target.objective == Objective("", "", own.step, False, True)
 

@@ -9,6 +9,7 @@ from PySide6.QtGui import QDesktopServices
 
 from app.presenters.export import ExportPresenter
 from engine.project import edits
+from engine.project.document import Model, TrainingSetup
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject
 from engine.protocol import (
     ErrorReport,
@@ -20,6 +21,7 @@ from engine.protocol import (
     InterruptSignal,
     PlanExportCommand,
     StopSignal,
+    TrainCommand,
 )
 
 PLAN = ExportPlanSnapshot(
@@ -133,17 +135,22 @@ def test_cancel_stops_the_export_but_no_run_of_train(
     export, bench, link, training_snapshot
 ) -> None:
     export.export("pt", "/tmp/a.pt")
+    command_id = len(link.sent)
     export.dialog.view.cancel.click()
-    assert link.signals == [StopSignal(), InterruptSignal()]
+    assert link.signals == [StopSignal(command=command_id), InterruptSignal(command=command_id)]
     assert link._kill_timer.isActive()  # it ends an engine in which the export does not end
     error = ErrorReport(type="KeyboardInterrupt", message="")
     link.answer(ErrorSnapshot(command="ExportCommand", error=error))
     assert export.dialog.view.told.text() == "The export was cancelled."
     link.finish()
     link.signals.clear()
+    bench.send(TrainCommand(model=Model(), training=TrainingSetup()))
     bench.store.take(training_snapshot(state="paused"))
+    export.export("pt", "/tmp/a.pt")
     export.cancel()
-    assert link.signals == [InterruptSignal()] and not link._kill_timer.isActive()
+    command_id = len(link.sent)
+    assert link.signals == [StopSignal(command=command_id), InterruptSignal(command=command_id)]
+    assert not link._kill_timer.isActive()
 
 
 def test_an_engine_that_ends_takes_the_export_with_it(export, link) -> None:

@@ -32,13 +32,11 @@ from engine.protocol import (
     FileObject,
     FileSnapshot,
     FitSnapshot,
-    InterruptSignal,
     LoadWeightsCommand,
     PlanExportCommand,
     ReadStructureCommand,
     RunFileCommand,
     ShowSubjectCommand,
-    StopSignal,
     Variable,
     VariablesSnapshot,
 )
@@ -109,18 +107,6 @@ def test_while_it_exports_no_other_plan_is_made(export, bench, link) -> None:
     export.export("pt", "/a.pt")
     bench.store.set_project(replace(bench.project, name="other"))
     assert asked(link, PlanExportCommand) == []
-
-
-@pytest.mark.parametrize(
-    ("state", "stops"), [("running", False), ("paused", False), ("finished", True)]
-)
-def test_a_run_of_train_that_goes_on_is_not_stopped_with_an_export(
-    export, bench, link, training_snapshot, state: str, stops: bool
-) -> None:
-    bench.store.take(training_snapshot(state=state))
-    export.export("pt", "/a.pt")
-    export.cancel()
-    assert (StopSignal() in link.signals, InterruptSignal() in link.signals) == (stops, True)
 
 
 def test_an_engine_that_ends_without_an_export_changes_no_words(export, link) -> None:

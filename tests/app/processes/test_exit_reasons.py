@@ -185,8 +185,9 @@ def test_what_is_known_stands_in_its_order():
     assert explain_exit(0).detail == ended
     told = explain_exit(0, running="training", log="one\n")
     assert told.detail == f"{ended} It was training.\n\nThe end of its log:\none\n"
-    assert explain_exit(3).detail == "It left no message."
-    assert explain_exit(3, log="\n  \n").detail.startswith("It left no message.\n\nThe end")
+    silent = "It left no message, as when code calls os._exit(3)."
+    assert explain_exit(3).detail == silent
+    assert explain_exit(3, log="\n  \n").detail.startswith(f"{silent}\n\nThe end")
     assert explain_exit(3, log="one\n two. \n\n").detail.startswith("two.\n")
     assert explain_exit(-15).detail == "The signal came from outside."
     crash = (

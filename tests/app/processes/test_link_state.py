@@ -78,11 +78,27 @@ def test_what_is_computed_beside_a_run_is_stopped_alone(link):
     link.send(TRAIN)
     command_id = link.send(HelloCommand())
     link.stop_command(command_id)
-    assert link.signals == [StopSignal(command=command_id)]
+    assert link.signals == [StopSignal(command=command_id), InterruptSignal(command=command_id)]
     assert not link._kill_timer.isActive()
     link.finish(1)
+    link.signals.clear()
     link.stop_command(command_id)
-    assert link.signals[1:] == [StopSignal(), InterruptSignal()]
+    assert link.signals == [StopSignal(command=command_id), InterruptSignal(command=command_id)]
+    assert link._kill_timer.isActive()
+    link.finish(command_id)
+    link.stop_command(command_id)
+    assert len(link.signals) == 2 and not link._kill_timer.isActive()
+
+
+def test_each_of_two_stopped_commands_is_waited_for(link):
+    link.get_ready()
+    first, second = link.send(HelloCommand()), link.send(HelloCommand())
+    link.stop_job()
+    link.stop_command(second)
+    link.finish(second)
+    assert link._kill_timer.isActive()
+    link.finish(first)
+    assert not link._kill_timer.isActive()
 
 
 def test_a_run_that_has_stopped_may_take_its_time_to_end_its_processes(link, training_snapshot):

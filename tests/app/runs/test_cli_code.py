@@ -86,7 +86,7 @@ def gone(made: Path, tmp_path: Path):
 
 
 def resume(folder: Path) -> int:
-    return run("train", "--run", folder, "--resume", "--epochs", 2)
+    return run("train", "--run", folder, "--resume", "--run-cells", "--epochs", 2)
 
 
 def test_the_folder_has_the_code_that_ran(made: Path) -> None:

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from app import cli
-from app.commands import sweep as sweeping
-from engine.protocol import SweepCommand
 
 TEMPLATE = Path(__file__).parents[3] / "assets" / "templates" / "mlp.tlab"
 
@@ -79,10 +77,8 @@ def test_what_cannot_be_swept_is_told(project: Path, capsys) -> None:
     assert not project.with_suffix(".runs").exists()
 
 
-def test_the_number_of_jobs_reaches_the_sweep(project: Path, monkeypatch) -> None:
-    asked: list[SweepCommand] = []
-    monkeypatch.setattr(sweeping, "_trained", lambda target, command: asked.append(command) or [])
-    assert run("sweep", project, "--set", "seed=1,2", "--jobs", 3) == 1
-    assert run("sweep", project, "--set", "seed=1,2") == 1
-    assert [command.sweep.jobs for command in asked] == [3, 1]
-    assert run("sweep", project, "--set", "seed=1,2", "--jobs", 65) == 2
+def test_jobs_are_gone(project: Path, capsys) -> None:
+    assert run("sweep", project, "--set", "seed=1,2", "--jobs", 3) == 2
+    assert (
+        "--jobs is gone: trials run one after the other. Leave it out." in capsys.readouterr().err
+    )

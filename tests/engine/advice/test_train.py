@@ -7,6 +7,7 @@ import torch
 
 from engine.handlers.training import train as training_handlers
 from engine.lab import Lab
+from engine.project.cells import source_title
 from engine.project.document import Model, TrainingSetup, replace
 from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import (
@@ -54,7 +55,7 @@ def test_a_step_that_broadcasts(desk: Desk) -> None:
     desk.run(BEGIN)
     lab, subject = desk.session.lab, ConsoleSubject("net")
     (found,) = trained(lab, subject, Objective(data="data", step=STRETCHED), SETUP)
-    assert (found.kind, found.file, found.line) == ("broadcast", "<step>", 4)
+    assert (found.kind, source_title(found.file), found.line) == ("broadcast", "step", 4)
     assert found.evidence[:2] == ("prediction (8, 1)", "target (8,)")
     assert found.fix == "return F.mse_loss(model(x), y.unsqueeze(-1))"
     right = STRETCHED.replace("y)", "y.unsqueeze(-1))")

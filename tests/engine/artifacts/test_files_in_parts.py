@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from engine.artifacts.contents.artifact import Artifact, Entry
+from engine.artifacts.contents.shared_memory import Memory
 from engine.errors import LabError
 from engine.handlers.artifacts import files
 from engine.lab import Lab
@@ -96,15 +97,24 @@ def artifact(**fields: Any) -> Artifact:
 def test_an_entry_is_told_with_all_its_facts() -> None:
     place: Any = object()
     entry = Entry(
-        "k", "tensor", (2, 3), "float32", 24, place, 7, "part", "other", "buffer", "\ud800", "note",
-        "value",
+        "k", "tensor", (2, 3), "float32", 24, place, 7, "part", "buffer", "\ud800", "note", "value"
     )  # fmt: skip
-    assert files._entry(entry) == ArtifactEntry(
+    assert files._entry(entry, Memory("other", 4, 16)) == ArtifactEntry(
         key="k", kind="tensor", shape=(2, 3), dtype="float32", size_bytes=24, offset=7,
         part="part", shares="other", role="buffer", text="\\ud800", note="note", readable=True,
-        value="value",
+        value="value", added_bytes=16,
     )  # fmt: skip
-    assert not files._entry(Entry("k")).readable
+    assert not files._entry(Entry("k"), None).readable
+    inexact = Memory("", 1, 4, is_exact=False)
+    assert files._entry(Entry("k"), inexact).note == files._INEXACT
+    assert files._entry(entry, inexact).note == f"note; {files._INEXACT}"
+
+
+@pytest.mark.parametrize(("added", "rest"), [(0, ""), (1024, ", except 1,024 bytes")])
+def test_what_an_entry_shares_is_told_in_words(added: int, rest: str) -> None:
+    entry = ArtifactEntry("k", "tensor", shares="w", added_bytes=added)
+    assert entry.sharing == f"shares memory with w{rest}"
+    assert not ArtifactEntry("k", "tensor", added_bytes=added).sharing
 
 
 def test_metadata_have_a_bound_and_those_left_out_are_counted(monkeypatch) -> None:
@@ -120,17 +130,13 @@ def test_metadata_have_a_bound_and_those_left_out_are_counted(monkeypatch) -> No
 
 
 def test_what_shares_memory_counts_once() -> None:
-    entries = (
-        Entry("a", shape=(2, 3), size_bytes=24),
-        Entry("b", shape=(), size_bytes=8),
-        Entry("c", shape=(2, 3), size_bytes=24, shares="a"),
-        Entry("v", "value"),
-    )
-    assert files._totals(artifact(entries=entries)) == ArtifactTotals(
+    entries = tuple(Entry(key) for key in "abcv")
+    memory = {"a": Memory("", 6, 24), "b": Memory("", 1, 8), "c": Memory("a", 0, 0)}
+    assert files._totals(artifact(entries=entries), memory) == ArtifactTotals(
         tensors=3, elements=7, tensor_bytes=32, values=1, nodes=0
     )
     graph = ProgramGraph(nodes=(NODE, NODE))
-    assert files._totals(artifact(graph=graph)).nodes == 2
+    assert files._totals(artifact(graph=graph), {}).nodes == 2
 
 
 def test_a_file_comes_in_parts_that_say_what_is_left(tmp_path: Path, monkeypatch) -> None:

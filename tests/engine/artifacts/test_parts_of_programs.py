@@ -23,6 +23,7 @@ from engine.artifacts.programs.exported_program import (
     _value,
 )
 from engine.artifacts.programs.nested_graphs import inside, own_box
+from engine.artifacts.programs.onnx_attributes import attribute_of
 from engine.artifacts.programs.protobuf import fields
 from engine.errors import LabError
 from engine.protocol import ProgramValue
@@ -292,7 +293,7 @@ def attribute(**given: Any) -> tuple[str, str]:
     message = helper.make_attribute(name, value).SerializeToString()
     whole = b"\x0a" + bytes([len(message) & 0x7F | 0x80, len(message) >> 7]) + message
     (field,) = fields(memoryview(whole))
-    return onnx_file._attribute(field)[:2]
+    return attribute_of(field).told
 
 
 @pytest.mark.parametrize(
@@ -304,12 +305,21 @@ def attribute(**given: Any) -> tuple[str, str]:
         ([1, 2, 3], "1, 2, 3"),
         ([0.5, 1.5], "0.5, 1.5"),
         (["a", "b"], "“a”, “b”"),
-        (list(range(300)), ", ".join(map(str, range(100)))),
-        ([0.5] * 300, ", ".join(["0.5"] * 100)),
+        (0.1, "0.1"),
+        (0.10000001, "0.100000009"),
+        (0.1000001, "0.100000098"),
     ],
 )
 def test_an_attribute_of_onnx_is_told_in_words(value: Any, text: str) -> None:
     assert attribute(axes=value) == ("axes", text)
+
+
+@pytest.mark.parametrize("one", [0, 0.5])
+def test_a_digest_stands_for_the_numbers_that_are_not_told(one: float) -> None:
+    _, text = attribute(axes=[one] * 300)
+    assert text.startswith(f"{one}, {one}, ") and "… #" in text
+    changed = [*[one] * 299, one + 1]
+    assert attribute(axes=changed)[1] != text == attribute(axes=[one] * 300)[1]
 
 
 def model_of(path: Path, nodes: list[Any], inputs: list[Any], **fields_: Any) -> Path:
@@ -337,7 +347,8 @@ def test_types_of_values_of_onnx(tmp_path: Path) -> None:
         ("a", (), "string"), ("b", None, "int4"), ("c", None, "optional"),
         ("d", (3, "n"), "float64"), ("e", None, "map"),
     ]  # fmt: skip
-    assert len(found.nodes[0].attributes) == 60
+    assert len(found.nodes[0].attributes) == 61
+    assert found.nodes[0].attributes[60][1].startswith("10 more #")
 
 
 def test_an_input_that_is_a_weight_is_none_and_functions_are_told(tmp_path: Path) -> None:
@@ -360,7 +371,13 @@ def test_an_input_that_is_a_weight_is_none_and_functions_are_told(tmp_path: Path
     onnx.save(model, tmp_path / "b.onnx")
     graph = open_artifact(tmp_path / "b.onnx").graph
     assert graph is not None
-    assert graph.note == "2 functions of the model are shown as one node each"
+    assert graph.note == (
+        "Its functions are in boxes of their own, beside the nodes that call them."
+    )
+    assert [(node.module, node.op, node.inputs) for node in graph.nodes[1:]] == [
+        ("own::f", "Abs", ("own::f.x",)), ("own::f", "function", ("own::f.y",)),
+        ("own::g", "Abs", ("own::g.x",)), ("own::g", "function", ("own::g.y",)),
+    ]  # fmt: skip
 
 
 def test_a_model_without_a_graph_is_told(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ MODULES = {
 class Walked:
     def __init__(self, source: str, *args: Any) -> None:
         code = ScriptCode({"__torch__": ast.parse(dedent(CODE))}, "")
-        self.walk = Walk(MODULES, code, {"weight": ((4,), torch.float32)})
+        self.walk = Walk(MODULES, code, {"weight"})
         lines = dedent(source).strip().splitlines()
         body = "\n".join(f"    {line}" for line in lines)
         (function,) = ast.parse(f"def forward(self, x, y):\n{body}").body

@@ -347,5 +347,6 @@ def test_figures_logged_before_the_first_optimizer_step_are_of_that_step(
     losses = {s: loss for c in columns for s, loss in zip(c.step, c.loss, strict=True)}
     assert len(halves.keys() & losses.keys()) >= 50
     for step in halves.keys() & losses.keys():
-        assert halves[step] == pytest.approx(losses[step] / 2, rel=1e-6)
+        loss = losses[step]
+        assert loss is not None and halves[step] == pytest.approx(loss / 2, rel=1e-6)
     assert running.end() == plain(SHORT)

@@ -422,16 +422,13 @@ def test_a_fault_of_ours_in_an_answer_is_logged_and_the_next_question_answered(
     assert [record.message for record in caplog.records] == ["A question to a script has failed."]
 
 
-def test_what_is_unseen_is_without_a_window_or_not_the_scripts_own(
-    script: Script, monkeypatch
-) -> None:
+def test_what_is_unseen_is_not_the_scripts_own(script: Script, monkeypatch) -> None:
     watching = script.watch()
-    assert watching._is_unseen() is True
+    assert watching._is_unseen() is False
     script.attach()
     session = watching.session
     assert session is not None and watching._is_unseen() is False
     watching.is_awake = False
-    assert watching._is_unseen() is True
-    watching.is_awake = True
+    assert watching._is_unseen() is False
     monkeypatch.setattr(type(session), "is_working", True)
     assert watching._is_unseen() is True

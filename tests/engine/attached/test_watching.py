@@ -17,6 +17,7 @@ from engine.attached import watching as watching_module
 from engine.attached.watching import Watching
 from engine.connecting.places import is_listening, listening
 from engine.loops.hooks import Gate
+from engine.loops.step_losses import StepLosses
 
 
 def test_an_error_in_finding_models_is_told_once_and_the_step_goes_on(
@@ -44,7 +45,7 @@ def test_the_end_of_a_session_does_not_take_the_next_one_away() -> None:
     first, second = cast("Any", object()), cast("Any", object())
     watching = Watching.__new__(Watching)
     watching.session = first
-    watching._gate = Gate()
+    watching._gate, watching._losses = Gate(), StepLosses()
     watching._attaching, watching._attached = threading.Lock(), threading.Event()
     watching._attached.set()
     with watching._attaching:  # a window is coming
@@ -84,7 +85,8 @@ def test_without_a_window_a_step_calls_two_functions_and_backward_none(sockets: 
     finally:
         sys.setprofile(None)
         watching.close()
-    assert called == ["before", "after"]
+    # Where earlier tests opened Python files, torch's import statements pass through this.
+    assert [name for name in called if name != "import_for_module"] == ["before", "after"]
 
 
 def test_a_process_listens_until_it_is_watched_no_more(sockets: Path) -> None:

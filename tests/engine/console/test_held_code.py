@@ -16,6 +16,7 @@ from engine.console.held import LINES_AROUND, HeldCode
 from engine.console.namespace import Namespace
 from engine.console.output import Output
 from engine.control import Control
+from engine.project.cells import source_title
 
 FUNCTION = """
 scale = 10
@@ -70,9 +71,11 @@ def test_what_is_typed_sees_and_changes_the_variables_of_the_function() -> None:
         assert place.type("total, free") == "(50, 101)\n"
         assert place.type("del b") == ""
         assert place.type("b").startswith("NameError")
-        assert place.names == [f"<held {number}>" for number in (1, 2, 3, 4, 5)]
-        assert place.type("__import__('sys')._getframe().f_code.co_filename") == "'<held 6>'\n"
-        assert linecache.getline("<held 2>", 1) == "total = 50; free += 1"
+        titles = [source_title(name) for name in place.names]
+        assert titles == [f"held {number}" for number in (1, 2, 3, 4, 5)]
+        shown = place.type("__import__('sys')._getframe().f_code.co_filename")
+        assert shown == f"{place.names[5]!r}\n" and source_title(place.names[5]) == "held 6"
+        assert linecache.getline(place.names[1], 1) == "total = 50; free += 1"
 
     found = ran(FUNCTION, at)
     assert found["result"] == (1, 50, 101, 10, ["a", "free", "inner", "total"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import re
@@ -11,6 +12,7 @@ import traceback
 
 import pytest
 import torch
+from torch import nn
 
 from engine.console.output import MAX_CHARACTERS, Output
 from engine.protocol import (
@@ -24,6 +26,7 @@ from engine.protocol import (
     encode_snapshot,
 )
 from engine.session import Session
+from engine.training.objectives.code_objective import compile_step
 
 
 class Console:
@@ -264,7 +267,7 @@ def test_a_file_finds_its_neighbours_and_its_own_name(console, tmp_path):
     assert console.text() == "3 True\n"
     assert (cell.error.type, cell.error.line) == ("ZeroDivisionError", 3)
     assert str(tmp_path) not in sys.path
-    sys.modules.pop("neighbour")
+    assert "neighbour" not in sys.modules
 
 
 def test_a_cell_that_is_no_file_has_no_name_of_a_file(console):
@@ -360,3 +363,21 @@ def test_a_forked_worker_does_not_write_into_the_pipe():
     assert sent == []
     os.close(read)
     os.close(write)
+
+
+def test_a_text_that_runs_under_a_name_that_another_has_keeps_its_own(console):
+    assert console.run("def first():\n    return 1\n", "<kept cell 1>").ok
+    other = console.run("def second():\n    return 1 / 0\n", "<kept cell 1>")
+    assert other.file not in ("<kept cell 1>", "")
+    names = console.names()
+    assert inspect.getsource(names["first"]) == "def first():\n    return 1\n"
+    assert inspect.getsource(names["second"]) == "def second():\n    return 1 / 0\n"
+    assert "return 1 / 0" in console.run("second()").error.traceback
+
+
+def test_an_expression_takes_no_name_that_other_code_has(console):
+    step = compile_step("def step(batch):\n    return model(batch)\n", nn.Identity(), {})
+    session = console.session
+    assert console.run("step = torch.ones(1)").ok
+    session.lab.console.namespace.evaluate("step", session.lab.control)
+    assert inspect.getsource(step) == "def step(batch):\n    return model(batch)\n"

@@ -11,6 +11,7 @@ from engine.datasets import transforms
 from engine.datasets.dataset import balanced_order, epoch_order
 from engine.datasets.load import load_dataset
 from engine.datasets.samples import DataProblem
+from engine.datasets.stored.rows import channel_figures
 from engine.project.document import DataSetup, Loading, Transform, replace
 
 DIGITS = DataSetup("digits")
@@ -65,7 +66,7 @@ def test_normalize_takes_its_statistics_from_the_training_part(setup: DataSetup)
 
 def test_a_channel_that_is_constant_is_not_divided() -> None:
     training = torch.stack([torch.full((4,), 7.0), torch.arange(4.0)], 1)
-    found = transforms.normalized(torch.tensor([[9.0, 1.5]]), training)
+    found = transforms.normalized(torch.tensor([[9.0, 1.5]]), *channel_figures(training))
     assert found.tolist() == [[2.0, 0.0]]
 
 

@@ -16,6 +16,7 @@ from torch import nn
 from engine.console.journal import Cell
 from engine.errors import LabError
 from engine.exporting.code_names import CodeNames
+from engine.importing.folder_modules import FolderModules
 from engine.random_states import random_states
 from engine.subjects.python_file import PythonFile
 
@@ -37,7 +38,8 @@ def cell(source: str, draws: bool = False) -> Cell:
 def file(path: str, name: str = "", **variables: Any) -> PythonFile:
     module = ModuleType(name or Path(path).stem)
     module.__dict__.update(variables)
-    return PythonFile(Path(path), Path(path).parent, module, "5f", {})
+    folder = Path(path).parent
+    return PythonFile(Path(path), folder, module, "5f", {}, FolderModules(folder))
 
 
 def names(*cells: Cell, **variables: Any) -> CodeNames:
@@ -67,7 +69,32 @@ def test_each_file_has_a_name_of_its_own() -> None:
     assert lines.count("def imported(") == 1
     assert lines.index("net_py = imported(") < lines.index("net_py2 = imported(")
     given = ast.literal_eval(lines.partition("net_py2 = imported")[2].split("\nnet_py3")[0])
-    assert given == ("net", "/b/net.py", "/b", "5f")
+    assert given == ("net_py2", "/b/net.py", "/b", "5f")
+
+
+def test_files_that_each_import_a_module_of_their_own_by_one_name_are_refused() -> None:
+    found, files = names(), [file("/a/net.py", net=1), file("/b/data.py", data=1)]
+    helper = ModuleType("helper")
+    helper.__file__ = "/a/helper.py"
+    for each in files:
+        each.modules.modules["helper"] = helper
+    assert found.expression("net", files[0]) == "net_py.net"
+    assert found.expression("data", files[1]) == "data_py.data"
+    assert "net_py = imported(" in found.source()  # one helper for both
+    other = files[1].modules.modules["helper"] = ModuleType("helper")
+    other.__file__ = "/b/helper.py"
+    with pytest.raises(LabError, match=r"/b/data\.py each import a `helper`") as refused:
+        found.source()
+    assert refused.value.hint == "Give /a/helper.py or /b/helper.py another name."
+
+
+def test_a_file_gives_way_to_a_module_that_another_file_imports_by_its_name() -> None:
+    found, files = names(), [file("/a/net.py", net=1), file("/b/use.py", data=1)]
+    helper = files[0].modules.modules["use"] = ModuleType("use")
+    helper.__file__ = "/a/use.py"
+    found.expression("net", files[0])
+    found.expression("data", files[1])
+    assert "'use_py'," in found.source() and "'use'," not in found.source()
 
 
 def test_a_module_whose_name_a_library_has_is_called_otherwise_in_the_script() -> None:
@@ -82,7 +109,9 @@ def test_the_generators_are_restored_before_a_file_that_has_drawn() -> None:
     torch.manual_seed(7)
     states = random_states()
     drew = file("/a/net.py", net=1)
-    drew = PythonFile(drew.path, drew.root, drew.module, "5f", {}, {"cuda": (), **states})
+    drew = PythonFile(
+        drew.path, drew.root, drew.module, "5f", {}, drew.modules, {"cuda": (), **states}
+    )
     found.expression("net", drew)
     before, _, _ = found.source().partition("net_py = imported(")
     assert "torch.manual_seed(7)\n" in before and "random.setstate((" in before

@@ -284,10 +284,10 @@ def test_a_module_of_the_console_on_a_data_set_of_train(
 ) -> None:
     """Its objects for the DataLoader come from the cells."""
     cells = "import torch\nfrom torch import nn", "rows = torch.randperm(20).tolist()"
-    for cell in (*cells, "class Net(nn.Linear):\n    pass"):
+    for cell in (*cells, "class Net(nn.Linear):\n    def __init__(self): super().__init__(4, 3)"):
         ask(lab, RunCellCommand(source=cell))
     data = DataSetup("iris", loading=Loading(sampler="rows"))
-    setup, subject = replace(SHORT, data=data), ConsoleSubject("Net(4, 3)")
+    setup, subject = replace(SHORT, data=data), ConsoleSubject("Net")
     text = check_same(lab, tmp_path, capsys, subject, OF_SETUP, setup)
     assert "rows = torch.randperm(20).tolist()" in text and "sampler=rows" in text
 

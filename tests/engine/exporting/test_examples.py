@@ -18,7 +18,7 @@ from engine.exporting.examples import (
     example_of,
     names_of_outputs,
     seconds_of,
-    still_copy,
+    still,
 )
 from engine.verifier.values import Case
 
@@ -93,18 +93,33 @@ def test_the_first_call_of_the_module_is_the_example() -> None:
         captured(net, lambda: net.forward(x, [], 1.0))
 
 
-def test_a_copy_stands_still_and_can_be_trained() -> None:
+def test_the_module_itself_stands_still_and_is_as_before() -> None:
     net = Net()
     net.body.bias.requires_grad_(False)
-    still = still_copy(torch.compile(net, backend="eager"))  # pyright: ignore[reportArgumentType]
-    assert type(still) is Net and still is not net and net.training
-    assert not still.training and not still.drop.training
-    assert [each.requires_grad for each in still.parameters()] == [True, False]
-    assert torch.equal(still.body.weight, net.body.weight)
-    assert still.body.weight is not net.body.weight
     net.generator = (n for n in range(3))  # pyright: ignore
-    with pytest.raises(LabError, match="cannot be copied: TypeError"):
-        still_copy(net)
+    own = net.body.weight
+    with still(torch.compile(net, backend="eager")) as module:  # pyright: ignore
+        assert module is net and module.body.weight is own
+        assert not module.training and not module.drop.training
+        assert [each.requires_grad for each in module.parameters()] == [True, False]
+        own.data.zero_()
+    assert net.training and net.drop.training and net.body.weight is own and own.all()
+    with still(net, "float16") as module:
+        assert module is net and module.body.weight.dtype == torch.float16
+        assert [each.requires_grad for each in module.parameters()] == [True, False]
+    assert net.training and net.body.weight is own and own.dtype == torch.float32
+
+
+def test_other_numbers_are_moved_and_made_smaller_and_the_first_sample_is_another() -> None:
+    ids, flags = torch.tensor([[1, 2], [3, 4], [5, 6]]), torch.tensor([True, False, True])
+    example = example_of((X, ids), {"flags": flags, "whole": torch.ones(7)})
+    assert example.other(0) is example
+    other = example.of_size(4, 1).other(1)
+    rows = [1, 2, 0, 1]
+    assert torch.equal(other.args[0], X[rows].flip(1) * 0.75)
+    assert torch.equal(other.args[1], ids[rows].flip(1))
+    assert torch.equal(other.kwargs["flags"], flags[rows])
+    assert torch.equal(other.kwargs["whole"], torch.ones(7))
 
 
 def test_a_case_of_each_size_that_the_module_takes() -> None:
@@ -119,10 +134,11 @@ def test_a_case_of_each_size_that_the_module_takes() -> None:
     state = torch.get_rng_state()
     cases = cases_of(Pairs(), example_of((X,), {}))
     assert torch.equal(torch.get_rng_state(), state)
-    assert [case.batch_size for case in cases] == [1, 3, 5]
+    assert [case.batch_size for case in cases] == [1, 3, 3, 3, 5]
+    assert torch.equal(cases[1].args[0], X)
     for case in cases:
-        x = torch.cat([X, X])[: case.batch_size]
-        assert torch.equal(case.args[0], x) and torch.equal(case.outputs[0], x + 1)
+        (x,) = case.args
+        assert torch.equal(case.outputs[0], x + 1)
         assert case.drawn == [False, True, False]  # 0 / 0 is the same NaN twice
         torch.manual_seed(case.seed)
         expected = Pairs()(x)[1]
@@ -141,7 +157,7 @@ def test_the_outputs_are_plain_tensors_of_their_own() -> None:
 
     net, x = Same(), X.clone()
     net.weight = nn.Parameter(torch.ones(1))
-    (case,) = [case for case in cases_of(net, example_of((x,), {})) if case.batch_size == 3]
+    case = next(case for case in cases_of(net, example_of((x,), {})) if case.batch_size == 3)
     assert torch.equal(x, X) and torch.equal(case.args[0], X)  # though the model writes into it
     assert not case.outputs[1].requires_grad and not case.outputs[2]
 

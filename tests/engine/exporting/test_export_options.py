@@ -218,7 +218,8 @@ def test_only_a_script_begins_with_fresh_weights(
         written.append(work.source.module)
         return ""
 
-    monkeypatch.setattr(programs, "_write", write)
+    monkeypatch.setattr(programs, "_write_program", write)
+    monkeypatch.setattr(programs, "_write_python", write)
     asked = command(format=format, fresh=is_fresh, verify=False, path=str(tmp_path / "made.py"))
     list(export.export(lab, asked))
     (module,) = written

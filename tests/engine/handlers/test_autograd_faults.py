@@ -29,7 +29,7 @@ def test_a_pass_that_cannot_start_leaves_grad_as_it_is() -> None:
     forward = lab.models.require_forward()
     while not forward.done:
         forward.step()
-    parameters = dict(forward.module.named_parameters())
+    parameters = dict(forward.state.named_parameters())
     for parameter in parameters.values():
         parameter.grad = torch.ones_like(parameter)
     subject, loss = ModelSubject(forward), forward.loss
@@ -182,9 +182,9 @@ def test_an_emptied_gradient_is_not_said_to_be_missing(told: Told) -> None:  # n
 
 def test_frozen_parameters_of_the_canvas_are_in_the_list() -> None:
     lab, _ = begun()
-    module = lab.models.require_forward().module
-    name = next(name for name, _ in module.named_parameters())
-    module.get_parameter(name).requires_grad_(False)
+    module = lab.models.require_forward().state
+    name, parameter = module.named_parameters()[0]
+    parameter.requires_grad_(False)
     forward = lab.models.require_forward()
     while not forward.done:
         forward.step()

@@ -16,7 +16,6 @@ from engine.autograd.backward.backward_pass import BackwardPass
 from engine.autograd.backward.roots import ModelSubject
 from engine.autograd.graph.provenance import Provenance
 from engine.autograd.graph.snapshot import graph_snapshots
-from engine.console.output import Output
 from engine.errors import LabError
 from engine.handlers import backward as handlers
 from engine.handlers.models import move_forward, start_forward
@@ -32,7 +31,6 @@ from engine.protocol import (
     CompareGradientsCommand,
     ComparisonSnapshot,
     EditGradientCommand,
-    ExportBackwardCommand,
     ForwardSnapshot,
     GradientEdit,
     GraphSnapshot,
@@ -51,7 +49,6 @@ from engine.protocol import (
 )
 from engine.session import Session, handler_of
 from engine.tensors.summary import shown_values
-from tests.engine.autograd.script.script_runs import run_here
 
 TEMPLATES = sorted((Path(__file__).parents[3] / "assets" / "templates").glob("*.tlab"))
 LENET = next(path for path in TEMPLATES if "lenet" in path.stem.lower())
@@ -116,11 +113,12 @@ def test_every_template_steps_to_the_gradients_of_backward(path: Path) -> None:
     assert comparison.differences == dict.fromkeys(names, 0.0)
 
     loss = lab.models.forward.plain()
-    stepped = {n: p.grad.clone() for n, p in lab.models.forward.module.named_parameters()}
-    lab.models.forward.module.zero_grad()
+    stepped = {n: p.grad.clone() for n, p in lab.models.forward.state.named_parameters()}
+    for _, parameter in lab.models.forward.state.named_parameters():
+        parameter.grad = None
     loss.backward()
     for gradient in snapshot.gradients:
-        expected = lab.models.forward.module.get_parameter(gradient.name).grad
+        expected = dict(lab.models.forward.state.named_parameters())[gradient.name].grad
         assert expected is not None and torch.equal(stepped[gradient.name], expected)
         assert gradient.gradient is not None and gradient.shape == tuple(expected.shape)
         assert gradient.gradient.norm == pytest.approx(expected.double().norm().item(), rel=1e-9)
@@ -140,7 +138,7 @@ def test_the_comparison_would_tell_a_difference() -> None:
     assert comparison.max_difference > 0
     after = {g.name: g.gradient for g in final.gradients}
     for name, difference in comparison.differences.items():
-        grad = lab.models.forward.module.get_parameter(name).grad
+        grad = dict(lab.models.forward.state.named_parameters())[name].grad
         assert difference == pytest.approx(grad.abs().max().item() / 3, rel=1e-5)
         assert after[name].norm == pytest.approx(grad.double().norm().item())
 
@@ -149,7 +147,7 @@ def test_comparing_leaves_gradients_buffers_and_random_state() -> None:
     lab, _ = begun()
     start(lab)
     move(lab, "end")
-    module = lab.models.forward.module
+    module = lab.models.forward.state
     grads = {n: p.grad for n, p in module.named_parameters()}
     copies = {n: g.clone() for n, g in grads.items()}
     buffers = {n: b.clone() for n, b in module.named_buffers()}
@@ -218,7 +216,9 @@ def test_inspecting_activations_parameters_and_gradients() -> None:
     np.testing.assert_array_equal(cells[0], out[0, 0].numpy())
     forward = lab.models.forward
     assert [v.label for v in (*looked.inputs, *looked.weights)] == ["input", "weight", "bias"]
-    weight, bias = (forward.module.get_parameter(f"{conv.name}.{p}") for p in ("weight", "bias"))
+    weight, bias = (
+        dict(forward.state.named_parameters())[f"{conv.name}.{p}"] for p in ("weight", "bias")
+    )
     for shown, tensor in zip(
         (*looked.inputs, *looked.weights), (forward.x, weight, bias), strict=True
     ):
@@ -233,7 +233,7 @@ def test_inspecting_activations_parameters_and_gradients() -> None:
     (weight,) = look(lab, "parameter", name).values
     assert weight.label == name
     assert weight.summary.mean == pytest.approx(
-        lab.models.forward.module.get_parameter(name).detach().double().mean().item()
+        dict(lab.models.forward.state.named_parameters())[name].detach().double().mean().item()
     )
     with pytest.raises(LabError, match="no gradient yet"):
         look(lab, "gradient", name)
@@ -243,7 +243,7 @@ def test_inspecting_activations_parameters_and_gradients() -> None:
     assert last is not None
     (gradient,) = look(lab, "gradient", name).values
     assert gradient.summary.norm == pytest.approx(
-        lab.models.forward.module.get_parameter(name).grad.double().norm().item()
+        dict(lab.models.forward.state.named_parameters())[name].grad.double().norm().item()
     )
     incoming, *outgoing = look(lab, "gradient", "0").values
     assert incoming.text == "1." and len(outgoing) >= 1
@@ -382,7 +382,7 @@ def test_sparse_gradients_are_stepped_shown_and_compared() -> None:
         torch.tensor([0, 2]),
     )
     (gradient,) = lab.backward.under_way.snapshot().gradients
-    grad = lab.models.forward.module.get_parameter("embedding1.weight").grad
+    grad = dict(lab.models.forward.state.named_parameters())["embedding1.weight"].grad
     assert grad.layout == torch.sparse_coo and gradient.gradient is not None
     assert gradient.gradient.norm == pytest.approx(grad.to_dense().double().norm().item())
     (comparison,) = ask(handlers.compare_gradients(lab, CompareGradientsCommand()))
@@ -526,29 +526,6 @@ def test_a_leaf_shows_what_was_added_and_zero_grad_empties() -> None:
     assert back.gradients == done.gradients
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
-def test_an_exported_script_runs_by_itself_to_the_same_bits(path: Path, tmp_path: Path) -> None:
-    lab, _ = begun(path)
-    _, graph, _ = start(lab)
-    move(lab, "end")
-    move(lab, "again")  # what is in .grad is part of the script's start
-    for node in (graph.plan[3], graph.plan[len(graph.plan) // 2]):
-        debug(lab, EditGradientCommand(node=node, expression="torch.tanh(g) * 2"))
-    move(lab, "end")
-    told = debug(lab, ExportBackwardCommand(path=str(tmp_path / "pass.py")))
-    assert told.text == (tmp_path / "pass.py").read_text()
-    assert debug(lab, ExportBackwardCommand()).text == told.text
-    model = run_here(told.text, tmp_path / "pass.py")["model"]
-    found = {n: p.grad for n, p in model.named_parameters()}
-    stepped = {n: p.grad for n, p in lab.models.forward.module.named_parameters()}
-    assert found.keys() == stepped.keys()
-    for name, gradient in found.items():
-        expected = stepped[name]
-        assert expected is not None and torch.equal(gradient, expected), name
-    with pytest.raises(LabError, match="does not exist"):
-        debug(lab, ExportBackwardCommand(path=str(tmp_path / "nowhere" / "pass.py")))
-
-
 # -- the real engine -------------------------------------------------------------------------------
 
 
@@ -611,29 +588,3 @@ def test_a_stop_signal_ends_a_run_of_the_real_engine() -> None:
             ),
         )
     lab.backward.close()
-
-
-def test_a_script_brings_the_cells_that_its_edits_use(tmp_path: Path) -> None:
-    lab, _ = begun()
-    start(lab)
-    for cell in (
-        "strength = 2.5; y = 'also a name of the model part'",
-        "mask = torch.tensor([0.5])",
-        "other = 3",
-        "def helper(g):\n    return g * strength",
-    ):
-        output = Output(lambda told: None)
-        assert lab.console.namespace.run(cell, "<cell>", output, lab.control)[0] is None
-    debug(lab, EditGradientCommand(node=0, expression="helper(g) * mask[0]"))
-    move(lab, "end")
-    told = debug(lab, ExportBackwardCommand(path=str(tmp_path / "pass.py")))
-    assert "other" not in told.text
-    model = run_here(told.text, tmp_path / "pass.py")["model"]
-    for name, parameter in model.named_parameters():
-        expected = lab.models.forward.module.get_parameter(name).grad
-        assert expected is not None and torch.equal(parameter.grad, expected), name
-    lab.console.namespace.variables["from_nowhere"] = 2
-    move(lab, "reset")
-    debug(lab, EditGradientCommand(node=0, expression="g * from_nowhere"))
-    with pytest.raises(LabError, match="`from_nowhere`, which an edit uses: no cell has made it"):
-        debug(lab, ExportBackwardCommand())

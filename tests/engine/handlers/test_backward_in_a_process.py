@@ -4,7 +4,6 @@ and written as a script."""
 from __future__ import annotations
 
 import pytest
-import torch
 
 from engine.process import EngineProcess
 from engine.protocol import (
@@ -12,13 +11,11 @@ from engine.protocol import (
     CompareGradientsCommand,
     EditGradientCommand,
     ErrorSnapshot,
-    ExportBackwardCommand,
     InterruptSignal,
     MoveBackwardCommand,
     NewNamespaceCommand,
     StartBackwardCommand,
 )
-from tests.engine.autograd.script.script_runs import run_apart
 from tests.engine.processes import WAIT_S, answers, run_cell
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
@@ -204,18 +201,3 @@ def test_whoever_waits_for_a_hanging_real_engine_is_freed(engine, listener) -> N
         run_cell(engine, "go_on.set()")  # now it ends, in its own thread
         *_, done = answers(engine, engine.send(MoveBackwardCommand(move="end")))
         assert done.next is None and done.gradients[0].gradient.mean == 6.0
-
-
-def test_a_script_of_numbers_that_nobody_seeded_runs_by_itself(engine, tmp_path) -> None:
-    run_cell(engine, "x = torch.randn(300, 400, requires_grad=True)")
-    run_cell(engine, "y = (F.dropout(x) @ torch.randn(400, 500)).tanh().sum()")
-    start = StartBackwardCommand(root="y")
-    assert isinstance(answers(engine, engine.send(start))[-1], BackwardSnapshot)
-    answers(engine, engine.send(EditGradientCommand(node=1, expression="g + torch.randn_like(g)")))
-    answers(engine, engine.send(MoveBackwardCommand(move="end")))
-    path = tmp_path / "backward.py"
-    *_, told = answers(engine, engine.send(ExportBackwardCommand(path=str(path))))
-    assert told.data_path == "" and "\ntorch.manual_seed(" in told.text
-    run_cell(engine, f"torch.save(x.grad, {str(tmp_path / 'grad.pt')!r})")
-    found = run_apart(path, "x.grad")["x.grad"]
-    assert torch.equal(found, torch.load(tmp_path / "grad.pt", weights_only=True))

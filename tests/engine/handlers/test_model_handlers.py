@@ -150,7 +150,9 @@ def test_a_template_is_clean_and_runs(name: str, lab: Lab):
     x, y = load_dataset(setup.data).train_batch(0, setup.batch_size, setup.seed)
     assert moved.loss == nn.functional.cross_entropy(lab.models.live.module(x), y).item()
     lab.models.forward.loss.backward()
-    assert all(parameter.grad is not None for parameter in lab.models.forward.module.parameters())
+    assert all(
+        parameter.grad is not None for _, parameter in lab.models.forward.state.named_parameters()
+    )
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -260,11 +260,14 @@ def test_a_holder_may_hold_once_it_was_asked_to_or_has_held(desk: Desk) -> None:
 
 def test_parameters_have_the_names_of_the_modules_that_have_them(desk: Desk) -> None:
     holder = Holder(desk.lab, desk.lab.console.namespace, "a cell", desk.lab.output())
-    net, loose = torch.nn.Linear(2, 1), torch.nn.Parameter(torch.ones(1))
+    net = torch.nn.Linear(2, 1)
     named = desk.lab.console.namespace.variables
-    named.update(x=3, net=net, bias=net.bias)
-    assert holder._name_of(net.weight) == "net.weight" and holder._name_of(net.bias) == "bias"
-    assert holder._name_of(loose) == "" and holder._name_of(torch.ones(1)) == ""
+    own = torch.nn.Parameter(torch.ones(1))
+    named.update(x=3, net=net, bias=net.bias, own=own)
+    assert [holder.names.of(p) for p in (net.weight, net.bias)] == ["net.weight", "net.bias"]
+    assert holder.names.of(own) == "own"
+    for unnamed in (torch.nn.Parameter(torch.ones(1)), torch.ones(1)):
+        assert holder.names.of(type(unnamed)(unnamed)) == ""
 
 
 def test_a_question_inside_is_answered_once_at_a_time(desk: Desk) -> None:
@@ -300,5 +303,5 @@ def test_what_is_watched_begins_anew_if_it_is_asked_for(desk: Desk) -> None:
 
 def test_looks_at_a_loop_are_kept_from_its_first(desk: Desk) -> None:
     loop: Any = type("Loop", (), {"leave_out": None, "step": 3})
-    looks = loop_looks(desk.lab, {}, loop)
+    looks = loop_looks(desk.lab, dict, loop)
     assert desk.lab.subjects.loop_looks is None and looks is not None

@@ -154,10 +154,11 @@ def test_who_takes_backward_gets_the_outermost_calls_of_this_thread() -> None:
 def test_while_the_gate_is_shut_steps_are_counted_until_one_is_due(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now, ended = 10.0, []
+    now = 10.0
+    ended: list[torch.optim.Optimizer] = []
     monkeypatch.setattr("engine.loops.hooks.perf_counter", lambda: now)
     _, optimizer = made()
-    seen, gate = Seen(), Gate(is_shut=True, ended=ended.append)
+    seen, gate = Seen(), Gate(is_shut=True, ended=lambda optimizer, _: ended.append(optimizer))
     gate.due_s = 12.0
     backward = torch.autograd.backward
     with steps_shown(seen, gate=gate):

@@ -68,7 +68,9 @@ def test_histograms_are_those_of_the_tensors_when_they_were_logged(desk: Desk) -
     assert_counted(histograms(desk, "drawn"), [drawn for _, drawn in kept.values()])
     assert histograms(desk, "weight").name == "out"
     assert len(drawn(loops, "loss")) == 8
-    assert histograms(desk, "0.weight", "weights").names[0] == "0.weight"  # Train's own are there
+    assert (
+        histograms(desk, "net.0.weight", "weights").names[0] == "net.0.weight"
+    )  # Train's own are there
     assert not histograms(desk, of_loop=False).names
 
 

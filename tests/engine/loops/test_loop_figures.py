@@ -12,6 +12,7 @@ from torch import nn
 from engine.control import Control
 from engine.loops.logged_numbers import LoggedNumbers
 from engine.loops.own_loop import OwnLoop
+from engine.loops.step_losses import Root
 from engine.protocol import HeldAt, LoopSnapshot
 from engine.training.figures.pace import Budget
 from tests.engine.loops.test_own_loops import column
@@ -34,8 +35,14 @@ class Loop:
         if loss is not None:
             root = (self.weight * loss).sum()
             self.loop.saw_loss(torch.tensor(loss), root)
+            self.loop.losses.know([of or self.optimizer])
+            self.loop.losses.begin_backward([Root(torch.tensor(loss), root)], is_named=True)
+            root.backward()
+            self.loop.losses.end_backward(has_failed=False)
         self.loop.before_step(of or self.optimizer, False)
+        self.loop.losses.end_step(of or self.optimizer, self.loop.step + 1)
         self.loop.after_step(of or self.optimizer, False)
+        self.weight.grad = None
 
     def shown(self, name: str) -> list[float]:
         """A column of all rows."""
@@ -109,40 +116,29 @@ def test_an_error_of_ours_ends_the_figures_and_not_the_loop(make, caplog) -> Non
     assert loop.loop.step == 3 and loop.shown("step") == [1]
 
 
-@pytest.mark.parametrize("unknown", [None, torch.tensor(1 + 2j)])
-def test_a_loss_that_is_unknown_or_complex_is_no_number_and_the_next_step_has_its_own(
-    make, unknown: torch.Tensor | None
-) -> None:
+def test_a_loss_that_is_unknown_is_no_figure_and_the_next_step_has_its_own(make) -> None:
     loop = make()
     loop.step(2.0)
-    if unknown is not None:
-        loop.loop.saw_loss(unknown, unknown)
     loop.step()
     loop.step(3.0)
-    losses = loop.shown("loss")
-    assert losses[::2] == [2.0, 3.0] and math.isnan(losses[1])
-    assert loop.shown("gradient_norm") == [0.0] * 3
+    assert loop.shown("loss") == [2.0, None, 3.0]
+    norms = loop.shown("gradient_norm")
+    assert norms == pytest.approx([2 * 2**0.5, 0.0, 3 * 2**0.5])
 
 
-def test_the_first_four_optimizers_have_figures_of_their_own(make) -> None:
+def test_optimizers_of_one_name_have_one_line_and_those_beyond_eight_share_the_last(make) -> None:
     names: dict[int, str] = {}
     loop = make(name_of=lambda thing: names.get(id(thing), ""))
-    optimizers = [torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=n / 8) for n in range(1, 7)]
+    optimizers = [torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1) for _ in range(11)]
     names[id(optimizers[1])] = names[id(optimizers[2])] = "both"
-    for _ in range(2):
-        for number, optimizer in enumerate(optimizers):
-            loop.step(float(number), optimizer)
+    for optimizer in optimizers:
+        loop.step(of=optimizer)
     loop.loop.catch_up()
-    found: dict[str, set[float]] = {}
-    for snapshot in loop.sent:
-        for name, values in snapshot.steps.figures.items():
-            found.setdefault(name, set()).update(v for v in values if not math.isnan(v))
-    assert found == {
-        "loss of optimizer 1": {0.0}, "learning rate of optimizer 1": {0.125},
-        "loss of both": {1.0, 2.0}, "learning rate of both": {0.25, 0.375},
-        "loss of optimizer 4": {3.0}, "learning rate of optimizer 4": {0.5},
-        "loss of optimizer 5": {4.0}, "learning rate of optimizer 5": {0.625},
-    }  # fmt: skip
+    found = [line.optimizer for line in loop.sent[-1].lines]
+    numbered = [f"optimizer {number}" for number in range(2, 7)]
+    assert found == ["optimizer 1", "both", *numbered, "other optimizers"]
+    on_line = {step: line for each in loop.sent for step, line in each.line_of_step.items()}
+    assert on_line == {2: 1, 3: 1, 4: 2, 5: 3, 6: 4, 7: 5, 8: 6, 9: 7, 10: 7, 11: 7}
 
 
 # -- what is logged --------------------------------------------------------------------------------

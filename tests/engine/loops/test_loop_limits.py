@@ -186,11 +186,6 @@ def test_a_loop_without_a_loss_or_a_gradient_is_not_held() -> None:
     assert looked(limits, [None] * 30, [[]] * 30) == [""] * 30
 
 
-def test_a_complex_loss_is_looked_at_by_its_real_part() -> None:
-    limits = LoopLimits(HoldWhen(not_finite=True), lambda thing: "")
-    assert limits.look(1, torch.tensor(1 + 2j), [], None) is None
-
-
 def test_the_parameter_of_the_gradient_that_holds_is_told() -> None:
     """One without a gradient, between them, has no norm."""
     first, idle, second = (torch.ones(n, requires_grad=True) for n in (1, 2, 3))

@@ -210,9 +210,10 @@ def test_the_rows_of_a_loop_whose_hooks_rest_are_those_of_its_steps(clock: list[
     resting.watching.append(loop)
     weight = nn.Parameter(torch.zeros(1))
     optimizer = SGD([weight], lr=0.5)
+    loop.losses.know([optimizer])
     losses, norms, shown = [], [], []
     clock[1] = 2e-5
-    with steps_shown(resting, loop, gate=resting.gate):
+    with steps_shown(resting, loop, gate=resting.gate, losses=loop.losses):
         for _ in range(FREE_STEPS + 200):
             shown.append(not resting.gate.is_shut)
             optimizer.zero_grad()
@@ -236,12 +237,15 @@ def test_the_rows_of_a_loop_whose_hooks_rest_are_those_of_its_steps(clock: list[
     assert rows(sent, "step_ms")[1:] == pytest.approx([4.0] * (len(steps) - 1), abs=0.2)
 
 
-def test_a_step_of_which_backward_was_not_shown_gets_no_row(clock: list[float]) -> None:
+def test_a_step_whose_hooks_come_on_after_its_backward_has_its_own_figures(
+    clock: list[float],
+) -> None:
     sent: list[LoopSnapshot] = []
     resting, loop = Rest(), OwnLoop("loop", Control(), sent.append)
     resting.watching.append(loop)
     weight, optimizer = weight_and_optimizer()
-    with steps_shown(resting, loop, gate=resting.gate):
+    loop.losses.know([optimizer])
+    with steps_shown(resting, loop, gate=resting.gate, losses=loop.losses):
         for _ in range(FREE_STEPS + 2):
             weight.sum().backward()
             optimizer.step()
@@ -257,9 +261,42 @@ def test_a_step_of_which_backward_was_not_shown_gets_no_row(clock: list[float]) 
         optimizer.step()
     loop.catch_up()
     assert loop.step == FREE_STEPS + 5
-    assert rows(sent, "step")[-1] == FREE_STEPS + 5
-    assert FREE_STEPS + 4 not in rows(sent, "step")
-    assert not any(map(isnan, rows(sent, "loss")))
+    assert rows(sent, "step")[-2:] == [FREE_STEPS + 4, FREE_STEPS + 5]
+    assert rows(sent, "loss")[-2:] == [2.0, 2.0]
+    assert rows(sent, "gradient_norm") == pytest.approx(
+        [step * 2**0.5 for step in rows(sent, "step")]  # they are never set to zero
+    )
+
+
+def test_a_step_whose_hooks_come_on_inside_it_is_counted_and_has_its_loss() -> None:
+    sent: list[LoopSnapshot] = []
+    resting, loop = Rest(), OwnLoop("loop", Control(), sent.append)
+    resting.watching.append(loop)
+    weight, optimizer = weight_and_optimizer()
+    loop.losses.know([optimizer])
+
+    def opened_inside() -> float:
+        resting.gate.open()
+        weight.grad = None
+        (weight * 7).sum().backward()
+        return 0.0
+
+    with steps_shown(resting, loop, gate=resting.gate, losses=loop.losses):
+        weight.sum().backward()
+        optimizer.step()
+        resting.gate.is_shut = True
+        optimizer.step(opened_inside)
+        weight.grad = None
+        (weight * 5).sum().backward()
+        resting.gate.open()
+        optimizer.step()
+    loop.catch_up()
+    assert (resting.gate.steps, loop.step) == (3, 3)
+    drawn = list(zip(*(rows(sent, n) for n in ("step", "loss", "gradient_norm")), strict=True))
+    assert drawn == [
+        (1, 2.0, pytest.approx(2**0.5)),
+        (3, 10.0, pytest.approx(5 * 2**0.5)),
+    ]
 
 
 @pytest.mark.parametrize("begun", ["no", "backward", "graph"])
@@ -267,7 +304,8 @@ def test_what_is_logged_while_the_hooks_rest_is_of_its_step(begun: str) -> None:
     resting, loop = Rest(), OwnLoop("loop", Control(), lambda snapshot: None)
     resting.watching.append(loop)
     weight, optimizer = weight_and_optimizer()
-    with steps_shown(resting, loop, gate=resting.gate):
+    loop.losses.know([optimizer])
+    with steps_shown(resting, loop, gate=resting.gate, losses=loop.losses):
         loop.step_of(["early"])
         for _ in range(FREE_STEPS + 5):
             weight.sum().backward()

@@ -55,14 +55,14 @@ def test_it_is_bit_for_bit_the_module_and_changes_nothing():
     assert run.snapshot().loss == loss.item()
     # What the plain pass has done to the running statistics, ours has done to its copy.
     theirs = dict(live.module.named_buffers())
-    assert all(torch.equal(theirs[name], ours) for name, ours in run.module.named_buffers())
+    assert all(torch.equal(theirs[name], ours) for name, ours in run.state.named_buffers())
 
 
 def test_plain_is_the_reference_and_gradients_agree():
     live = LiveModel(cnn(), seed=0)
     run = start(live)
     run.end()
-    parameters = list(run.module.parameters())
+    parameters = [p for _, p in run.state.named_parameters()]
     assert run.loss is not None
     ours = torch.autograd.grad(run.loss, parameters)
     plain = run.plain()
@@ -171,9 +171,9 @@ def test_a_block_that_fails_is_named_and_the_pass_stands():
 def test_back_gives_the_running_statistics_as_they_were():
     run = start(LIVE)
     run.run_to("b1")
-    before = {name: buffer.clone() for name, buffer in run.module.named_buffers()}
+    before = {name: buffer.clone() for name, buffer in run.state.named_buffers()}
     run.run_to("b2")
-    after = dict(run.module.named_buffers())  # the same tensors throughout: written in place
+    after = dict(run.state.named_buffers())  # the same tensors throughout: written in place
     assert len(before) == 3 and not any(torch.equal(after[name], before[name]) for name in before)
     run.back()
     assert all(torch.equal(after[name], before[name]) for name in before)
@@ -187,12 +187,14 @@ def test_gradients_of_the_live_model_are_not_those_of_the_pass():
     x, y = batch()
     CROSS_ENTROPY(live.module(x), y).backward()
     run = start(live)
-    assert all(p.grad is None for p in run.module.parameters())
+    assert all(p.grad is None for _, p in run.state.named_parameters())
     assert all(p.grad is not None for p in live.module.parameters())
     run.end()
     assert run.loss is not None
     run.loss.backward()
-    for ours, theirs in zip(run.module.parameters(), live.module.parameters(), strict=True):
+    for (_, ours), theirs in zip(
+        run.state.named_parameters(), live.module.parameters(), strict=True
+    ):
         assert ours.grad is not None and ours.grad is not theirs.grad
         torch.testing.assert_close(ours.grad, torch.autograd.grad(run.plain(), ours)[0])
 

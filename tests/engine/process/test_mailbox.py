@@ -6,6 +6,7 @@ import multiprocessing
 import queue
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -109,7 +110,7 @@ def test_a_signal_sets_the_flag_that_it_names() -> None:
     control, looks = asked.control, []
     control.asked = lambda: looks.append(1)
     mailbox.take(StopSignal(command=5))
-    assert (control.stopped, control.stop.is_set(), waiting(mailbox)) == (5, False, [])
+    assert (control.stopped, control.stop.is_set()) == ({5}, False) and waiting(mailbox) == ["wake"]
     mailbox.take(StepBackwardSignal(on=True))
     assert control.steps_backward and len(looks) == 1
     mailbox.take(StepBackwardSignal(on=False))
@@ -185,6 +186,23 @@ def test_an_interrupt_ends_the_users_code_once_and_nothing_else() -> None:
             mailbox.take(InterruptSignal())
             assert control.interrupted
         pytest.fail("it goes on")
+
+
+def test_an_interrupt_that_the_main_thread_misses_comes_again(monkeypatch) -> None:
+    """As one does that comes a moment before a sleep begins."""
+    mailbox, asked = Written(), Asked()
+    mailbox.attach(asked)  # pyright: ignore[reportArgumentType]
+    kill, missed = signal.pthread_kill, list[int]()
+
+    def miss_first(thread: int, number: int) -> None:
+        kill(thread, number) if missed else missed.append(number)
+
+    monkeypatch.setattr(signal, "pthread_kill", miss_first)
+    with pytest.raises(KeyboardInterrupt), asked.control.user_code():
+        mailbox.take(InterruptSignal())
+        threading.Event().wait(WAIT_S)
+        pytest.fail("it goes on")
+    assert missed == [signal.SIGINT]
 
 
 def test_an_interrupt_waits_until_a_message_is_written() -> None:

@@ -50,6 +50,7 @@ def test_a_file_without_marks_is_one_cell_and_an_empty_one_none():
     ("file", "title"),
     [
         ("<cell 3>", "cell 3"),
+        ("<example #2>", "example"),
         ("/home/me/train.py", "train.py"),
         ("/tmp/ipykernel_4711/1731203886.py", "notebook cell"),
         ("/home/me/ipykernel_notes/17.py", "17.py"),

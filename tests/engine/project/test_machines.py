@@ -34,12 +34,15 @@ CODE = FileSubject("/home/me/net.py", "Net(10)")
         (
             Project(subject=CODE, objective=Objective("x", step="def step(b): ...")),
             "/a/net.tlab",
-            ("/home/me/net.py:Net(10)", "--data", "x", "--settings", "/a/net.tlab"),
+            (
+                *("/home/me/net.py:Net(10)", "--data", "x", "--settings", "/a/net.tlab"),
+                "--run-cells",
+            ),
         ),
         (
             Project(subject=CODE, objective=Objective(step="def step(b): ...", of_setup=True)),
             "/a/net.tlab",
-            ("/a/net.tlab",),
+            ("/a/net.tlab", "--run-cells"),
         ),
     ],
 )

@@ -128,7 +128,7 @@ def test_the_file_is_json_that_people_can_read(tmp_path):
     files.save(project, tmp_path / "a.tlab")
     text = (tmp_path / "a.tlab").read_text(encoding="utf-8")
     assert list(json.loads(text))[:3] == ["format", "version", "name"]
-    assert text.splitlines()[1:3] == ['  "format": "tensorlab",', '  "version": 3,']
+    assert text.splitlines()[1:3] == ['  "format": "tensorlab",', '  "version": 4,']
     assert [line for line in text.splitlines() if '"source_port"' in line] == [
         f"      {json.dumps(msgspec.to_builtins(wire))}"
     ]
@@ -142,7 +142,7 @@ def test_a_small_project_word_for_word():
         """\
 {
   "format": "tensorlab",
-  "version": 3,
+  "version": 4,
   "name": "A",
   "model": {
     "blocks": [
@@ -220,7 +220,6 @@ def test_a_small_project_word_for_word():
       "anneal_strategy": "cos"
     },
     "processes": 1,
-    "sharding": "none",
     "deterministic": false,
     "compile": false,
     "recomputed": []
@@ -297,7 +296,7 @@ FAULTS = {
     "picture": (b"\x89PNG\r\n\x1a\n\xff\xfe", "", "a picture, not a project"),
     "half written": (WHOLE[: len(WHOLE) // 2], "", "only a part"),
     "last bracket missing": (WHOLE.rstrip()[:-1], "", "only a part"),
-    "damaged": (WHOLE.replace(b'"version": 3', b'"version": !'), "", "damaged at line 3"),
+    "damaged": (WHOLE.replace(b'"version": 4', b'"version": !'), "", "damaged at line 3"),
     "foreign": ({"cells": [], "nbformat": 4}, "format", "not a Tensor Lab project"),
     "a list": ([1, 2], "format", "not a Tensor Lab project"),
     "newer": (document(version=FORMAT_VERSION + 1), "version", "Update Tensor Lab"),
@@ -343,7 +342,7 @@ FAULTS = {
         WHOLE.replace(b'"seed": 0', b'"seed": ' + b"9" * 5000), "training.seed", "64 bits",
     ),
     "version of many digits": (
-        WHOLE.replace(b'"version": 3', b'"version": ' + b"9" * 5000), "version", "64 bits",
+        WHOLE.replace(b'"version": 4', b'"version": ' + b"9" * 5000), "version", "64 bits",
     ),
     "half a character": (document(name="\ud800"), "name", "surrogate"),
     "half a character in a key": (with_block(params={"\udfff": 1}), "model.blocks[0].params",
@@ -425,8 +424,8 @@ def test_a_file_at_fault_says_what_and_where_and_stays_untouched(case, tmp_path)
         (b'{"a": 1 "b": 2}', "The file is damaged at line 1, column 9: Expecting ',' delimiter."),
         (b"[" * 100_000, "The file is nested too deeply for a Tensor Lab project."),
         (b"{}", "format: This is not a Tensor Lab project: “tensorlab” is expected here."),
-        (b'{"format": "tensorlab", "version": 4}',
-         "version: The file has format version 4; this Tensor Lab reads up to 3. Update Tensor Lab"
+        (b'{"format": "tensorlab", "version": 5}',
+         "version: The file has format version 5; this Tensor Lab reads up to 4. Update Tensor Lab"
          " to open it."),
         (b'{"format": "tensorlab", "version": null}',
          "version: A format version is expected here, not None."),
@@ -436,7 +435,7 @@ def test_a_file_at_fault_says_what_and_where_and_stays_untouched(case, tmp_path)
         (b'{"format": "tensorlab", "version": 0, "blocks": [], "wires": [["a", "b"]]}',
          "The file does not follow format version 0: zip() argument 2 is shorter than argument"
          " 1."),
-        (b'{"format": "tensorlab", "version": 3, "name": {"$float": "1.5"}}',
+        (b'{"format": "tensorlab", "version": 4, "name": {"$float": "1.5"}}',
          "name: Expected `str`, got `object`"),
     ],
 )  # fmt: skip
@@ -507,7 +506,17 @@ def test_version_0_is_brought_forward():
     assert project.model.wires == (Wire("a", "x", "b", "input"),)
     assert project.training == TrainingSetup(data=DataSetup(kind="moons"), epochs=3)
     assert old["version"] == 0
-    assert files.migrate(old)["version"] == 3
+    assert files.migrate(old)["version"] == 4
+
+
+def test_version_3_goes_on_without_sharding():
+    old = {**json.loads(WHOLE), "version": 3}
+    old["training"] = {**old["training"], "sharding": "none"}
+    assert files.loads(json.dumps(old).encode()) == files.loads(WHOLE)
+    old["training"]["sharding"] = "FSDP2"
+    with pytest.raises(FileProblem, match="no longer divides a model between processes") as caught:
+        files.loads(json.dumps(old).encode())
+    assert caught.value.field == "training.sharding"
 
 
 def test_version_0_names_what_is_missing():

@@ -13,6 +13,7 @@ from app.templates import load_template
 from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
+from engine.module_kept import module_kept
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import CanvasSubject, ConsoleSubject, Objective
 from engine.protocol import (
@@ -178,8 +179,9 @@ def test_equal_outputs_with_dropout_and_batch_norm_and_what_differs_first(lab, a
     assert same.before == "net, before" and same.after == "net"
     assert same.first == -1 and same.output_count == 6 and same.unrun is None
     lab.subjects.watching.begin()
-    copy.deepcopy(lab.subjects.before[1])(torch.ones(3, 4))
-    assert lab.subjects.watching.take() == {}  # the copy is not watched
+    with lab.subjects.before[1] as state, module_kept(state.module):
+        state.module(torch.ones(3, 4))
+    assert lab.subjects.watching.take() == {}  # the kept state is not watched
     ask(RunCellCommand(source="with torch.no_grad(): net[1].bias[2] += 0.5"))
     told = compared(ask, command)
     assert [(row.name, row.difference) for row in told.weights] == [("1.bias", 0.5)]
@@ -247,14 +249,14 @@ def test_a_kept_copy_holds_nothing_of_the_console(lab, ask):
     title, before = lab.subjects.before
     assert title == "net, before"
     own = {p.data_ptr() for p in ask_net(lab).parameters()}
-    assert own.isdisjoint(p.data_ptr() for p in before.parameters())
+    assert own.isdisjoint(p.data_ptr() for _, p in before.named_parameters())
 
 
-def test_without_a_copy_it_says_what_to_do_and_what_cannot_be_copied_is_told(ask):
+def test_without_a_copy_it_says_what_to_do_and_what_deepcopy_refuses_is_kept(ask):
     ask(RunCellCommand(source=CELL))
     with pytest.raises(LabError, match="No copy is kept") as refused:
         ask(CompareSubjectsCommand(subject=NET, training=TrainingSetup()))
     assert refused.value.hint == "Keep one first, then change the subject."
     ask(RunCellCommand(source="net.lines = (i for i in [])"))
-    with pytest.raises(LabError, match="cannot be copied"):
-        ask(KeepBeforeCommand(subject=NET))
+    ask(KeepBeforeCommand(subject=NET))
+    assert compared(ask, CompareSubjectsCommand(subject=NET, objective=DATA)).equal_weights

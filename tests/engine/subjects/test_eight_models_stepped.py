@@ -16,9 +16,9 @@ from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
     BackwardSnapshot,
     CompareGradientsCommand,
-    ExportBackwardCommand,
     GraphSnapshot,
     MoveBackwardCommand,
+    ReadBackwardCodeCommand,
     RunCellCommand,
     RunFileCommand,
     StartBackwardCommand,
@@ -176,14 +176,12 @@ def test_a_module_of_the_console_is_stepped_too(ask: Ask, lab: Lab) -> None:
         assert same(p.grad, ours[name])
     (why,) = ask(WhyNoGradientCommand(name="spare"))
     assert why.reason == "no_path"
-    with pytest.raises(LabError, match="cannot be written as a script"):
-        ask(ExportBackwardCommand(path=""))
+    with pytest.raises(LabError, match="starts at variables of the console"):
+        ask(ReadBackwardCodeCommand())
 
 
 @pytest.mark.filterwarnings("ignore:.*create_graph=True.*:UserWarning")
-def test_the_graph_of_its_gradient_is_stepped_and_no_script_is_written_of_it(
-    ask: Ask, lab: Lab
-) -> None:
+def test_the_graph_of_its_gradient_is_stepped_and_not_copied_as_code(ask: Ask, lab: Lab) -> None:
     ask(RunCellCommand(source=CELL))
     subject, objective = ConsoleSubject("net"), Objective(data="data")
     command = StartBackwardCommand(
@@ -193,8 +191,8 @@ def test_the_graph_of_its_gradient_is_stepped_and_no_script_is_written_of_it(
     ask(MoveBackwardCommand(move="end"))
     *_, begun = ask(StartBackwardCommand(of="0.weight", create_graph=True))
     assert begun.position == 0
-    with pytest.raises(LabError, match="cannot be written as a script"):
-        ask(ExportBackwardCommand(path=""))
+    with pytest.raises(LabError, match="starts at variables of the console"):
+        ask(ReadBackwardCodeCommand())
     lab.console.namespace.variables["net"].zero_grad()
 
 

@@ -65,10 +65,13 @@ def test_a_variable_is_its_own_module(lab, ask, module):
 
 
 @pytest.mark.parametrize(("expression", "size"), [("Net", 3), ("Net()", 3), ("Net(5)", 5)])
-def test_a_class_or_call_makes_a_module_after_the_seed_and_keeps_it(ask, module, expression, size):
-    ask(RunCellCommand(source=NET))
+def test_a_class_or_call_makes_a_module_after_the_seed_and_keeps_it(
+    ask, module, write, expression, size
+):
+    path = write("net.py", FILE)
+    ask(RunFileCommand(path=str(path)))
     before = torch.get_rng_state()
-    subject = ConsoleSubject(expression)
+    subject = FileSubject(str(path), expression)
     made = module(subject, seed=7)
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(made.layer.weight, weights_after(7, size))
@@ -79,9 +82,26 @@ def test_a_class_or_call_makes_a_module_after_the_seed_and_keeps_it(ask, module,
 
 def test_it_is_made_again_when_its_class_is_another(ask, module):
     ask(RunCellCommand(source=NET))
-    made = module(ConsoleSubject("Net()"))
+    made = module(ConsoleSubject("Net"))
     ask(RunCellCommand(source=NET))
-    assert module(ConsoleSubject("Net()")) is not made
+    assert module(ConsoleSubject("Net")) is not made
+
+
+def test_an_expression_of_the_console_is_a_name_and_is_not_computed(ask, module, lab):
+    """Names, attributes and constant indices: nothing that a document says is evaluated."""
+    ask(RunCellCommand(source=f"{NET}model = Net(); ran = []"))
+    for text in (
+        "Net()",
+        "[model][ran.append(1)]",
+        "ran.append(1) or model",
+        "model.train().layer",
+    ):
+        with pytest.raises(LabError, match="calls something: a subject of the console is a name"):
+            module(ConsoleSubject(text))
+    for text in ("f'{model!r}'", "model if model else 0", "[m for m in (model,)]", "lambda: model"):
+        with pytest.raises(LabError, match="only names can be looked at"):
+            module(ConsoleSubject(text))
+    assert lab.console.namespace.variables["ran"] == []
 
 
 def test_a_subject_of_a_file_is_what_it_held_when_it_ran_last(ask, module, write):
@@ -127,7 +147,7 @@ def test_fresh_weights_are_those_after_the_seed(lab, ask, module):
         ("Other", "`Other` is a class, but of no nn.Module"),
         ("number", "is of type int"),
         ("make", r"`make\(\)` returned an object of type int"),
-        ("Net('x')", "cannot be computed: TypeError"),
+        ("Net('x')", "calls something"),
     ],
 )
 def test_what_makes_no_module_is_told(ask, module, expression, words):

@@ -349,13 +349,14 @@ def test_code_runs_a_step_if_it_has_data_and_tells_why_it_cannot(ask):
 
 
 COUNTED = """
+runs = []
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layer, self.runs = nn.Linear(3, 2), []
+        self.layer = nn.Linear(3, 2)
     def forward(self, x):
         print("a run")
-        self.runs.append(self.training)
+        runs.append(self.training)
         return self.layer(x)
 net = Net()
 x, y, positive = torch.randn(6, 3), torch.randn(6, 2), torch.randn(6, 3)
@@ -382,7 +383,7 @@ def test_the_users_code_runs_twice_to_count_and_to_time_and_prints_once(
     (answer,) = ask(command)
     assert answer.unrun is None and answer.modules[1].call_count == calls
     assert answer.modules[1].macs == calls * 6 * 3 * 2
-    assert lab.console.namespace.variables["net"].runs == [True] * 2 * calls
+    assert lab.console.namespace.variables["runs"] == [True] * 2 * calls
     printed = "".join(each.text for each in told if isinstance(each, OutputSnapshot))
     assert printed == "a run\n" * calls
 

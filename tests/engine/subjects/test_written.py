@@ -165,12 +165,15 @@ def test_a_line_on_lab_subject_reaches_a_module_that_a_file_made(lab, ask, write
 
 def test_a_module_of_the_console_was_not_made_for_the_subject(ask):
     ask(
-        RunCellCommand(source="net = nn.Linear(3, 2)\nopt = torch.optim.SGD(net.parameters(), 0.1)")
+        RunCellCommand(
+            source="net = nn.Linear(3, 2)\nopt = torch.optim.SGD(net.parameters(), 0.1)\n"
+            "def Net(): return nn.Linear(3, 2)"
+        )
     )
     (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("net")))
     assert not answer.made and answer.optimizers == ("opt",)
     assert {row.fed_by for row in answer.weights} == {("opt",)}
-    (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("nn.Linear(3, 2)")))
+    (answer,) = ask(ReadStructureCommand(subject=ConsoleSubject("Net")))
     assert answer.made
 
 
@@ -249,7 +252,7 @@ def test_a_line_that_ties_runs_on_a_module_that_an_expression_made(ask):
         "        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)"
     )
     ask(RunCellCommand(source=source))
-    subject = ConsoleSubject("Net()")
+    subject = ConsoleSubject("Net")
     ask(ShowSubjectCommand(subject=subject))
     assert run(ask, "lab.subject.b.weight = lab.subject.a.weight") is None
     part = ask(ReadStructureCommand(subject=subject))[-1]

@@ -13,8 +13,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from engine.errors import LabError
+from engine.held_objects import reached
 from engine.project.document import TrainingSetup
-from engine.subjects.function import reached
 from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.code_objective import CodeObjective, compile_step

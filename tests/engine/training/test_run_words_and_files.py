@@ -126,10 +126,7 @@ def test_a_checkpoint_is_due_after_a_while_and_earlier_at_the_end_of_an_epoch(fi
 def test_what_a_checkpoint_costs_says_when_the_next_one_is_due(
     files, monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
-    given: list[Any] = []
-
-    def save(checkpoint: Any, folder: Path, together: Any) -> Path:
-        given.append((folder, together))
+    def save(checkpoint: Any, folder: Path) -> Path:
         files.clock.now_s += 1.0
         if fails:
             raise LabError("The disk is full.")
@@ -148,11 +145,6 @@ def test_what_a_checkpoint_costs_says_when_the_next_one_is_due(
         assert files.writer.calls == [("settle", SETUP)]
     due_s = 101.0 + 1.0 / CHECKPOINT_SHARE
     assert not files.save_is_due(due_s - 0.01, False) and files.save_is_due(due_s, False)
-    assert given == [(folder, None)]
-    if not fails:
-        ranks: Any = SimpleNamespace(save="together")
-        files.save(checkpoint, ranks)
-        assert given[1] == (folder, "together")
 
 
 NONE, ONE = StepColumns(), StepColumns(step=(1,))

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from itertools import islice
 from math import exp, inf, isnan
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -136,6 +137,23 @@ def test_numbers_have_r2_and_rmse_and_no_accuracy() -> None:
     weights = [64] * 5 + [len(dataset) - 5 * 64]
     mean = sum(s * w for s, w in zip(scores, weights, strict=True)) / sum(weights)
     assert row.train_figures["R2"] == pytest.approx(mean, rel=1e-5)
+
+
+@pytest.mark.parametrize("unit", [1e-34, 1.0, 1e30])
+def test_rmse_is_in_the_unit_of_a_target_whose_square_is_beyond_float32(
+    unit: float, tmp_path: Path
+) -> None:
+    rows = "".join(f"{i},{i * i * unit!r}\n" for i in range(40))
+    (tmp_path / "a.csv").write_text("x,y\n" + rows)
+    data = DataSetup("csv", {}, 0.25, path=str(tmp_path / "a.csv"))
+    setup = TrainingSetup(data, "nn.MSELoss", "optim.SGD", {"lr": 0.05}, batch_size=64, epochs=1)
+    model = nn.Linear(1, 1)
+    loop = finish(TrainingLoop(model, setup))
+    dataset = load_dataset(data)
+    with torch.no_grad():
+        apart = (model(dataset.x_val) - dataset.y_val).double() * dataset.target_scale
+    found = loop.metrics.epochs[-1].validation_figures["RMSE"]
+    assert found / unit == pytest.approx(float((apart / unit).square().mean().sqrt()), rel=1e-5)
 
 
 def test_perplexity_of_several_batches_is_that_of_their_mean_loss() -> None:

@@ -72,7 +72,7 @@ def test_backward_equals_torch(qtbot, mlp):
     mlp.bench.link.drain()
     assert newest(mlp, ComparisonSnapshot).max_difference == 0.0
     gradients = newest(mlp, BackwardSnapshot).gradients
-    parameters = dict(mlp.bench.link._session.lab.models.forward.module.named_parameters())
+    parameters = dict(mlp.bench.link._session.lab.models.forward.state.named_parameters())
     assert {gradient.name for gradient in gradients} == set(parameters)
     for gradient in gradients:
         parameter = parameters[gradient.name]

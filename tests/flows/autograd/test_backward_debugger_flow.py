@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QAbstractButton, QLineEdit, QTreeWidget
 
 from engine.protocol import BackwardSnapshot, Breakpoint, GraphSnapshot
-from tests.engine.autograd.script.script_runs import run_here
 from tests.labels import said
 from widgets.backward.next_node import as_expression
 
@@ -52,7 +51,7 @@ def text(program, name: str) -> str:
 
 def parameters(program) -> dict[str, torch.Tensor]:
     lab = program.bench.link._session.lab
-    return {name: p.grad for name, p in lab.models.forward.module.named_parameters()}
+    return {name: p.grad for name, p in lab.models.forward.state.named_parameters()}
 
 
 @pytest.mark.own_program
@@ -158,17 +157,6 @@ def test_the_real_engine_goes_one_way(qtbot, mlp):
     assert text(mlp, "backward_comparison").startswith("Equals loss.backward()")
     press(qtbot, mlp, "backward_start")  # the graph is gone: forward runs again
     assert newest(mlp).position == 0 and newest(mlp).real_engine
-
-
-def test_the_script_is_copied_and_saved(qtbot, mlp, answers, tmp_path):
-    press(qtbot, mlp, "backward_start")
-    trigger(mlp, "next_zero")
-    trigger(mlp, "backward_script_copy")
-    assert "return (torch.zeros_like(g),)" in QGuiApplication.clipboard().text()
-    answers.save = str(tmp_path / "pass.py")
-    trigger(mlp, "backward_script_save")
-    model = run_here((tmp_path / "pass.py").read_text(), tmp_path / "pass.py")["model"]
-    assert all((p.grad == 0).all() for p in model.parameters())
 
 
 @pytest.mark.parametrize("key", ["step_backward", "run_backward"])

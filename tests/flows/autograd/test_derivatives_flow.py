@@ -184,7 +184,8 @@ def test_a_long_computation_can_be_interrupted(program, view):
     sent = []
     program.bench.link.signal = sent.append
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert sent == [StopSignal(), InterruptSignal()]
+    (of,) = program.bench.link._unanswered
+    assert sent == [StopSignal(command=of), InterruptSignal(command=of)]
     program.bench.link.drain()
     assert not button.isVisible(), "all comparisons have come"
 

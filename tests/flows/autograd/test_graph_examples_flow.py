@@ -6,7 +6,7 @@ import pytest
 import torch
 from PySide6.QtWidgets import QLabel, QToolButton
 
-from engine.project.examples import GraphExample, graph_examples
+from engine.project.examples import GraphExample, graph_examples, mistakes
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 
 pytestmark = pytest.mark.one_program
@@ -155,6 +155,20 @@ def test_an_example_under_way_when_the_engine_ends_is_forgotten(program):
     settle(program)
     lesson = page.steps.findChild(QLabel, "autograd_lesson")
     assert program.bench.store.newest(GraphSnapshot) is None and lesson.text() == ""
+
+
+def test_an_example_keeps_its_code_when_a_mistake_has_run(program):
+    example = BY_TITLE["Three derivatives of x³ at 3: 27, 18, 6"]
+    steps = choose(program, example.title)
+    page = program.window.page("autograd")
+    page.mistakes.run_requested.emit(mistakes()["detached"].wrong)
+    settle(program)
+    program.workspaces.autograd.start_backward()
+    settle(program)
+    graph = program.bench.store.newest(GraphSnapshot)
+    assert [node.source.text for node in graph.nodes if node.source] == ["y = x ** 3"]
+    assert steps.code.text.toPlainText() == example.code.rstrip()
+    assert steps.findChild(QLabel, "graph_code_title").text() == "Code · example"
 
 
 def test_an_example_that_fails_says_so(program):

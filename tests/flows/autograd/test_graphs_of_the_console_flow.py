@@ -57,6 +57,79 @@ def test_the_graph_of_a_variable_from_the_list_of_variables(qtbot, program, page
     assert program.bench.store.newest(BackwardSnapshot).position == 2
 
 
+def names_of(program) -> list[str]:
+    program.bench.link.drain()
+    return [node.name for node in program.bench.newest(GraphSnapshot).nodes]
+
+
+def test_the_graph_of_a_name_that_is_bound_anew_is_read_again(program, page):
+    page.steps.roots.choose("y")
+    assert names_of(program) == ["PowBackward0", "AccumulateGrad"]
+    program.workspaces.run_python("other = 1")
+    assert names_of(program) == ["PowBackward0", "AccumulateGrad"]
+    program.workspaces.run_python("y = (x * 2).sin()")
+    assert names_of(program) == ["SinBackward0", "MulBackward0", "AccumulateGrad"]
+    assert label(page, "autograd_old") == ""
+    program.window.show_workspace("tensors")
+    program.workspaces.run_python("y = x.exp()")
+    assert names_of(program) == ["SinBackward0", "MulBackward0", "AccumulateGrad"]  # unseen
+    program.window.show_workspace("autograd")
+    assert names_of(program) == ["ExpBackward0", "AccumulateGrad"]
+
+
+@pytest.mark.parametrize("root", ["y", "y.sum()"])
+def test_a_pass_that_has_begun_or_code_that_would_run_is_said_to_be_old(program, page, root):
+    page.steps.roots.choose(root)
+    program.bench.link.drain()
+    if root == "y":
+        program.workspaces.autograd.step_backward()
+    before = names_of(program)
+    program.workspaces.run_python("y = x.exp()")
+    assert names_of(program) == before
+    assert f"The variables of `{root}` have changed" in label(page, "autograd_old")
+    QTest.keyClick(page.steps.roots._box.lineEdit(), Qt.Key.Key_Return)
+    assert "ExpBackward0" in names_of(program)
+    assert label(page, "autograd_old") == ""
+
+
+def test_enter_reads_the_same_root_again(program, page):
+    page.steps.roots.choose("y")
+    first = program.bench.newest(GraphSnapshot) if names_of(program) else None
+    edit = page.steps.roots._box.lineEdit()
+    edit.setText("y")
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    program.bench.link.drain()
+    again = program.bench.newest(GraphSnapshot)
+    assert again.root == "y" and again.reply_to > first.reply_to
+
+
+def test_an_example_stays_an_example_when_its_root_is_entered_again(program, page):
+    program.workspaces.show_example("three_derivatives")
+    program.bench.link.drain()
+    program.workspaces.run_python("y = x.exp()")
+    assert names_of(program) == ["PowBackward0", "AccumulateGrad"]
+    assert page.steps.roots._box.currentText() == "y"  # and not the console's, an ExpBackward0
+    QTest.keyClick(page.steps.roots._box.lineEdit(), Qt.Key.Key_Return)
+    assert names_of(program) == ["PowBackward0", "AccumulateGrad"]
+
+
+def test_a_derivative_of_variables_that_have_changed_says_so(program, page):
+    page.setCurrentWidget(page.derivatives)
+    program.workspaces.run_python("f = torch.sin")
+    program.bench.link.drain()
+    form = page.derivatives.form
+    form.show_question("jacobian", "f", "x")
+    form.ask()
+    program.bench.link.drain()
+    assert label(page, "derivative_hint") == ""
+    program.workspaces.run_python("other = 2")
+    program.bench.link.drain()
+    assert label(page, "derivative_hint") == ""
+    program.workspaces.run_python("x = torch.tensor(4.0, requires_grad=True)")
+    program.bench.link.drain()
+    assert "have changed since: compute again" in label(page, "derivative_hint")
+
+
 def test_with_nothing_on_the_canvas_the_newest_tensor_is_meant(qtbot, program, page):
     program.workspaces.run_python("z = torch.stack([x, y])")
     program.bench.link.drain()

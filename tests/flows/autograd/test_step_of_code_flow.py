@@ -9,7 +9,16 @@ from torch import nn
 
 from engine.project import edits
 from engine.project.subject import CanvasSubject, ConsoleSubject, Objective
-from engine.protocol import BackwardSnapshot, ComparisonSnapshot, ForwardSnapshot, GraphSnapshot
+from engine.protocol import (
+    BackwardSnapshot,
+    ComparisonSnapshot,
+    ForwardSnapshot,
+    GraphNumbersCommand,
+    GraphNumbersSnapshot,
+    GraphSnapshot,
+    SetBreakpointsCommand,
+    Snapshot,
+)
 
 pytestmark = pytest.mark.one_program
 
@@ -60,6 +69,43 @@ def test_the_bar_steps_the_loss_of_one_step_backward_to_torchs_gradients(code):
     model = bench.link._session.lab.console.namespace.variables["model"]
     for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
         assert theirs.grad is not None and torch.equal(ours.grad, theirs.grad)
+
+
+def test_a_finished_pass_keeps_its_gradients_when_train_has_stepped(code):
+    bench, steps = code.bench, code.workspaces.autograd.page.steps
+    steps.bar.run_requested.emit()
+    bench.link.drain()
+    done = bench.newest(BackwardSnapshot)
+    assert done.next is None and done.step.grad_after is not None
+    model = bench.link._session.lab.console.namespace.variables["model"]
+    gradients = [p.grad.clone() for p in model.parameters()]
+    graph = bench.newest(GraphSnapshot)
+    leaves = tuple(node.id for node in graph.nodes if node.kind == "leaf")
+
+    def numbers() -> list:
+        told: list[Snapshot] = []
+        bench.link.snapshot.connect(told.append)
+        asked = bench.link.send(GraphNumbersCommand(nodes=leaves))
+        bench.link.drain()
+        bench.link.snapshot.disconnect(told.append)
+        (found,) = [each for each in told if each.reply_to == asked]
+        assert isinstance(found, GraphNumbersSnapshot)
+        return [(each.grad, each.values) for each in found.numbers]
+
+    before = numbers()
+    code.workspaces.at_train().step()
+    bench.link.drain()
+    code.workspaces.at_train().step()
+    bench.link.drain()
+    assert not any(
+        torch.equal(p.grad, g) for p, g in zip(model.parameters(), gradients, strict=True)
+    )
+    code.workspaces.at_passes()
+    bench.send(SetBreakpointsCommand(breakpoints=()))
+    bench.link.drain()
+    told = bench.newest(BackwardSnapshot)
+    assert told.step == done.step and told.gradients == done.gradients
+    assert numbers() == [(grad, (None,)) for grad, _ in before]  # the weights of then are gone
 
 
 def test_a_forward_step_says_where_to_go_and_another_subject_ends_the_pass(code):

@@ -210,8 +210,8 @@ def test_the_batch_of_the_model_and_its_nodes(qtbot, program, view):
     view.tree.setCurrentIndex(view.tree.calls.index_of(linear))
     program.bench.link.drain()
     values = shown(view)
-    module = forward.module.get_submodule(view.trace.calls[linear].module)
-    with torch.no_grad():
+    with torch.no_grad(), forward.state as state:
+        module = state.module.get_submodule(view.trace.calls[linear].module)
         expected = module(torch.tensor(values["input"]))
     np.testing.assert_array_equal(values["result"], expected.numpy())
     line = view.source.reader.marked_lines()[0]
@@ -288,7 +288,8 @@ def test_code_that_does_not_end_can_be_interrupted(program, view, monkeypatch):
     button = view.findChild(QPushButton, "trace_interrupt")
     assert button.isVisible() and label(view, "state") == "Running…"
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert signals == [StopSignal(), InterruptSignal()]
+    (of,) = program.bench.link._unanswered
+    assert signals == [StopSignal(command=of), InterruptSignal(command=of)]
     program.bench.link.drain()
     assert not button.isVisible() and label(view, "state").startswith("Call 0 of")
 

@@ -45,7 +45,7 @@ def choose(program, row: str) -> None:
 def test_sgd_with_the_numbers_of_a_parameter(mlp):
     use(mlp, "optim.SGD", lr=0.5)
     run_backward(mlp, "linear2.bias")
-    parameter = dict(mlp.bench.link._session.lab.models.forward.module.named_parameters())[
+    parameter = dict(mlp.bench.link._session.lab.models.forward.state.named_parameters())[
         "linear2.bias"
     ]
     place = int(parameter.grad.abs().argmax())

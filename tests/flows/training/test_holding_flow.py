@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from PySide6.QtWidgets import QApplication, QMenu
 
 from app import templates
@@ -10,6 +11,7 @@ from app.selection.references import Parameter
 from engine.project.document import HoldWhen, replace
 from engine.project.steps.order import PHASES
 from engine.protocol import TrainingSnapshot
+from widgets.text import format_number
 
 pytestmark = pytest.mark.one_program
 
@@ -59,6 +61,23 @@ def test_the_phases_of_a_step_by_hand_and_back_to_its_start(mlp) -> None:
     view(mlp).bar.back.click()
     mlp.bench.link.drain()
     assert (run_of(mlp).step, run_of(mlp).is_in_step) == (1, False)
+
+
+def test_a_number_that_was_not_measured_is_not_said_to_be_zero(mlp) -> None:
+    cells = view(mlp).strip.cells
+    mlp.workspaces.train.train(paused=True)
+    mlp.workspaces.train.train(to_step=3)  # at full speed
+    mlp.bench.link.drain()
+    assert run_of(mlp).step == 3
+    assert cells["step"].number.text() == "not measured"
+    parameters = mlp.bench.link._session.lab.models.live.module.parameters()
+    before = [(p, p.detach().clone()) for p in parameters]
+    for phase in PHASES:
+        mlp.workspaces.train.step("phase")
+        mlp.bench.link.drain()
+        assert cells["step"].number.text() == "" or phase == "step"
+    moved = torch.stack([(p.detach() - was).norm() for p, was in before]).norm()
+    assert cells["step"].number.text() == f"update {format_number(moved.item(), 4)}"
 
 
 def test_a_run_is_held_and_the_parameter_is_shown_in_other_views(mlp) -> None:

@@ -102,7 +102,7 @@ def test_a_loop_of_a_cell_is_looked_at_and_then_the_next_run(mlp) -> None:
     view.tabs.setCurrentWidget(view.histograms)
     view.histograms.asked.emit()
     mlp.bench.link.drain()
-    assert view.histograms.name == "weight" and view.histograms.map.values.size
+    assert view.histograms.name == "net.weight" and view.histograms.map.values.size
     train(mlp)
     view.tabs.setCurrentWidget(view.modules)
     view.modules.asked.emit()

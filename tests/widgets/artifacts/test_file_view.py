@@ -34,6 +34,7 @@ from widgets.layout.outline import NestedLayout
 
 def tensor(key: str, *shape: int, **more) -> ArtifactEntry:
     count = 4 * torch.Size(shape).numel()
+    more = {"added_bytes": 0 if more.get("shares") else count, **more}
     return ArtifactEntry(key, "tensor", shape, "float32", count, readable=True, **more)
 
 
@@ -71,7 +72,7 @@ def test_keys_are_branches_and_shared_memory_counts_once() -> None:
         "body", "body.0", "body.0.weight", "body.0.bias", "head", "head.weight", "epoch"
     ]  # fmt: skip
     assert rows["body"].size_bytes == rows["body.0"].size_bytes == 4 * (32 + 8)
-    assert rows["head"].size_bytes == 0
+    assert rows["head"].size_bytes == 0 and rows["head.weight"].size_bytes == 4 * 32
     assert rows["body.0"].layer == "Linear(4, 8)"
     assert rows["body"].layer == "Sequential or ModuleList?"
     assert rows["head.weight"].notes == "shares memory with body.0.weight"

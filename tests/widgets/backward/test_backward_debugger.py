@@ -314,16 +314,6 @@ def test_another_node_closes_the_field_and_the_same_leaves_it_open(qtbot) -> Non
     assert not node.field.isVisible() and node.node == 6
 
 
-def test_the_pass_is_asked_for_as_a_script_to_copy_or_to_save(view) -> None:
-    asked: list[bool] = []
-    view.script_requested.connect(asked.append)
-    for key in ("copy", "save"):
-        action = view.findChild(QAction, f"backward_script_{key}")
-        assert action is not None
-        action.trigger()
-    assert asked == [False, True]
-
-
 def test_templates_fill_the_field_and_enter_applies(qtbot) -> None:
     node = strip(qtbot)
     asked: list[tuple[int, str, int]] = []

@@ -6,7 +6,15 @@ import math
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFocusEvent, QGuiApplication, QImage, QPointingDevice, QWheelEvent
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QGuiApplication,
+    QImage,
+    QPainter,
+    QPointingDevice,
+    QWheelEvent,
+)
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QGraphicsScene
 
@@ -198,3 +206,23 @@ def test_background_follows_the_theme(qapp, view):
         image = view.grab().toImage()
         colors = {image.pixelColor(x, y).name() for x in range(100, 140) for y in range(100, 140)}
         assert colors == {each.canvas, each.grid}
+
+
+def test_a_pan_leaves_the_grid_as_if_it_were_painted_anew(view) -> None:
+    for step in (QPoint(7, -11), QPoint(-120, 15), QPoint(0, 40), QPoint(-900, -700)):
+        view.pan_by(step)
+        QApplication.processEvents()
+        panned = view.grab().toImage()
+        view.resetCachedContent()
+        assert panned == view.grab().toImage()
+
+
+def test_the_items_of_a_rendered_view_lie_where_they_are_seen(view) -> None:
+    view.set_view(1.5, 200.0, 60.0)
+    seen = view.viewport().grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    rendered = QImage(seen.size(), seen.format())
+    painter = QPainter(rendered)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    view.render(painter)
+    painter.end()
+    assert rendered == seen

@@ -44,7 +44,6 @@ def test_the_form_asks_for_a_sweep(pane, qtbot) -> None:
     pane.rows[1].remove.click()
     pane.trials.setValue(7)
     pane.seed.setValue(3)
-    pane.jobs.setValue(2)
     pane.prune.setChecked(False)
     pane.figure.setCurrentIndex(pane.figure.findData("validation accuracy"))
     qtbot.keyClick(pane.rows[0].values, Qt.Key.Key_Return)
@@ -52,7 +51,7 @@ def test_the_form_asks_for_a_sweep(pane, qtbot) -> None:
         Choice("optimizer_params.lr", low=1e-4, high=1e-1, log=True),
         Choice("optimizer", ("optim.Adam", "optim.SGD")),
     )
-    fields = {"maximise": True, "prune": False, "jobs": 2}
+    fields = {"maximise": True, "prune": False}
     assert asked == [Sweep(choices, 7, 3, "validation accuracy", **fields)]
     pane.rows[1].setting.setCurrentIndex(pane.rows[1].setting.findData("batch_size"))
     assert pane.rows[1].values.text() == "32, 64"

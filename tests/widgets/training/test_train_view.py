@@ -1039,7 +1039,8 @@ def test_figures_that_are_not_known_are_no_points(view: TrainView) -> None:
     assert plots["step_ms"].tracks["step_ms"].raw.x.tolist() == [2, 3]
     assert plots["learning_rate"].tracks["learning_rate"].raw.x.tolist() == [1, 2]
     assert view.board.figures["a"].tracks["step"].raw.x.tolist() == [2]
-    assert plots["loss"].tracks["loss"].first_bad == 2  # a loss is NaN only if it went wrong
+    bad = plots["loss"].tracks["loss"].bad
+    assert bad is not None and bad.first == 2  # a loss is NaN only if it went wrong
 
 
 def test_an_average_of_equal_numbers_is_drawn_as_a_flat_line(view: TrainView) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from PySide6.QtCore import QPointF, Qt
@@ -74,7 +76,7 @@ def test_one_spike_among_a_million_is_painted_read_and_selected(view, at) -> Non
 def test_lines_still_under_way_ask_for_more_and_say_so(view) -> None:
     wanted: list[bool] = []
     view.more_wanted.connect(lambda: wanted.append(True))
-    t = torch.zeros(2).numpy().astype("<f4").tobytes()
+    t = torch.zeros(2).numpy().astype("<f8").tobytes()
     at = torch.zeros(2, dtype=torch.int64).numpy().tobytes()
     half = LinesSnapshot(
         expression="x", slice="", rows=1, columns=4, lines=1, bin_columns=2,
@@ -84,6 +86,20 @@ def test_lines_still_under_way_ask_for_more_and_say_so(view) -> None:
     assert wanted == [True]
     view.show_lines(lines_of("x = torch.randn(8, 3)"))
     assert wanted == [True] and view.spans()[0].shape == (6, 3)
+
+
+def test_large_numbers_have_points_of_their_own(view) -> None:
+    view.show_lines(lines_of("x = 1_700_000_000 + torch.arange(100)"))
+    heights = [view.point_at(0, point).y() for point in range(100)]
+    assert all(low > high for low, high in itertools.pairwise(heights))
+
+
+@pytest.mark.parametrize("number", ["2**60", "1e300", "-1e308", "0"])
+def test_a_constant_is_a_line_half_way_up(view, number: str) -> None:
+    view.show_lines(lines_of(f"x = torch.full((5,), {number}, dtype=torch.float64)"))
+    view.grab()
+    top, bottom = view.point_at(0, 0).y(), view.point_at(0, 4).y()
+    assert top == bottom == pytest.approx(view._area().center().y(), abs=1)
 
 
 @pytest.mark.parametrize(("lines", "columns"), [(0, 4), (4, 0), (0, 0)])

@@ -118,6 +118,22 @@ def test_columns_become_as_wide_as_the_longest_text(table) -> None:
     assert width() == 6 and table.text_at(0, 0) == "9" * 40
 
 
+def test_a_paint_measures_the_headers_once_however_many_cells_it_paints(table) -> None:
+    asked: list[int] = []
+
+    def row_label(row: int) -> str:
+        asked.append(row)
+        return str(row)
+
+    table.show_size(100, 100, row_label, str)
+    table.verticalScrollBar().setValue(30)
+    _, rows, _, columns = table.cells_in_sight()
+    assert rows * columns > 40
+    asked.clear()
+    table.viewport().repaint()
+    assert sorted(asked) == [0, *range(30, 30 + rows), 99]  # the first and the last are measured
+
+
 def test_only_the_cells_shown_last_are_known(table) -> None:
     table.show_size(10, 10, str, str)
     table.show_cells(2, 3, (("a", "b"), ("c", "d")))

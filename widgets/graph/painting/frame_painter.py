@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
@@ -9,9 +10,10 @@ from widgets import theme
 from widgets.boxes.facts import GraphFacts
 from widgets.diagram.style import elided, font, text_width
 from widgets.graph.painting.geometry import TEXT_MIN_ZOOM, GraphGeometry, Ints, title_height
-from widgets.graph.painting.paint import PAD, draw_rects, pen, shortened
+from widgets.graph.painting.paint import PAD, cut_rects, draw_rects, pen, shortened
 from widgets.layout.nested_layout import TITLE_HEIGHT
 
+_OUTLINE_PX, _RADIUS = 1.25, 8.0
 ROUND_MIN_ZOOM = 0.15
 """Below this zoom open boxes have sharp corners."""
 FRAME_MIN_PX = 6.0
@@ -27,27 +29,42 @@ _CHEVRON_DOWN = QPolygonF(
 
 
 class FramePainter:
-    """Draws open boxes given by their indices, outer ones first."""
+    """Draws open boxes, outer ones first."""
 
     def __init__(self, facts: GraphFacts, geometry: GraphGeometry) -> None:
         self._facts, self._geometry = facts, geometry
 
-    def paint(self, painter: QPainter, frames: Ints, zoom: float) -> None:
-        """The open boxes: a tint that is stronger at greater depth, and an outline."""
+    def paint(self, painter: QPainter, seen: QRectF, zoom: float) -> None:
+        """Paint the part of the open boxes that lies in `seen` (scene pixels): a tint that is
+        stronger at greater depth, and an outline."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, zoom >= TEXT_MIN_ZOOM)
-        painter.setPen(pen("border", 1.25))
-        painter.setBrush(theme.current().color("intermediate", 16))
-        rects = self._geometry.rects[frames]
+        painter.setPen(pen("border", _OUTLINE_PX))
+        tint = theme.current().color("intermediate", 16)
+        painter.setBrush(tint)
+        line = _OUTLINE_PX / zoom
+        boxes = self._geometry.boxes_in(seen.adjusted(-line, -line, line, line))
+        rects = self._geometry.rects[boxes[self._geometry.open[boxes]]]
         rects = rects[(rects[:, 2:] * zoom >= FRAME_MIN_PX).all(axis=1)]
+        # Cut so far out of sight that the new edges are, and that room for both corners is left:
+        # in a lower or narrower rect than that Qt makes their radius smaller.
+        beyond = 2 * (_RADIUS + line)
+        room = seen.adjusted(-beyond, -beyond, beyond, beyond)
+        before = rects[:, :2] <= (room.left(), room.top())
+        behind = rects[:, :2] + rects[:, 2:] >= (room.right(), room.bottom())
+        around = (before & behind).all(axis=1)
+        # Boxes whose edges all lie beyond are tints alone. They come first: all others are inside.
+        for _ in range(np.count_nonzero(around)):
+            painter.fillRect(room, tint)
+        rects = cut_rects(rects[~around], room)
         if zoom < ROUND_MIN_ZOOM:
             draw_rects(painter, rects)
             return
         for x, y, w, h in rects.tolist():
-            painter.drawRoundedRect(QRectF(x, y, w, h), 8, 8)
+            painter.drawRoundedRect(QRectF(x, y, w, h), _RADIUS, _RADIUS)
 
-    def paint_titles(self, painter: QPainter, frames: Ints, zoom: float) -> None:
-        """Titles of open boxes. From far they keep a size that can be read, on a plate, and only
-        where no title of an outer box is in the way."""
+    def paint_titles(self, painter: QPainter, frames: Ints, seen: QRectF, zoom: float) -> None:
+        """Paint the titles of open boxes that lie in `seen` (scene pixels). From far they keep a
+        size that can be read, on a plate, and only where no title of an outer box is in the way."""
         sizes = self._geometry.rects[frames, 2:] * zoom
         near = zoom >= TEXT_MIN_ZOOM
         smallest = FRAME_TITLE_MIN_PX if near else FAR_FRAME_TITLE_MIN_PX
@@ -63,6 +80,8 @@ class FramePainter:
                 taken.append(place)
                 if len(taken) > FAR_FRAME_TITLES:
                     return
+            if not place.intersects(seen):
+                continue
             painter.save()
             painter.translate(x, y)
             painter.scale(scale, scale)

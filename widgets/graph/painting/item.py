@@ -85,7 +85,8 @@ class GraphItem(QGraphicsItem):
         option: QStyleOptionGraphicsItem,
         widget: QWidget | None = None,
     ) -> None:
-        """Paint the visible part; without a widget (to save it) the whole picture as shapes."""
+        """Paint the visible part over its frames (see `paint_frames`); without a widget (to save
+        it) the whole picture as shapes."""
         if self._frames is None or self._boxes is None or self._links is None:
             return
         exact = widget is None
@@ -95,7 +96,8 @@ class GraphItem(QGraphicsItem):
         boxes, links = geometry.boxes_in(seen), geometry.links_in(seen)
         links = links[geometry.lengths[links] * zoom >= SHORT_PX]
         frames, atoms = boxes[geometry.open[boxes]], boxes[~geometry.open[boxes]]
-        self._frames.paint(painter, frames, zoom)
+        if exact:
+            self._frames.paint(painter, seen, zoom)
         for some, through, opacity in self._by_light(atoms, links):
             painter.setOpacity(opacity)
             if near:
@@ -105,8 +107,14 @@ class GraphItem(QGraphicsItem):
                 self._links.paint_far(painter, through, zoom)
                 self._boxes.paint_far(painter, some)
         painter.setOpacity(1.0)
-        self._frames.paint_titles(painter, frames, zoom)
+        self._frames.paint_titles(painter, frames, seen, zoom)
         self._paint_rings(painter, boxes, zoom)
+
+    def paint_frames(self, painter: QPainter, seen: QRectF, zoom: float) -> None:
+        """Paint the open boxes' frames in `seen` (scene pixels). Only another picture or zoom
+        changes them, so a view paints them into its background, which it keeps while it pans."""
+        if self._frames is not None:
+            self._frames.paint(painter, seen, zoom)
 
     def paint_map(self, painter: QPainter) -> None:
         """All boxes that are not open, at least a pixel large, for a map."""

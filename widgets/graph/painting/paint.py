@@ -67,6 +67,13 @@ def draw_rects(painter: QPainter, rects: Floats) -> None:
         painter.drawRects(first, len(held))
 
 
+def cut_rects(rects: Floats, room: QRectF) -> Floats:
+    """The parts of an (N, 4) array of x, y, width, height within `room`; each rect must meet it."""
+    low = np.maximum(rects[:, :2], (room.left(), room.top()))
+    high = np.minimum(rects[:, :2] + rects[:, 2:], (room.right(), room.bottom()))
+    return np.hstack([low, high - low])
+
+
 STEPS_LEGEND = (("accent", "next"), ("gradient", "has run"))
 
 

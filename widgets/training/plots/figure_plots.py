@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from engine.protocol import GROUP_RATE, WATCHED_FIGURES, WHOLE_SUBJECT
+from engine.protocol import GROUP_RATE, LOSS_PART, WATCHED_FIGURES, WHOLE_SUBJECT
 from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.series import Series
 
-RATES = "learning_rate"
-"""The name of the plot of learning rates, which each run has."""
+LOSS, RATES = "loss", "learning_rate"
+"""The names of the plots of losses and of learning rates, which each run has."""
 _MEAN, _STD, _ZEROS, _NORM, _GRADIENT, _PARAMETERS = WATCHED_FIGURES
 _WATCHED = {
     "output": (
@@ -52,6 +52,8 @@ def place_of(figure: str) -> tuple[str, str]:
     """(name of its plot, key of its series) of a figure in the steps of a run."""
     if figure.startswith(GROUP_RATE):
         return RATES, figure
+    if figure.startswith(LOSS_PART):
+        return LOSS, figure
     module, _, name = figure.rpartition(": ")
     for of, lines in _WATCHED.items():
         if module and any(line.key == name for line in lines):

@@ -63,15 +63,15 @@ class Legend(WrappedWords):
     """`text` formats the values."""
 
     def __init__(self, series: Sequence[Series], text: Callable[[float], str]) -> None:
-        super().__init__("plot_legend", "\n".join(line.tip or line.title for line in series))
+        super().__init__("plot_legend", _tip(series))
         self._series, self._text = series, text
         self.setTextFormat(Qt.TextFormat.RichText)
         self.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
 
-    def add_series(self, line: Series) -> None:
-        """Say the values of one series more."""
-        self._series = (*self._series, line)
-        self.setToolTip(f"{self.toolTip()}\n{line.tip or line.title}")
+    def show_series(self, series: Sequence[Series]) -> None:
+        """Say the values of these series."""
+        self._series = tuple(series)
+        self.setToolTip(_tip(series))
         self.start_again()
 
     def show_values(
@@ -99,6 +99,10 @@ class Legend(WrappedWords):
             if all(metrics.horizontalAdvance(words) <= room for words in row):
                 break
         self.setText("&nbsp;&nbsp; ".join([*parts, *behind]) or "&nbsp;")
+
+
+def _tip(series: Sequence[Series]) -> str:
+    return "\n".join(line.tip or line.title for line in series)
 
 
 def _rich(mark: str, color: str, name: str, number: str) -> str:

@@ -64,6 +64,7 @@ def _points_of(run: KeptRunSnapshot, plot: str) -> Mapping[str, Points]:
     return found
 
 
-def _known(steps: Sequence[float], values: Sequence[float]) -> Points:
-    kept = [(s, v) for s, v in zip(steps, values, strict=False) if not math.isnan(v)]
+def _known(steps: Sequence[float], values: Sequence[float | None]) -> Points:
+    points = zip(steps, values, strict=False)
+    kept = [(s, v) for s, v in points if v is not None and not math.isnan(v)]
     return [s for s, _ in kept], [v for _, v in kept]

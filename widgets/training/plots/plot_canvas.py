@@ -99,6 +99,14 @@ class PlotCanvas(pg.GraphicsView):
             self._points.add(line.key)
         self.restyle()
 
+    def remove_series(self, lines: Sequence[Series]) -> None:
+        """Draw these series no more."""
+        for line in lines:
+            for items in (self.curves, self.faint, self._dots):
+                self.box.removeItem(items.pop(line.key))
+            self._points.discard(line.key)
+        self._series = tuple(line for line in self._series if line not in lines)
+
     def _add_curve(self, z: int = 0) -> pg.PlotCurveItem:
         curve = pg.PlotCurveItem(antialias=True, connect="finite")
         # Line by line: Qt strokes long antialiased paths ten times slower.

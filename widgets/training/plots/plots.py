@@ -26,7 +26,14 @@ from widgets.training.plots.numbers import PlotNumbers
 from widgets.training.plots.plot_canvas import PlotCanvas
 from widgets.training.plots.plot_head import PlotHead
 from widgets.training.plots.ranges import nearest_step, value_at, whole, with_room, zoomed
-from widgets.training.plots.series import Overlay, Series, Track, bad_words, reach
+from widgets.training.plots.series import (
+    BadSteps,
+    Overlay,
+    Series,
+    Track,
+    bad_words,
+    reach,
+)
 from widgets.training.plots.step_scale import seen
 from widgets.training.plots.upright_lines import UprightLine
 
@@ -58,7 +65,8 @@ class LivePlot(QFrame):
     ) -> None:
         super().__init__(parent)
         self.title = title
-        self.series = tuple(series)
+        self.series = self.own_series = tuple(series)
+        self._known_bad: dict[str, BadSteps] = {}
         self.tracks = {line.key: Track() for line in self.series}
         self._overlays: tuple[tuple[Overlay, Track], ...] = ()
         self._legend = Legend(self.series, text)
@@ -104,12 +112,24 @@ class LivePlot(QFrame):
         parts = (self._head.row, self._legend, self._caption, self._notice, (self._canvas, 1))
         make.column(*parts, on=self, gap=0, margins=(GRID, GRID // 2, GRID, GRID // 2))
 
-    def add_series(self, line: Series) -> None:
-        """Let the plot have one series more, without points."""
-        self.series += (line,)
-        self.tracks[line.key] = Track()
-        self._canvas.add_series(line)
-        self._legend.add_series(line)
+    def show_series(self, line: Series) -> None:
+        """Let the plot have this series, without points; one of its key gets the title and tip."""
+        if line in self.series:
+            return
+        if line.key in self.tracks:
+            self.series = tuple(line if each.key == line.key else each for each in self.series)
+        else:
+            self.series += (line,)
+            self.tracks[line.key] = Track()
+            self._canvas.add_series(line)
+        self._legend.show_series(self.series)
+        self._touch()
+
+    def tell_bad(self, key: str, bad: BadSteps) -> None:
+        """The numbers of a series are NaN or infinite at these steps, whatever points it has."""
+        if self._known_bad.get(key) != bad:
+            self._known_bad[key] = bad
+            self._touch()
 
     def set_least_height(self, curves_px: int) -> None:
         self._canvas.setMinimumHeight(curves_px)
@@ -123,7 +143,11 @@ class LivePlot(QFrame):
         self._touch()
 
     def clear(self) -> None:
-        """Remove all points, and follow the data again."""
+        """Remove all points, and the series that were shown since; follow the data again."""
+        self._canvas.remove_series(self.series[len(self.own_series) :])
+        self.series = self.own_series
+        self._legend.show_series(self.series)
+        self._known_bad = {}
         self.tracks = {line.key: Track() for line in self.series}
         self._legend.start_again()
         self.show_marks(())
@@ -301,10 +325,11 @@ class LivePlot(QFrame):
         self._touch()
 
     def _show_notice(self) -> None:
+        found = {key: track.bad for key, track in self.tracks.items()} | self._known_bad
         bad = [
-            f"{line.title} {bad_words(track)}."
+            f"{line.title} {bad_words(steps)}."
             for line in self.series
-            if not line.points and (track := self.tracks[line.key]).first_bad is not None
+            if not line.points and (steps := found[line.key]) is not None
         ]
         make.tell(self._notice, " ".join(bad))
         self._notice.setToolTip("\n".join(bad))

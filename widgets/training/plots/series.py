@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,10 +46,21 @@ class Overlay:
     notes: tuple[tuple[int, str], ...] = ()
 
 
+class BadSteps(NamedTuple):
+    """Steps whose numbers are NaN or infinite: the first is number `first`, or one of those from
+    `first_from` on that have no point. There are `count`, or more if `is_least`. All are
+    since step `since`, None if the newest is finite."""
+
+    first: float
+    first_from: float
+    count: int
+    is_least: bool
+    since: float | None
+
+
 class Track:
-    """The points of one series. A number that is not finite is a gap in the line: there are
-    `bad_count` of these, the first at step `first_bad`; `all_bad_since` is the step from which on
-    all are, None if the newest is finite.
+    """The points of one series. A number that is not finite is a gap in the line: `bad` says where
+    these are, None if there are none. Between two points there may be steps that have none.
 
     At most CAPACITY points are kept: beyond, the older half of them keeps the lowest and the
     highest point of each of CAPACITY // 8 blocks.
@@ -58,9 +69,9 @@ class Track:
     def __init__(self) -> None:
         self.raw = Pyramid()
         self.smooth = Pyramid()
-        self.first_bad: float | None = None
-        self.all_bad_since: float | None = None
-        self.bad_count = 0
+        self.bad: BadSteps | None = None
+        self._newest: float | None = None
+        self._has_all = True  # the steps up to the newest
         self._sum = 0.0
         self._count = 0
 
@@ -77,17 +88,27 @@ class Track:
     def _extend(self, steps: Floats, values: Floats) -> None:
         bad = ~np.isfinite(values)
         self.raw = _bounded(self.raw, steps, np.where(bad, np.nan, values))
-        if bad.any():
-            self.bad_count += int(bad.sum())
-            if self.first_bad is None:
-                self.first_bad = float(steps[bad][0])
-        good = np.flatnonzero(~bad)
-        begin = int(good[-1]) + 1 if len(good) else 0
-        if begin == len(bad):
-            self.all_bad_since = None
-        elif self.all_bad_since is None or len(good):
-            self.all_bad_since = float(steps[begin])
+        if len(steps):
+            self._find_bad(steps, bad)
         self.smooth = _bounded(self.smooth, steps, self._smoothed(values, bad))
+
+    def _find_bad(self, steps: Floats, bad: NDArray[np.bool_]) -> None:
+        newest = min(float(steps[0]), 1.0) - 1 if self._newest is None else self._newest
+        before, self._newest = np.append(newest, steps[:-1]), float(steps[-1])
+        self._has_all &= bool((steps - before <= 1).all())
+        known = self.bad
+        if known is None and bad.any():
+            first, after = float(steps[bad][0]), float(before[bad][0])
+            known = BadSteps(first, min(first, after + 1), 0, False, None)
+        if known is not None:
+            since, good = known.since, np.flatnonzero(~bad)
+            begin = int(good[-1]) + 1 if len(good) else 0
+            if begin == len(bad):
+                since = None
+            elif since is None or len(good):
+                since = float(steps[begin])
+            count = known.count + int(bad.sum())
+            self.bad = known._replace(count=count, is_least=not self._has_all, since=since)
 
     def _smoothed(self, values: Floats, bad: NDArray[np.bool_]) -> Floats:
         """The exponential moving average with bias correction (D. Kingma and J. Ba, "Adam", 2015,
@@ -170,13 +191,19 @@ def write_csv(file: TextIO, series: Sequence[Series], tracks: dict[str, Track]) 
         )
 
 
-def bad_words(track: Track) -> str:
+def bad_words(bad: BadSteps) -> str:
     """Where numbers of a series are not finite."""
-    if track.first_bad == track.all_bad_since:
-        return f"is NaN or infinite from step {track.first_bad:,.0f} on"
-    if track.bad_count == 1:
-        return f"was NaN or infinite at step {track.first_bad:,.0f}"
-    return f"was NaN or infinite at {track.bad_count:,} steps, first at {track.first_bad:,.0f}"
+    is_exact = bad.first == bad.first_from
+    between = f"between steps {bad.first_from:,.0f} and {bad.first:,.0f}"
+    if bad.first == bad.since:
+        if is_exact:
+            return f"is NaN or infinite from step {bad.first:,.0f} on"
+        return f"became NaN or infinite {between}"
+    if bad.count == 1 and is_exact and not bad.is_least:
+        return f"was NaN or infinite at step {bad.first:,.0f}"
+    steps = f"{bad.count:,} step{'s' if bad.count > 1 else ''}{' or more' * bad.is_least}"
+    first = f"at {bad.first:,.0f}" if is_exact else between
+    return f"was NaN or infinite at {steps}, first {first}"
 
 
 def reach(low: float, high: float, y: Floats) -> tuple[float, float]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from engine.project.catalogue import Param
-from engine.project.document import ParamValue, Sharding, TrainingSetup, replace
+from engine.project.document import ParamValue, TrainingSetup, replace
 from engine.project.limits import MAX_PROCESSES
 from engine.project.machines import HOST, torchrun_line
 from widgets import make
@@ -31,29 +29,19 @@ _PROCESSES = (
         " Each takes its rows of every batch, on cuda with a GPU of its own, and gradients are"
         " averaged.",
     ),
-    Param(
-        "sharding",
-        "choice",
-        _DEFAULT.sharding,
-        choices=get_args(Sharding),
-        doc="With FSDP2 (fully_shard) each process keeps only a part of every parameter, of its"
-        " gradient and of the optimizer's state; a step gathers the parameters. For models whose"
-        " state fills the memory. It counts for several processes only.",
-    ),
 )
 _WORDS = (
     "The result is that of one process, to rounding. Dropout draws apart in each process, and"
     " BatchNorm takes the statistics of its own rows (torch's SyncBatchNorm, for CUDA, takes those"
-    " of all). Watchpoints hold rank 0, and the others wait for it; with FSDP2, and where a number"
-    " is not finite, nothing holds the run. Ranks, beside the plots, shows what each process"
-    " prints."
+    " of all). Watchpoints hold rank 0, and the others wait for it; where a number is not finite,"
+    " nothing holds the run. The run does not go back to its steps. Ranks, beside the plots, shows"
+    " what each process prints."
 )
 
 
 class RanksForm(QWidget):
-    """Shows the processes of a `TrainingSetup`, and whether they shard the model. It is folded
-    while both have their defaults, until the reader opens it. Each edit emits the whole new
-    set-up."""
+    """Shows the number of processes of a `TrainingSetup`. It is folded while there is one, until
+    the reader opens it. Each edit emits the whole new set-up."""
 
     setup_edited = Signal(object, str)
     """(the new TrainingSetup, what was done)"""

@@ -22,7 +22,7 @@ _TIPS: dict[Phase, str] = {
     "backward": "loss.backward(): each parameter gets its gradient. The number is the 2-norm of all"
     " of them together, before clipping.",
     "step": "optimizer.step(): each parameter moves. The number is the 2-norm of the change of all"
-    " of them together.",
+    " of them together; it is measured in steps that run by hand.",
 }
 
 
@@ -135,6 +135,8 @@ class _Cell(QFrame):
 def _number(phase: Phase, numbers: StepNumbers | None) -> str:
     if numbers is None:
         return ""
+    if phase in numbers.unmeasured:
+        return "not measured"
     match phase:
         case "zero_grad":
             return "cleared"
@@ -143,13 +145,11 @@ def _number(phase: Phase, numbers: StepNumbers | None) -> str:
         case "loss":
             return "" if numbers.loss is None else format_number(numbers.loss, 5)
         case "backward":
-            return _norm("grad", numbers.gradient_norm)
+            norm = numbers.gradient_norm
+            return "no grad" if norm is None else f"grad {format_number(norm, 4)}"
         case "step":
-            return _norm("update", numbers.update_norm)
-
-
-def _norm(what: str, norm: float | None) -> str:
-    return f"no {what}" if norm is None else f"{what} {format_number(norm, 4)}"
+            norm = numbers.update_norm
+            return "" if norm is None else f"update {format_number(norm, 4)}"
 
 
 def _words(numbers: StepNumbers | None, is_in_step: bool) -> str:

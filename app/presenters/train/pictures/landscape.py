@@ -9,6 +9,7 @@ from app.workbench import Workbench
 from engine.project.document import Project
 from engine.protocol import (
     ErrorReport,
+    FitSnapshot,
     LandscapeCommand,
     LandscapeSnapshot,
     RunSnapshot,
@@ -74,7 +75,8 @@ class LandscapePresenter(QObject):
             self._end("The engine has ended.", is_error=True)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, RunSnapshot | WeightsSnapshot) and not self._goes_on:
+        may_differ = isinstance(snapshot, RunSnapshot | WeightsSnapshot | FitSnapshot)
+        if may_differ and not self._goes_on:
             self._pane.tell_outdated()
 
     def _on_project_changed(self, old: Project, new: Project) -> None:

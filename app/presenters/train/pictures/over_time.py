@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import QObject, Signal
 
-from app.presenters.train.live_reading import LiveReading
+from app.presenters.live_reading import LiveReading
 from app.processes.link import Link
 from app.selection.finding import module_of, parameter_of
 from app.selection.references import Element, Module, Parameter

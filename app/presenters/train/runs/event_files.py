@@ -78,8 +78,8 @@ class EventFilesPresenter(QObject):
     def _stop(self) -> None:
         if not self._wanted:
             return
+        self._questions.stop()
         self._questions.drop()
-        self._bench.link.stop_job()
         self._end("Stopped. The event files of the runs before stay where they are.")
 
     def _end(self, words: str = "") -> None:

@@ -68,8 +68,8 @@ class RunCopies(QObject):
 
     def _stop(self) -> None:
         if self._is_copying:
+            self._questions.stop()
             self._questions.drop()
-            self._bench.link.stop_job()
             self._end("Stopped. The runs that are copied stay; all are where they were.")
             self._pane.came_in_sight.emit()
 

@@ -14,6 +14,7 @@ from app.presenters.train.runs.run_fetches import RunFetches
 from app.presenters.train.runs.sweeps import SweepsPresenter
 from app.presenters.train.train import TrainPresenter
 from app.workbench import Workbench
+from engine.project.cells import expressions_of, python_digest
 from engine.project.document import replace
 from engine.protocol import (
     Command,
@@ -190,10 +191,32 @@ class RunsPresenter(QObject):
         `going`, else held there."""
         if kept.code_problem:
             self._pane.show_problem(kept.code_problem)
+        elif named := self._unknown_python(row, kept):
+            agree = partial(self._agree, row, going, kept)
+            self._bench.window.banners.show_banner(
+                "run_python",
+                "accent",
+                "This run names Python that your project does not",
+                "To go on uses it. Nothing runs until you say so.",
+                (("Go on", "Use it. It is asked once for this content of the run.", agree),),
+                code="\n".join(named),
+            )
         elif kept.copies:
             self.copies_wanted.emit(kept.copies, partial(self._go_on, row, going, kept))
         else:
             self._go_on(row, going, kept)
+
+    def _unknown_python(self, row: RunRow, kept: KeptRunSnapshot) -> tuple[str, ...]:
+        """What the run names of Python that neither the project names nor the user has agreed
+        to."""
+        if self._bench.settings.has_agreed(row.folder, python_digest(kept.project)):
+            return ()
+        known = expressions_of(self._bench.project)
+        return tuple(each for each in expressions_of(kept.project) if each not in known)
+
+    def _agree(self, row: RunRow, going: bool, kept: KeptRunSnapshot) -> None:
+        self._bench.settings.agree(row.folder, python_digest(kept.project))
+        self._open_read(row, going, kept)
 
     def _go_on(self, row: RunRow, going: bool, kept: KeptRunSnapshot) -> None:
         self._use_settings(kept)

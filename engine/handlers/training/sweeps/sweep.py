@@ -19,9 +19,8 @@ from ....project.sweeps.trials import check_sweep
 from ....protocol import Snapshot, SweepCommand, TrialProgress
 from ....runs import folders
 from ....runs.record import Trial
-from ....sweeps.study import Study
 from ....training.run import TrainingRun
-from .processes import sweep_in_processes
+from ....training.study import Study
 from .trial import Weights, begun, module_of, project_of, trained, weights_of
 
 
@@ -43,9 +42,6 @@ def sweep(lab: Lab, command: SweepCommand) -> Iterator[Snapshot | None]:
         raise LabError("A trial of a sweep trains in one process.", hint="Set processes to 1.")
     study, sweep_id = Study(command.sweep), folders.new_id()
     before = weights_of(module_of(lab, project))
-    if command.sweep.jobs > 1:
-        yield from sweep_in_processes(lab, command, study, sweep_id, before)
-        return
     try:
         yield from _trials(lab, command, project, study, sweep_id, before)
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -15,15 +15,12 @@ from torch import Tensor, nn
 from ....errors import LabError
 from ....lab import Lab
 from ....project.document import HoldWhen, ParamValue, Project
-from ....project.sweeps.sweep import in_words
 from ....project.sweeps.trials import with_values
 from ....protocol import (
     EpochRow,
     Snapshot,
     SweepCommand,
     TrainingState,
-    TrialCommand,
-    TrialProgress,
 )
 from ....random_states import random_states
 from ....runs.code import KeptCode
@@ -47,29 +44,6 @@ class Ended(NamedTuple):
     state: TrainingState
     value: float | None
     is_pruned: bool
-
-
-def train_trial(lab: Lab, command: TrialCommand) -> Iterator[Snapshot | None]:
-    """As `train`, one trial of a sweep in a process of its own. Raises LabError and EditError if it
-    cannot begin."""
-    torch.set_num_threads(command.threads)
-    project, wanted = project_of(command), command.sweep
-    trial = Trial(command.sweep_id, command.number, command.values, wanted.figure, wanted.maximise)
-    if command.weights:
-        saved = torch.load(command.weights, weights_only=True)
-        module_of(lab, project).load_state_dict(saved)
-    folder = Path(command.folder)
-    first = weights_of(module_of(lab, project))
-    run = lab.run = begun(lab, project, command.values, folder, first, wanted.trials)
-    try:
-        run.files.writer.tag(trial)
-        words = in_words(command.values)
-        run.trial = TrialProgress(command.number, wanted.trials, words, wanted.figure)
-        ended = yield from trained(lab, run, lambda epoch, value: False, trial)
-        run.files.writer.tag(replace(trial, value=ended.value))
-        yield run.snapshot(ended.state)
-    finally:
-        run.files.writer.close()
 
 
 def project_of(command: SweepCommand) -> Project:

@@ -159,7 +159,7 @@ def test_the_other_file_is_chosen_and_a_comparison_stopped(desk, bench) -> None:
     assert bench.dialogs.asked[-1].startswith("Compare with")
     assert [each.other for each in desk.sent(CompareArtifactsCommand)] == [OTHER]
     desk.view.difference.stop_requested.emit()
-    assert StopSignal() in desk.link.signals
+    assert StopSignal(command=len(desk.link.sent)) in desk.link.signals
     assert desk.compared == "The comparison was stopped."
     desk.link.close()
     desk.presenter.compare_with(OTHER)

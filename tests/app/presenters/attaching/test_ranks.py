@@ -220,7 +220,7 @@ def test_histograms_of_another_rank_are_chosen(ranks, desk, files, qtbot):
     view.rank.setCurrentIndex(1)
     view.rank.activated.emit(1)
     qtbot.waitUntil(lambda: bool(told and told[-1].steps), timeout=WAIT_MS)
-    assert told[-1].names == ("module.weight", "module.bias")
+    assert told[-1].names == ("ranks.module.weight", "ranks.module.bias")
     assert view.histograms._found == told[-1]
     desk.link.send(WatchCommand(subject=ConsoleSubject("ranks"), paths=("module",)))
     qtbot.waitUntil(lambda: bool(watched), timeout=WAIT_MS)

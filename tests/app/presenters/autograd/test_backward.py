@@ -7,11 +7,11 @@ from PySide6.QtGui import QGuiApplication
 
 from app.presenters.autograd.backward import BackwardPresenter
 from engine.protocol import (
-    BackwardScriptSnapshot,
+    BackwardCodeSnapshot,
     BackwardSnapshot,
     Breakpoint,
     EditGradientCommand,
-    ExportBackwardCommand,
+    ReadBackwardCodeCommand,
     SetBreakpointsCommand,
     StartBackwardCommand,
     UneditGradientCommand,
@@ -111,32 +111,15 @@ def test_a_node_chosen_in_a_list_is_selected_on_the_graph(desk):
     assert desk.view.graph.selected == 4
 
 
-def test_the_script_goes_to_the_clipboard(desk, link, bench):
-    desk.view.backward.script_requested.emit(False)
-    assert link.sent == [ExportBackwardCommand(path="", id=1, revision=1)]
-    assert bench.dialogs.asked == []
-    link.answer(BackwardScriptSnapshot(text="import torch"))
-    assert QGuiApplication.clipboard().text() == "import torch"
-    assert bench.window.said == ["The script is in the clipboard."]
+def test_the_code_goes_to_the_clipboard(desk, link, bench):
+    desk.view.backward.copy_requested.emit()
+    assert link.sent == [ReadBackwardCodeCommand(id=1, revision=1)]
+    link.answer(BackwardCodeSnapshot(text="y.backward()"))
+    assert QGuiApplication.clipboard().text() == "y.backward()"
+    assert bench.window.said == ["The code of this pass is in the clipboard."]
 
 
-@pytest.mark.parametrize(
-    ("data", "said"), [("", "Saved."), ("/tmp/b.pt", "Saved and the file that it loads.")]
-)
-def test_the_script_goes_to_a_file(desk, link, bench, data, said):
-    desk.view.backward.script_requested.emit(True)  # and the dialog is left
-    assert link.sent == []
-    assert bench.dialogs.asked == ["Save the pass as a script backward.py"]
-    bench.dialogs.path = "/tmp/b.py"
-    desk.view.backward.script_requested.emit(True)
-    assert link.sent[0].path == "/tmp/b.py"
-    QGuiApplication.clipboard().setText("before")
-    link.answer(BackwardScriptSnapshot(text="import torch", path="/tmp/b.py", data_path=data))
-    assert bench.window.said == [f"{said} Run it with: python /tmp/b.py"]
-    assert QGuiApplication.clipboard().text() == "before"
-
-
-def test_a_script_that_fails_says_why(desk, link):
-    desk.view.backward.script_requested.emit(False)
+def test_code_that_cannot_be_copied_says_why(desk, link):
+    desk.view.backward.copy_requested.emit()
     link.fail("There is no pass.", "Start one.")
     assert desk.problem == "There is no pass. Start one."

@@ -25,6 +25,7 @@ from engine.protocol import (
     ReadEntryCommand,
     RunExampleCommand,
     StartForwardCommand,
+    StopSignal,
     Variable,
     VariablesSnapshot,
 )
@@ -228,7 +229,7 @@ def test_a_line_runs_in_the_console_and_long_work_is_interrupted(derivatives, li
     assert ran == ["f(x)"]
     derivatives.asked.emit(derivative(function="f", inputs=("x",)))
     derivatives.interrupt_requested.emit()
-    assert InterruptSignal() in link.signals
+    assert link.signals == [StopSignal(command=1), InterruptSignal(command=1)]
 
 
 # -- numbers and files of the graph ----------------------------------------------------------------

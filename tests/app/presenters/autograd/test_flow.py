@@ -51,7 +51,7 @@ def test_a_run_is_of_the_model_as_it_is_and_a_layer_is_read_from_it(desk, link) 
     link.fail("It is busy.", "Wait.")
     assert desk.problem() == "It is busy. Wait."
     desk.view.stop_requested.emit()
-    assert [type(signal) for signal in link.signals] == [StopSignal]
+    assert link.signals[0] == StopSignal(command=1)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from engine.project.subject import ConsoleSubject
 from engine.protocol import (
     ContinueTrainingCommand,
     InspectCommand,
+    InterruptSignal,
     MoveBackwardCommand,
     RunCellCommand,
     StopSignal,
@@ -39,11 +40,11 @@ def test_at_its_end_the_next_move_lets_the_code_go_on(desk, link, monkeypatch, a
 
 
 def test_its_buttons_let_it_go_on_or_stop_it(desk, bench, link):
-    bench.send(RunCellCommand(source="loss.backward()"))
+    cell = bench.send(RunCellCommand(source="loss.backward()"))
     desk.view.own_call.continue_requested.emit()
     assert desk.kinds()[1:] == [ContinueTrainingCommand]
     desk.view.own_call.stop_requested.emit()
-    assert StopSignal() in link.signals
+    assert link.signals == [StopSignal(command=cell), InterruptSignal(command=cell)]
 
 
 def test_a_step_of_code_is_no_forward_pass_of_blocks(desk, bench, link):

@@ -12,11 +12,14 @@ from engine.project.document import Project, replace
 from engine.protocol import (
     CompleteCommand,
     ErrorReport,
+    ErrorSnapshot,
     ExampleSnapshot,
     GraphNode,
     GraphSnapshot,
+    HeldSnapshot,
     InterruptSignal,
     OutputSnapshot,
+    RunCellCommand,
     SourceLine,
     StartForwardCommand,
     StartTraceCommand,
@@ -91,7 +94,8 @@ def test_another_project_interrupts_the_code_that_runs(trace, bench, link):
     assert link.signals == []
     trace.view.started.emit("x = 1")
     bench.files.new(Project(name="Third"))
-    assert link.signals == [StopSignal(), InterruptSignal()] and trace.told == []
+    assert link.signals == [StopSignal(command=1), InterruptSignal(command=1)]
+    assert trace.told == []
 
 
 def test_an_edit_of_the_model_leaves_code_that_runs_alone(trace, bench, link):
@@ -318,7 +322,20 @@ def test_the_output_of_traced_code_is_shown_and_it_can_be_interrupted(trace, ben
     link.answer(OutputSnapshot(stream="stdout", text="1\n"))
     assert [each.text for each in shown] == ["1\n"]
     trace.view.interrupt_requested.emit()
-    assert InterruptSignal() in link.signals
+    assert link.signals == [StopSignal(command=1), InterruptSignal(command=1)]
+
+
+def test_an_interrupt_of_a_trace_that_waits_leaves_held_code(trace, bench, link):
+    bench.send(RunCellCommand(source="breakpoint()"))
+    link.answer(HeldSnapshot(at="line", file="<cell 1>", line=1))
+    trace.view.started.emit("x = 1")
+    trace.view.interrupt_requested.emit()
+    assert link.signals == [StopSignal(command=2), InterruptSignal(command=2)]
+    assert not link._kill_timer.isActive()
+    error = ErrorReport(type="KeyboardInterrupt", message="It was stopped before it began.")
+    link.answer(ErrorSnapshot(command="StartTraceCommand", error=error))
+    link.finish(2)
+    assert link.runs_code
 
 
 def test_a_trace_can_begin_while_an_engine_is_there(trace, bench, link, qtbot):

@@ -20,6 +20,7 @@ from engine.protocol import (
     ExampleSnapshot,
     FileObject,
     FileSnapshot,
+    FitSnapshot,
     ForwardGraphSnapshot,
     GraphSnapshot,
     InitialValues,
@@ -36,6 +37,7 @@ from engine.protocol import (
     VariablesSnapshot,
     WatchCommand,
     WatchedSnapshot,
+    WeightsSnapshot,
 )
 from tests.widgets.structure.small_structure import BARE, GRAPH, MODULES, WEIGHTS, WHOLE
 from widgets import theme
@@ -111,7 +113,43 @@ def test_it_is_read_again_after_a_run(shown, bench, training_snapshot, state):
     shown.wait_for(ReadStructureCommand, 2)
 
 
-def test_gradients_of_a_pass_are_read_alone(desk, bench, link):
+@pytest.mark.parametrize("state", ["running", "paused"])
+def test_the_numbers_follow_a_run_and_no_step_of_the_user_runs_for_it(
+    desk, bench, link, training_snapshot, state
+):
+    link.answer(WHOLE)
+    now = tuple(replace(row, mean=row.elements / 8) for row in WEIGHTS)
+    for step in (1, 2):
+        bench.store.take(training_snapshot(state=state, step=step))
+        desk.wait_for(ReadParametersCommand, step)
+        link.answer(replace(BARE, weights=now))
+        assert desk.view.weights.model.rows == now
+    assert len(desk.sent(ReadStructureCommand)) == 1
+
+
+def test_the_numbers_are_read_when_weights_are_loaded(desk, bench, link):
+    link.answer(WHOLE)
+    bench.store.take(FitSnapshot(path="/w.pt", title="model", loaded=True, matched=1))
+    desk.wait_for(ReadParametersCommand)
+
+
+def test_a_comparison_says_that_the_weights_have_changed_since(desk, bench, link):
+    link.answer(WHOLE)
+    desk.view.compare.compare_requested.emit(None)
+    desk.wait_for(CompareSubjectsCommand)
+    link.answer(DIFFERENCE)
+    bench.store.take(WeightsSnapshot(origin="", parameters=1))
+    desk.wait_for(ReadParametersCommand)
+    link.answer(replace(BARE, weights=WEIGHTS))
+    words = desk.view.difference.words
+    assert "changed since" not in words.text()
+    bench.store.take(WeightsSnapshot(origin="", parameters=1))
+    desk.wait_for(ReadParametersCommand, 2)
+    link.answer(replace(BARE, weights=(replace(WEIGHTS[0], mean=9.0), *WEIGHTS[1:])))
+    assert words.text().startswith("The weights have changed since: compare again.")
+
+
+def test_numbers_of_a_pass_are_read_alone(desk, bench, link):
     link.answer(WHOLE)
     revision = bench.store.revision
     bench.store.take(BackwardSnapshot(position=1, step=None, gradients=(), revision=revision))
@@ -121,7 +159,7 @@ def test_gradients_of_a_pass_are_read_alone(desk, bench, link):
     link.answer(replace(BARE, weights=WEIGHTS[1:2], left=1))
     link.answer(replace(BARE, weights=(changed,)))
     rows = desk.view.weights.model.rows
-    assert rows == (replace(WEIGHTS[0], gradient=123.0), *WEIGHTS[1:])
+    assert rows == (changed, *WEIGHTS[1:])
     assert desk.view.tree.model.rows == MODULES  # with their calls
     assert len(desk.sent(ReadStructureCommand)) == 1
 

@@ -107,7 +107,7 @@ def test_cells_that_run_again_are_not_kept_twice_and_end_at_the_first_that_fails
 def test_another_project_hears_nothing_of_the_cell_in_hand(desk, link, bench):
     desk.view.submit("x = 1")
     bench.files.new(Project(name="Other"))
-    assert link.signals == [StopSignal(), InterruptSignal()]
+    assert link.signals == [StopSignal(command=1), InterruptSignal(command=1)]
     assert isinstance(link.sent[-1], NewNamespaceCommand)  # its variables are another project's
     link.answer(OutputSnapshot(stream="stdout", text="hello\n"), to=1)
     link.answer(DONE, to=1)
@@ -125,7 +125,7 @@ def test_control_c_in_the_input_interrupts_the_running_cell(desk, link):
     assert link.signals == []
     desk.view.submit("while True: pass")
     QTest.keyClick(desk.view.input, *control_c)
-    assert link.signals == [StopSignal(), InterruptSignal()]
+    assert link.signals == [StopSignal(command=1), InterruptSignal(command=1)]
 
 
 def test_without_an_engine_a_cell_says_so(desk, link):

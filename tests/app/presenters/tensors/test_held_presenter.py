@@ -16,9 +16,11 @@ from engine.protocol import (
     ContinueTrainingCommand,
     ErrorReport,
     HeldSnapshot,
+    InterruptSignal,
     OutputSnapshot,
     RunCellCommand,
     RunHeldCommand,
+    StartTraceCommand,
     StepBackwardSignal,
     StepLineCommand,
     StepTrainingCommand,
@@ -94,10 +96,11 @@ def test_code_goes_on_as_it_is_told(desk, bench, link, how, signal: str, command
 
 
 def test_stop_ends_a_cell_and_is_not_offered_for_a_script(desk, bench, link) -> None:
-    bench.send(RunCellCommand(source="loop()"))
+    cell = bench.send(RunCellCommand(source="loop()"))
+    bench.send(StartTraceCommand(source="x"))  # it waits
     bench.store.take(STEP)
     desk.page.console.held.stop_requested.emit()
-    assert StopSignal() in link.signals
+    assert link.signals == [StopSignal(command=cell), InterruptSignal(command=cell)]
     link.attach_to(SCRIPT)
     bench.store.take(STEP)
     assert desk.page.console.held.stop.isHidden()

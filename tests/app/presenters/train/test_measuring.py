@@ -179,7 +179,7 @@ def test_it_is_stopped_and_what_comes_late_is_dropped(view, bench, link, name: s
     bench.store.set_project(edits.set_training(bench.project, seed))
     assert "again" not in words(view, name)  # it goes on
     (view.checks if name == "checks" else view.landscape).stop_requested.emit()
-    assert words(view, name) == "Stopped." and link.signals[0] == StopSignal(command=0)
+    assert words(view, name) == "Stopped." and link.signals[0] == StopSignal(command=1)
     link.answer(WHOLE[name][1], to=1)
     assert words(view, name) == "Stopped."
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QTimer
 
+from app.presenters.live_reading import LiveReading
 from app.presenters.train.elements import ElementPresenter
-from app.presenters.train.live_reading import LiveReading
 from app.presenters.train.parameters import ParametersPresenter
 from app.presenters.train.pictures.over_time import OverTimePresenter
 from app.presenters.train.predictions import PredictionsPresenter

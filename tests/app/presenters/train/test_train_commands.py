@@ -124,7 +124,7 @@ def test_a_run_that_has_ended_begins_anew_with_a_step(
     assert sent(link) == [TrainCommand, StepTrainingCommand] and link.sent[0].paused
     assert link.sent[1].by == "phase"
     train.stop()
-    assert StopSignal() in link.signals
+    assert link.signals == [StopSignal(command=1)]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,10 @@ from engine.artifacts.contents import file_bytes
 from engine.artifacts.contents.artifact import (
     Artifact,
     Entry,
+    digest,
     file_beside,
     plain,
+    shortened,
     signature,
     state_of,
     with_own_keys,
@@ -32,6 +34,8 @@ from engine.artifacts.contents.file_bytes import (
 from engine.errors import LabError
 
 F32 = torch.float32
+BIG = digest(hex(2**200).encode())
+NINE = digest(repr(list("012345678")).encode())
 
 
 @pytest.mark.parametrize(
@@ -217,22 +221,42 @@ def test_values_are_told_by_their_keys() -> None:
     assert told(value) == [
         ("epoch", "int", "3"), ("best", "None", "None"), ("lr", "float", "0.5"),
         ("on", "bool", "True"), ("z", "complex", "1j"), ("name", "str", "net"),
-        ("7", "bytes", "3 bytes"), ("raw", "list", "[]"), ("betas", "tuple", "(0.9, 0.999)"),
-        ("steps", "list", "[0, 1, 2, 3, 4, 5, 6, 7, … 9 in all]"), ("none", "dict", "empty"),
+        ("7", "bytes", f"3 bytes {digest(b'abc')}"), ("raw", "list", "[]"),
+        ("betas", "tuple", "(0.9, 0.999)"),
+        ("steps", "list", f"[0, 1, 2, 3, 4, 5, 6, 7, … 9 in all {NINE}]"),
+        ("none", "dict", "empty"),
         ("more/a/0/b", "int", "1"), ("more/a/1", "int", "2"), ("more/deep/c", "int", "5"),
         ("kind", "torch.float16", "torch.float16"), ("empty", "own.Empty", "own.Empty"),
-        ("big", "int", "a whole number of more than 200 bits"), ("large", "int", str(2**200 - 1)),
+        ("big", "int", f"a whole number of more than 200 bits {BIG}"),
+        ("large", "int", str(2**200 - 1)),
         ("storage", "storage", "a StorageOf"),
         ("mixed/0", "str", "x" * 81), ("mixed/1", "list", "[1, 2]"),
-        ("mixed/2", "bytes", "2 bytes"),
+        ("mixed/2", "bytes", f"2 bytes {digest(b'ab')}"),
     ]  # fmt: skip
     assert told({}) == [] and told([]) == [("value", "list", "[]")]
     assert told(5) == [("value", "int", "5")] and told({"": 1}) == [("value", "int", "1")]
     assert told(list(range(8)))[0][2] == "[0, 1, 2, 3, 4, 5, 6, 7]"
-    assert told(["x" * 81])[0][2] == f"[“{'x' * 80}”]"
+    assert told(["x" * 81])[0][2] == f"[“{shortened('x' * 81, 80)}”]"
 
 
-def test_tensors_are_told_with_where_they_lie_and_what_they_share() -> None:
+LONG = [
+    list(range(30)), ["x" * 5000], "x" * 5000, b"x" * 100, 2**300, [b"abc"] * 20, ("y" * 100, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", LONG, ids=range(len(LONG)))
+def test_a_text_is_another_for_another_value(value: Any) -> None:
+    """However long it is: two files are compared by these texts."""
+    changed = value + 1 if isinstance(value, int) else (
+        [*value[:-1], value[-1] * 2] if isinstance(value, list)
+        else (value[0] + "z", 1) if isinstance(value, tuple)
+        else value[:-1] + (b"z" if isinstance(value, bytes) else "z")
+    )  # fmt: skip
+    assert told({"a": value}) == told({"a": value}) != told({"a": changed})
+    assert all(len(text) <= artifact_file.MAX_TEXT_CHARS for *_, text in told({"a": value}))
+
+
+def test_tensors_are_told_with_where_they_lie() -> None:
     inner = {"values": tensor("b", (2,), 2), "indices": tensor("b", (2,), 2)}
     value = {
         "w": tensor("a", (2, 3), is_parameter=True),
@@ -244,12 +268,12 @@ def test_tensors_are_told_with_where_they_lie_and_what_they_share() -> None:
         "sparse": TensorOf(None, F32, (9,), note="sparse", inner=inner),
     }
     found = list(entries_of(value, located))
-    assert [(e.key, e.shape, e.size_bytes, e.offset, e.shares, e.role) for e in found] == [
-        ("w", (2, 3), 24, 100, "", "parameter"), ("row", (3,), 12, 112, "w", ""),
-        ("b", (2,), 8, 900, "", ""), ("wide", (4, 2), 32, 900, "b", ""),
-        ("none", (0, 3), 0, 100, "", ""), ("gone", (2, 2), 16, None, "", ""),
-        ("sparse", (9,), 0, None, "", ""), ("sparse/values", (2,), 8, 900, "b", ""),
-        ("sparse/indices", (2,), 8, 900, "b", ""),
+    assert [(e.key, e.shape, e.size_bytes, e.offset, e.role) for e in found] == [
+        ("w", (2, 3), 24, 100, "parameter"), ("row", (3,), 12, 112, ""),
+        ("b", (2,), 8, 900, ""), ("wide", (4, 2), 32, 900, ""),
+        ("none", (0, 3), 0, 100, ""), ("gone", (2, 2), 16, None, ""),
+        ("sparse", (9,), 0, None, ""), ("sparse/values", (2,), 8, 900, ""),
+        ("sparse/indices", (2,), 8, 900, ""),
     ]  # fmt: skip
     assert [e.note for e in found if e.note] == [
         "expanded: 8 bytes stand for all of it", "it is on another machine", "sparse",

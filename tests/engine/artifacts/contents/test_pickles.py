@@ -94,7 +94,7 @@ def test_tensors_are_described_with_their_storages() -> None:
     assert plain == TensorOf(plain.storage, torch.float32, (3, 4), 0, (4, 1))
     assert (plain.storage.dtype, plain.storage.count) == (torch.float32, 12)
     assert part == TensorOf(plain.storage, torch.float32, (2, 2), 4, (4, 2))
-    assert parameter == TensorOf(plain.storage, torch.float32, (3, 4), 0, (4, 1), True)
+    assert parameter == TensorOf(plain.storage, torch.float32, (3, 4), 0, (4, 1), is_parameter=True)
     assert described(torch.ones(3, dtype=torch.uint16)).dtype == torch.uint16
     meta = described(torch.empty(2, 3, dtype=torch.int8, device="meta"))
     assert (meta.storage, meta.dtype, meta.shape) == (None, torch.int8, (2, 3))
@@ -106,6 +106,7 @@ def test_tensors_are_described_with_their_storages() -> None:
     assert described(state).is_parameter
 
 
+@pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state")
 @pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
 def test_the_parts_of_a_sparse_tensor(layout: str) -> None:
     x = torch.eye(4)[:, :2].double()

@@ -19,7 +19,12 @@ from engine.autograd.backward.pass_control import PassControl
 from engine.autograd.backward.root_expressions import checked_gradient, split_expressions
 from engine.errors import LabError
 from engine.lab import Lab
-from engine.protocol import Breakpoint, CompareGradientsCommand, ComparisonSnapshot
+from engine.protocol import (
+    Breakpoint,
+    CompareGradientsCommand,
+    ComparisonSnapshot,
+    EditGradientCommand,
+)
 from tests.engine.autograd.backward import test_console_passes as passes
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -169,8 +174,12 @@ def test_the_largest_differences_of_a_comparison_are_told(
     monkeypatch.setattr(comparing, "MAX_DIFFERENCES", 2)
     passes.run(lab, "y = (xs[0] * 2 + xs[1] * 3 + xs[2] * 4).sum()")
     passes.start(lab, root="y")
+    assert lab.backward.under_way is not None
+    graph = lab.backward.under_way.stepper.graph
+    for x, edit in zip(passes.variable(lab, "xs"), ("g + 1", "g + 3", "g + 2"), strict=False):
+        (leaf,) = (node.id for node in graph.nodes if node.variable is x)
+        passes.send(lab, EditGradientCommand(node=leaf, expression=edit))
     passes.move(lab, "end")
-    passes.run(lab, "xs[0].grad += 1; xs[1].grad += 3; xs[2].grad += 2")
     found = passes.send(lab, CompareGradientsCommand())
     assert isinstance(found, ComparisonSnapshot)
     assert found.max_difference == 3.0 and list(found.differences.values()) == [3.0, 2.0]

@@ -18,6 +18,7 @@ from engine.errors import LabError
 from engine.protocol import (
     Breakpoint,
     CompareGradientsCommand,
+    EditGradientCommand,
     MoveBackwardCommand,
     StartBackwardCommand,
 )
@@ -283,12 +284,24 @@ def test_a_pass_is_compared_at_its_end_only_and_each_gradient_by_itself() -> Non
     assert "to its end" in refused.value.hint
     send(MoveBackwardCommand(move="end"))
     assert send(CompareGradientsCommand()).differences == {"x": 0.0, "w": 0.0}
-    run(lab, "w.grad = w.grad + 0.25")
+    run(lab, "w.grad = w.grad + 0.25")  # not by the pass
+    assert send(CompareGradientsCommand()).max_difference == 0.0
+    assert lab.console.namespace.variables["w"].grad.tolist() != [0.0] * 3
+    assert lab.backward.under_way is not None
+    nodes = lab.backward.under_way.stepper.graph.nodes
+    (leaf,) = (node.id for node in nodes if node.label == "w")
+    run(lab, "w.grad = None; x.grad = None")
+    send(StartBackwardCommand(root="y"))
+    send(EditGradientCommand(node=leaf, expression="g + 0.25"))
+    send(MoveBackwardCommand(move="end"))
     compared = send(CompareGradientsCommand())
     assert compared.differences == pytest.approx({"w": 0.25, "x": 0.0})
     assert list(compared.differences) == ["w", "x"]  # the largest first
     assert compared.max_difference == pytest.approx(0.25)
-    run(lab, "w.grad = None")
+    run(lab, "w.grad = None; x.grad = None")
+    send(StartBackwardCommand(root="y"))
+    send(EditGradientCommand(node=leaf, expression="None"))
+    send(MoveBackwardCommand(move="end"))
     compared = send(CompareGradientsCommand())
     assert compared.differences["w"] == math.inf == compared.max_difference
     assert lab.console.namespace.variables["w"].grad is None  # `.grad` stays as it is

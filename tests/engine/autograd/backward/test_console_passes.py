@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +15,14 @@ from engine.protocol import (
     EditGradientCommand,
     InspectCommand,
     MoveBackwardCommand,
+    RuleCommand,
+    RunCellCommand,
+    SetBreakpointsCommand,
     StartBackwardCommand,
     ZeroGradientsCommand,
 )
 from engine.session import handler_of
 from tests.engine.autograd.backward.test_roots import ask, console, run
-from tests.engine.autograd.script.script_runs import exported, run_here
 
 LABS: list[Lab] = []
 
@@ -75,6 +76,33 @@ def test_passes_add_up_in_grad(real_engine: bool) -> None:
     move(lab, "end")
     assert variable(lab, "x").grad.item() == 12.0
     assert send(lab, CompareGradientsCommand()).max_difference == 0.0
+
+
+TRAINING = (
+    "opt.zero_grad(); (x * 5).backward(); opt.step()",
+    "x.grad.zero_(); x.grad -= 7",
+    "x.grad = None",
+)
+
+
+@pytest.mark.parametrize("training", TRAINING)
+@pytest.mark.parametrize("real_engine", [False, True])
+def test_a_finished_pass_shows_its_own_grad_and_not_that_of_a_later_step(
+    real_engine: bool, training: str
+) -> None:
+    lab = made("x = torch.tensor(3., requires_grad=True); y = x**2; opt = torch.optim.SGD([x], 1)")
+    start(lab, root="y", real_engine=real_engine, retain_graph=True)
+    done = move(lab, "end")
+    assert done.step.grad_after.text == "6."
+    ask(handler_of(RunCellCommand)(lab, RunCellCommand(source=training)))
+    told = send(lab, SetBreakpointsCommand(breakpoints=()))
+    assert (told.step.grad_before, told.step.grad_after) == (None, done.step.grad_after)
+    rule = send(lab, RuleCommand(node=done.step.node))
+    assert (rule.numbers.value, rule.numbers.engine) == (6.0, 6.0)
+    (row,) = told.gradients
+    assert row.gradient.mean == 6.0
+    inspected = send(lab, InspectCommand(of="gradient", key="x", optimizer="optim.SGD"))
+    assert inspected.values[0].text == "6."
 
 
 @pytest.mark.parametrize("inputs", [(), ("x",)])
@@ -168,20 +196,18 @@ def test_only_the_gradients_of_inputs(real_engine: bool) -> None:
         start(lab, root="y", inputs=("c",))
 
 
-def test_gradients_of_chosen_parameters_of_the_model(tmp_path: Path) -> None:
+def test_gradients_of_chosen_parameters_of_the_model() -> None:
     from tests.engine.handlers.test_backward_handlers import begun
 
     lab, _ = begun()
-    name = next(iter(dict(lab.models.forward.module.named_parameters())))
+    name = next(iter(dict(lab.models.forward.state.named_parameters())))
     start(lab, inputs=(name,))
     done = move(lab, "end")
     assert send(lab, CompareGradientsCommand()).differences == {name: 0.0}
-    assert lab.models.forward.module.get_parameter(name).grad is None
-    told = exported(lab, tmp_path / "pass.py")
-    found = run_here(told.text, tmp_path / "pass.py")[f"gradient_of_{name.replace('.', '_')}"]
+    assert dict(lab.models.forward.state.named_parameters())[name].grad is None
     gradient = lab.backward.require().gradient_of(name)
-    assert gradient is not None and torch.equal(found, gradient)
-    assert done.gradients[0].gradient.norm == pytest.approx(found.double().norm().item())
+    assert gradient is not None
+    assert done.gradients[0].gradient.norm == pytest.approx(gradient.double().norm().item())
 
 
 def test_hooks_on_tensors_of_the_console_are_told() -> None:

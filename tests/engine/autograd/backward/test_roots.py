@@ -373,7 +373,7 @@ def test_nodes_of_a_model_tell_block_operator_and_line(path: Path) -> None:
     list(start_forward(lab, StartForwardCommand(model=project.model, training=project.training)))
     graph = begin(lab, "")
     names = {b.id: b.name for b in project.model.blocks}
-    parameters = dict(lab.models.forward.module.named_parameters())
+    parameters = dict(lab.models.forward.state.named_parameters())
     for node in graph.nodes:
         path_of_block = names.get(node.block or "", "loss")
         assert node.module.split(".")[0] == path_of_block, node

@@ -44,20 +44,20 @@ def test_what_made_the_numbers_is_found_behind_seven_moves() -> None:
 
 
 def test_the_collector_is_paused_and_is_then_as_it_was() -> None:
-    assert gc.isenabled()
+    assert not gc.isenabled()  # as in all tests
     with without_collection():
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    gc.disable()
+        pass
+    assert not gc.isenabled()
+    gc.enable()
     try:
         with without_collection():
-            pass
-        assert not gc.isenabled()
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        with pytest.raises(KeyError), without_collection():
+            raise KeyError
+        assert gc.isenabled()
     finally:
-        gc.enable()
-    with pytest.raises(KeyError), without_collection():
-        raise KeyError
-    assert gc.isenabled()
+        gc.disable()
 
 
 # -- hooks -----------------------------------------------------------------------------------------
@@ -137,6 +137,19 @@ def test_results_are_read_where_they_still_are() -> None:
     leaf = next(node for node in graph.nodes if node.is_leaf)
     (own,) = values.of(leaf)
     assert own is not None and own.data_ptr() == x.data_ptr()
+
+
+def test_a_value_that_was_written_over_is_not_known_any_more() -> None:
+    x = torch.ones(3, requires_grad=True)
+    kept = x * 3
+    graph = read_graph(kept.sum())
+    values = ForwardValues(graph, {"kept": kept}, lambda node: [])
+    product, leaf = graph.nodes[1:]
+    assert values.of(product)[0] is not None and values.of(leaf)[0] is not None
+    with torch.no_grad():
+        x.add_(1)
+        kept.add_(1)
+    assert values.of(product) == values.of(leaf) == (None,)
 
 
 # -- why a gradient is missing ---------------------------------------------------------------------

@@ -228,7 +228,7 @@ def test_the_batch_of_every_template_can_be_traced(path: Path) -> None:
     lab, project = Lab(emit=lambda snapshot: None), load(path)
     list(start_forward(lab, StartForwardCommand(model=project.model, training=project.training)))
     forward = lab.models.require_forward()
-    buffers = {n: b.clone() for n, b in forward.module.named_buffers()}
+    buffers = {n: b.clone() for n, b in forward.state.named_buffers()}
     rng = torch.get_rng_state()
     lab, trace = traced("", lab)
     outermost = [call for call in trace.calls if call.parent == -1]
@@ -242,7 +242,7 @@ def test_the_batch_of_every_template_can_be_traced(path: Path) -> None:
     loss = forward.plain().item()
     assert last.outputs[0].summary.mean == loss
     assert forward.position == 0 and torch.equal(torch.get_rng_state(), rng)
-    assert all(torch.equal(b, buffers[n]) for n, b in forward.module.named_buffers())
+    assert all(torch.equal(b, buffers[n]) for n, b in forward.state.named_buffers())
 
 
 def test_the_names_of_parameters_are_on_the_arguments() -> None:
@@ -386,3 +386,13 @@ def test_code_of_an_example_is_traced_in_a_namespace_of_its_own() -> None:
     assert "y" not in lab.console.namespace.variables
     (told, *_) = ask(start_trace(lab, StartTraceCommand(source="z = 2")))
     assert isinstance(told, VariablesSnapshot) and [v.name for v in told.variables] == ["x", "z"]
+
+
+def test_the_code_of_a_traced_example_is_not_taken_for_a_cell() -> None:
+    lab = Lab(emit=lambda snapshot: None)
+    cell = "x = torch.ones(2, requires_grad=True)\ny = x.exp()"
+    ask(handler_of(RunCellCommand)(lab, RunCellCommand(source=cell)))
+    ask(start_trace(lab, StartTraceCommand(source="a = 1\nb = torch.ones(a)", example=True)))
+    (graph, _) = ask(start_backward(lab, StartBackwardCommand(root="y.sum()")))
+    assert graph.sources["<cell 1>"] == cell
+    assert {node.source.text for node in graph.nodes if node.op == "exp"} == {"y = x.exp()"}

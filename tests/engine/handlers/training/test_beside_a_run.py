@@ -135,7 +135,7 @@ def test_a_stop_of_the_slice_leaves_the_run_paused(client: Client) -> None:
 
     def stop_at_once(snapshot) -> None:
         emit(snapshot)
-        control.stopped = 3
+        control.stopped.add(3)
 
     client.session._emit = stop_at_once
     client.send(LandscapeCommand(id=3, model=MLP, training=SETUP, is_plane=True, points=31))

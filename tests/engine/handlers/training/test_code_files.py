@@ -82,7 +82,7 @@ def test_files_that_ran_are_told_with_what_they_import_and_copies_of_gone_ones(
     plain = [RunFileCommand(path=str(net)), RunFileCommand(path="/never/ran.py")]
     assert list(run_again(lab, command)) == plain
     copy = tmp_path / "copies" / "net.py"
-    lab.subjects.files[net] = PythonFile(copy, copy.parent, file.module, "5f", {})
+    lab.subjects.files[net] = PythonFile(copy, copy.parent, file.module, "5f", {}, file.modules)
     assert list(run_again(lab, command)) == [
         RunFileCommand(path=str(net), copy=str(copy), digest="5f"), plain[1],
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from engine.errors import LabError
-from engine.handlers.training import as_rank, ranks, repeating_ranks
+from engine.handlers.training import as_rank, ranks
 from engine.lab import Lab
 from engine.project.document import HoldWhen, Loading, Project
 from engine.project.subject import ConsoleSubject, Objective
@@ -296,13 +296,11 @@ def test_what_cannot_be_begun_is_told(heard: Heard, monkeypatch: pytest.MonkeyPa
     for fields, words, way in (
         ({"find_divergence": True}, "Only a run of one process is held where it diverged",
          "Set processes to 1, Resume from the checkpoint before, and let it diverge again."),
-        ({"to_step": 1}, "was not trained by several processes", "Set processes to 1 to go to"),
+        ({"to_step": 1}, "does not go to one of its steps", "Resume goes on from its last"),
         ({"training": replace(TWO, order=("forward", "loss", "backward", "zero_grad", "step"))},
          "in another order", ""),
         ({"training": replace(TWO, data=replace(TWO.data, loading=Loading(
             workers=2, in_order=False)))}, "they must come in order", ""),
-        ({"training": replace(TWO, sharding="FSDP2", precision="float16")},
-         "FSDP2 cannot train this", "Set sharding to none"),
     ):  # fmt: skip
         with pytest.raises(LabError, match=words) as refused:
             heard.train(**fields)
@@ -361,77 +359,10 @@ def test_commands_of_the_window_go_to_rank_0(heard: Heard) -> None:
         sent.clear()
     assert not run.is_on_way and not run.stops_in_step
     assert run.tell_again() is None
+    with pytest.raises(LabError, match="does not go to one of its steps"):
+        run.check_way()
     with run.by_hand("step"), run.between_steps():
         pass
-
-
-# -- to a step of the run ------------------------------------------------------------------------
-
-TOLD = snapshot("paused", 8, checkpoint="c", folder="/runs/a")
-
-
-def way(
-    monkeypatch: pytest.MonkeyPatch, step: int, start: int | None, told: TrainingSnapshot = TOLD,
-    **fields: Any,
-) -> TrainCommand:  # fmt: skip
-    """The command for ranks that go to the step; the newest state before it is that of `start`."""
-    asked: list[Any] = []
-
-    def newest(folder: Path, step: int) -> Any:
-        asked.append((folder, step))
-        return None if start is None else SimpleNamespace(step=start)
-
-    monkeypatch.setattr(repeating_ranks.RunStates, "newest_in", newest)
-    monkeypatch.setattr(
-        repeating_ranks, "load",
-        lambda folder: SimpleNamespace(project=Project(model=MLP, training=TWO)),
-    )  # fmt: skip
-    command = TrainCommand(**{"model": MLP, "training": TWO, "to_step": step, **fields})
-    found = repeating_ranks.on_the_way(TWO, told, command)
-    assert asked == [(Path("/runs/a"), step)]
-    return found
-
-
-def test_a_step_back_gets_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    for step, is_own in ((7, False), (8, True), (24, True)):
-        found = way(monkeypatch, step, 4)
-        assert found.checkpoint == "c" and found.to_step == step
-        assert (found.folder == "/runs/a") == is_own
-        assert Path(found.folder).parent == Path("/runs")
-    open_end = replace(TOLD, total_steps=0)
-    assert way(monkeypatch, 99, 8, open_end).to_step == 99
-    assert way(monkeypatch, 0, 0).to_step == 0
-
-
-@pytest.mark.parametrize(
-    ("step", "start", "fields", "words", "hint"),
-    [
-        (-1, 0, {}, "has the steps 0 to 24, not -1", ""),
-        (25, 8, {}, "has the steps 0 to 24, not 25", ""),
-        (3, None, {}, "no state from which step 3 can be reached", "A model that is divided"),
-        (3, 2, {"objective": Objective("other")}, "repeating steps from 2 on, which had another",
-         "Go there with the loss of then"),
-        (3, 2, {"training": replace(TWO, processes=3)}, "number of processes of a run.*: 2, now 3",
-         "Set it back; or Resume"),
-        (3, 2, {"training": replace(TWO, sharding="FSDP2")}, "The sharding of a run cannot",
-         "Set it back; or Resume"),
-        (3, 2, {"training": replace(TWO, seed=9)}, "seed", ""),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_gone_to_is_told(
-    step: int, start: int | None, fields: dict, words: str, hint: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    with pytest.raises(LabError, match=words) as refused:
-        way(monkeypatch, step, start, **fields)
-    assert refused.value.hint.startswith(hint)
-
-
-def test_the_loss_can_be_another_where_nothing_is_repeated(monkeypatch) -> None:
-    assert way(monkeypatch, 3, 3, objective=Objective("other")).objective.data == "other"
-    with pytest.raises(LabError, match="has written no state yet") as refused:
-        way(monkeypatch, 3, 3, replace(TOLD, checkpoint=""))
-    assert refused.value.hint == "Let it do a step first."
 
 
 # -- in the ranks --------------------------------------------------------------------------------
@@ -569,64 +500,8 @@ def test_a_rank_that_follows_trains_to_the_end(monkeypatch: pytest.MonkeyPatch) 
     assert followed.setup == TWO
 
 
-@pytest.mark.parametrize("to_step", [None, 3])
-def test_a_rank_that_follows_goes_on_with_the_set_up_of_then_until_it_is_there(
-    monkeypatch: pytest.MonkeyPatch, to_step: int | None
-) -> None:
-    saved = SimpleNamespace(setup="the set-up of then")
-    followed = Followed(monkeypatch, saved, 2)
-    followed.follow(to_step=to_step)
-    assert followed.ran == [("restore", saved), 1, "destroyed", "close"]
-    assert followed.setup == (TWO if to_step is None else "the set-up of then")
-
-
-@pytest.mark.parametrize("is_back", [True, False])
-def test_rank_0_goes_to_a_step_with_the_run_of_the_checkpoint(
-    is_back: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = tmp_path / "before"
-    start = SimpleNamespace(setup=replace(TWO, seed=5), run="before")
-    asked: list[Any] = []
-
-    class Writer:
-        @staticmethod
-        def resumed(folder: Path, run: str, project: Project) -> Any:
-            asked.append((folder, run, project))
-            return Writer()
-
-        def forked(self, step: int, folder: Path) -> Any:
-            return "forked", step, folder
-
-    def newest_in(folder: Path, step: int) -> Any:
-        return start if (folder, step) == (before, 3) else None
-
-    monkeypatch.setattr(repeating_ranks, "RunWriter", Writer)
-    monkeypatch.setattr(repeating_ranks.RunStates, "newest_in", newest_in)
-    monkeypatch.setattr(repeating_ranks, "begin_as_rank", lambda *given: ("rows", *given))
-    monkeypatch.setattr(repeating_ranks, "begin_together", lambda *given: asked.append(given))
-    monkeypatch.setattr(repeating_ranks, "TrainingLoop", lambda *given: given)
-    monkeypatch.setattr(repeating_ranks, "Way", lambda *given: given)
-    monkeypatch.setattr(repeating_ranks.repeated_run, "of_ranks", lambda *given: given)
-    lab: Any = Lab(emit=lambda snapshot: None)
-    module: Any = "module"
-    lab.ranks = ranks_of_run = "ranks"
-    folder = tmp_path / "after" if is_back else before
-    newest = str(before / "checkpoints" / "step-00000004.pt")
-    command = TrainCommand(
-        model=MLP, training=TWO, to_step=3, checkpoint=newest, folder=str(folder),
-        subject=ConsoleSubject("net"), objective=Objective("data"),
-    )  # fmt: skip
-    whole: Any = "whole"
-    loop, way, writer, kept = repeating_ranks.again_as_rank(lab, module, command, whole)  # type: ignore
-    rows = ("rows", ranks_of_run, module, whole, command)
-    assert asked[0] == (ranks_of_run, start)
-    assert loop == (module, start.setup, rows, lab.subjects.watching, command.subject, ranks_of_run)
-    assert way == (start, 3, TWO, rows, lab.control.pause.set)
-    project = Project(
-        model=MLP, training=start.setup, subject=command.subject, objective=command.objective
-    )
-    assert asked[1] == (before, "before", project)
-    if is_back:
-        assert writer == ("forked", 3, folder) and kept == ""
-    else:
-        assert isinstance(writer, Writer) and kept == newest
+def test_a_rank_that_follows_goes_on_from_the_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed = Followed(monkeypatch, "saved", 2)
+    followed.follow()
+    assert followed.ran == [("restore", "saved"), 1, "destroyed", "close"]
+    assert followed.setup == TWO

@@ -211,23 +211,6 @@ def test_a_flow_has_no_more_cells_than_can_be_shown_and_names_what_is_not_there(
     assert hint == "Ask for at most 1 steps."
 
 
-def test_a_step_that_runs_the_users_own_module_has_no_flow() -> None:
-    def subject(own: Any, is_written: bool = False) -> Any:
-        return SimpleNamespace(
-            own_step=own, written=SimpleNamespace(step="s" if is_written else ""),
-            apart=lambda: "apart",
-        )  # fmt: skip
-
-    with pytest.raises(LabError, match="runs your own module, not a copy of it"):
-        flow._apart(subject(lambda batch: batch))
-    for fine in (
-        subject(None),
-        subject(lambda model, batch: batch),
-        subject(lambda batch: batch, is_written=True),
-    ):
-        assert flow._apart(fine) == "apart"
-
-
 @pytest.mark.parametrize(
     ("fields", "message", "hint"),
     [
@@ -258,7 +241,7 @@ def test_a_run_of_other_processes_or_of_another_model_is_not_gone_back_in(asked:
     lab = asked.session.lab
     command = TrainCommand(**OF_MLP)
     lab.run = SimpleNamespace()  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(LabError, match="trained by several processes: only they repeat its steps"):
+    with pytest.raises(LabError, match="several processes does not go to one of its steps"):
         repeating.last_run(lab, nn.ReLU(), command)
     lab.run = None
     asked.ask(TrainCommand(id=5, **OF_MLP, paused=True))

@@ -9,7 +9,7 @@ import pytest
 from app import templates
 from engine.project.document import replace
 from engine.project.edits.parameters import EditError
-from engine.project.limits import MAX_PROCESSES, MAX_TRIALS
+from engine.project.limits import MAX_TRIALS
 from engine.project.sweeps.sweep import (
     MAX_VALUES,
     RATE,
@@ -142,8 +142,6 @@ SEEDS = Choice("seed", (1, 2))
         (Sweep((SEEDS, SEEDS)), "seed is there twice"),
         (Sweep((SEEDS,), trials=0), "not 0"),
         (Sweep((SEEDS,), trials=MAX_TRIALS + 1), "A sweep has 1 to"),
-        (Sweep((SEEDS,), jobs=0), "trials go on at once, not 0"),
-        (Sweep((SEEDS,), jobs=MAX_PROCESSES + 1), "trials go on at once"),
         (Sweep((Choice("batch_size", low=0, high=5),)), "batch_size cannot be 0"),
         (Sweep((Choice("batch_size", low=1, high=2.5),)), "batch_size cannot be 2.5"),
         (Sweep((Choice("epochs", (3, "many")),)), "epochs cannot be many"),
@@ -160,8 +158,8 @@ def test_a_sweep_that_makes_no_sense_is_told(sweep: Sweep, words: str) -> None:
 
 
 def test_a_sweep_at_the_bounds_makes_sense() -> None:
-    check_sweep(Sweep((SEEDS,), trials=1, jobs=1), MLP)
-    check_sweep(Sweep((SEEDS,), trials=MAX_TRIALS, jobs=MAX_PROCESSES), MLP)
+    check_sweep(Sweep((SEEDS,), trials=1), MLP)
+    check_sweep(Sweep((SEEDS,), trials=MAX_TRIALS), MLP)
     kinds = Choice("optimizer", ("optim.Adam", "optim.SGD"))
     momentum = Choice("optimizer_params.momentum", low=0.5, high=0.9)  # only SGD has it
     check_sweep(Sweep((momentum, kinds)), MLP)

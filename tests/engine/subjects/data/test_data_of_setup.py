@@ -193,7 +193,7 @@ def test_predictions_have_the_classes_and_the_whole_part(lab: Lab, ask: Ask, net
 
 def test_a_module_of_the_console_and_its_schedule(lab: Lab, ask: Ask) -> None:
     ask(RunCellCommand(source=NET))
-    console = ConsoleSubject("Net()")
+    console = ConsoleSubject("Net")
     setup = replace(SETUP, epochs=1)
     assert trained(ask, console, setup).step == 12
     command = PreviewRatesCommand(

@@ -11,7 +11,7 @@ from engine.errors import LabError
 from engine.handlers.subjects.canvas import SAMPLES, CanvasModel, example_inputs
 from engine.handlers.subjects.code import ConsoleModel, FileModel
 from engine.handlers.subjects.find import find_subject
-from engine.handlers.subjects.subject import copied, first_weights
+from engine.handlers.subjects.subject import first_weights
 from engine.lab import Lab
 from engine.models.check import check
 from engine.models.live import LiveModel
@@ -91,7 +91,7 @@ def test_another_canvas_model_has_the_weights_of_the_seed_and_the_live_one_keeps
     with torch.no_grad():
         for parameter in canvas.module.parameters():
             parameter.fill_(7.0)
-    for other in (canvas.fresh(), canvas.apart()):
+    for other in (canvas.fresh(), canvas.on_trial()):
         assert other.module is not canvas.module
         for name, tensor in other.module.state_dict().items():
             assert torch.equal(tensor, expected[name])
@@ -185,14 +185,11 @@ def test_the_usual_step_asks_for_no_data_of_validation(lab: Lab, net: nn.Module)
         subject.data()
 
 
-def test_a_variable_apart_is_a_copy_and_itself_where_it_is_fresh(lab: Lab, net: nn.Module) -> None:
+def test_a_variable_is_itself_on_trial_and_where_it_is_fresh(lab: Lab, net: nn.Module) -> None:
     subject = of_console(lab)
-    other = subject.apart()
-    assert other.module is not net and subject.module is net
-    own, copy = net.get_parameter("layer.weight"), other.module.get_parameter("layer.weight")
-    assert own is not copy and torch.equal(own, copy)
+    assert subject.on_trial().module is subject.module is net
     assert subject.fresh().module is net
-    made = of_console(lab, "Net()")
+    made = of_console(lab, "Net")
     before = made.module
     anew = made.fresh()
     assert anew.module is not before and made.module is before
@@ -208,19 +205,6 @@ def test_a_file_about_itself(lab: Lab, ask: Ask, write: Write) -> None:
     assert "net" not in lab.console.namespace.variables
     assert found.console_names() == ([], "")
     assert find_subject(lab, FileSubject(path, "Net")).made is True
-
-
-def test_a_copy_keeps_what_learns_and_one_that_is_refused_is_told() -> None:
-    module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
-    module[0].requires_grad_(False)
-    other = copied(module)
-    assert [p.requires_grad for p in other.parameters()] == [False, False, True, True]
-    for own, copy in zip(module.parameters(), other.parameters(), strict=True):
-        assert own is not copy and torch.equal(own, copy)
-    vars(module)["lines"] = (line for line in ())
-    with pytest.raises(LabError, match="Sequential cannot be copied: TypeError") as refused:
-        copied(module)
-    assert refused.value.hint.startswith("copy.deepcopy must be able to copy it.")
 
 
 def test_first_weights_are_a_copy_of_the_whole_state() -> None:

@@ -79,7 +79,9 @@ def test_every_kind_of_number_has_a_line() -> None:
         (torch.quantize_per_tensor(real, 0.5, 3, torch.qint8), [[0.5, 1.0]]),
         (torch.eye(2).to_sparse(), [[1.0, 0.0], [0.0, 1.0]]),
         (torch.tensor(7), [[7.0]]),
-        (torch.tensor([1e300], dtype=torch.float64), [[float(np.finfo(np.float32).max)]]),
+        (torch.tensor([2**40, 2**40 + 1]), [[2.0**40, 2.0**40 + 1]]),
+        (torch.tensor([1e300, 1e300 / 3], dtype=torch.float64), [[1e300, 1e300 / 3]]),
+        (torch.tensor([1.5e308], dtype=torch.float64), [[float(np.finfo(np.float64).max) / 2]]),
         (torch.zeros(0, 3), []),
         (torch.zeros(2, 0), [[], []]),
     ):
@@ -134,14 +136,14 @@ def test_a_long_line_comes_in_parts_and_begins_anew_when_the_tensor_changed(monk
 
     first = ask(restart=True)
     assert 0 < first.done < first.total == 40_000
-    assert np.isnan(np.frombuffer(first.high, "<f4")[-1])
+    assert np.isnan(np.frombuffer(first.high, "<f8")[-1])
     second = ask()
     assert second.done == 2 * first.done
     session.handle(RunCellCommand(source="x += 1"))
     assert ask().done == first.done
     while (last := ask()).done < last.total:
         pass
-    assert np.frombuffer(last.high, "<f4").max() == 6 and session.lab.values.lines is None
+    assert np.frombuffer(last.high, "<f8").max() == 6 and session.lab.values.lines is None
     assert len(encode_snapshot(last)) < 64 * 1024
     none = ask("m")
     assert none.lines == none.total == 0 and "meta" in none.note

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +16,13 @@ from engine.errors import LabError
 from engine.project.document import Averaging, DataSetup, Schedule, TrainingSetup, replace
 from engine.runs import folders
 from engine.training.checkpoints import checkpoint_files
-from engine.training.checkpoints.checkpoint_files import Checkpoint
+from engine.training.checkpoints.checkpoint_fields import (
+    Checkpoint,
+    FieldProblem,
+    decode,
+    encode,
+)
+from engine.training.checkpoints.past import Change, Past
 from engine.training.loop import TrainingLoop
 from engine.training.run import TrainingRun
 
@@ -95,6 +102,27 @@ def test_a_checkpoint_comes_back_as_it_was(
         assert torch.equal(read.best.weights[name], tensor), name
     assert checkpoint_files.load(path).model.keys() == loop.model.state_dict().keys()
     assert torch.load(path, weights_only=True)["run"] == "run"
+
+
+def test_a_checkpoint_of_before_has_sharding(
+    moons: TrainingSetup, make_mlp: Callable[[], nn.Sequential]
+) -> None:
+    """Files of up to November 2026 say of each set-up whether FSDP2 divided the model."""
+    written = replace(
+        TrainingLoop(make_mlp(), moons).checkpoint("run"), past=Past((Change(0, moons),))
+    )
+
+    def of_before(kind: str) -> dict[str, Any]:
+        fields = encode(written)
+        for name in ("setup", "past"):
+            fields[name] = fields[name].replace('"epochs"', f'"sharding":"{kind}","epochs"')
+            assert fields[name].count("sharding") == 1
+        return fields
+
+    read = decode(of_before("none"))
+    assert (read.setup, read.past) == (written.setup, written.past)
+    with pytest.raises(FieldProblem, match="no longer divides a model between processes"):
+        decode(of_before("FSDP2"))
 
 
 def test_the_last_checkpoints_and_runs_are_kept(

@@ -11,13 +11,11 @@ from pathlib import Path
 import msgspec
 import torch
 from torch import nn
-from torch.distributed.tensor import DTensor
 
 from engine.models.live import LiveModel
 from engine.project import files
 from engine.project.document import ParamValue, TrainingSetup
 from engine.project.edits import loss_block
-from engine.training.checkpoints import checkpoint_files
 from engine.training.distributed.ranks import Ranks
 from engine.training.distributed.rows import RowsObjective
 from engine.training.loop import TrainingLoop
@@ -71,7 +69,7 @@ def make_case(name: str) -> tuple[nn.Module, TrainingSetup, Objective]:
         )
         data = torch.utils.data.TensorDataset(ids, ids % 3)
         return model, setup, CodeObjective(model.loss, data, None, setup.batch_size)
-    project = files.load(TEMPLATES / f"{name.rstrip('*!@^')}.tlab")
+    project = files.load(TEMPLATES / f"{name.rstrip('*@^')}.tlab")
     # Adam would make a full step of a gradient that is only rounding: of attention's key bias.
     setup = msgspec.structs.replace(project.training, optimizer="optim.SGD", optimizer_params=SGD)
     if "*" in name:  # options of the step
@@ -82,52 +80,28 @@ def make_case(name: str) -> tuple[nn.Module, TrainingSetup, Objective]:
     if "@" in name:
         params = {"lr": 0.1, "max_iter": 3}  # a line search makes much of a rounding
         setup = msgspec.structs.replace(setup, optimizer="optim.LBFGS", optimizer_params=params)
-    if "!" in name:
-        setup = msgspec.structs.replace(setup, sharding="FSDP2", clip_value=0.02)
     module = LiveModel(project.model, setup.seed).module
     block = loss_block(project.model)
     kind, params = (block.kind, block.params) if block else ("", None)
     return module, setup, CatalogueObjective(module, setup, kind, params)
 
 
-def begin(name: str, ranks: Ranks | None) -> TrainingLoop:
+def train(name: str, ranks: Ranks | None) -> dict[str, torch.Tensor]:
+    """The weights after some steps, and the figures of the last one."""
     model, setup, objective = make_case(name)
-    if ranks is not None and "^" in name:
-        setup = msgspec.structs.replace(setup, compile=True)
     if ranks is not None:
         objective = RowsObjective(objective, ranks, model, setup.seed)
-    return TrainingLoop(model, setup, objective, ranks=ranks)
-
-
-def train(
-    name: str, ranks: Ranks | None, saved: Path | None = None
-) -> tuple[TrainingLoop, dict[str, torch.Tensor]]:
-    """The loop after some steps, with the weights and the figures of the last one. Ranks write
-    their state to `saved` on the way, and other ones go on from there."""
-    loop = begin(name, ranks)
+        setup = msgspec.structs.replace(setup, compile="^" in name)
+    loop = TrainingLoop(model, setup, objective, ranks=ranks)
     steps = loop.steps()
-    while loop.step < (STEPS if saved is None else STEPS // 2):
+    while loop.step < STEPS:
         next(steps)
-    if loop.setup.compile:
+    if setup.compile:
         assert "compiled: 1 graph" in [mark.text for mark in loop.marks.all]
-    if ranks is not None and saved is not None:
-        if ranks.rank == 0:
-            ranks.save(loop.checkpoint("run"), saved)
-        ranks.agree()
-        loop = begin(name, ranks)
-        loop.restore(checkpoint_files.load(saved))
-        steps = loop.steps()
-        while loop.step < STEPS:
-            next(steps)
-    return loop, result(loop)
-
-
-def result(loop: TrainingLoop) -> dict[str, torch.Tensor]:
     loop.flush()
     row = loop.metrics.history[-1]
     figures = torch.tensor([row.loss, row.accuracy, row.gradient_norm], dtype=torch.float64)
-    whole = {n: t.full_tensor() if isinstance(t, DTensor) else t for n, t in loop.tensors().items()}
-    return {**{n: t for n, t in whole.items() if n.startswith("model.")}, "figures": figures}
+    return {**model.state_dict(), "figures": figures}
 
 
 def main(folder: Path, names: list[str]) -> None:
@@ -137,8 +111,7 @@ def main(folder: Path, names: list[str]) -> None:
     if rank is not None:
         ranks = Ranks.join(int(rank), int(os.environ["WORLD_SIZE"]), torch.device("cpu"))
     for name in names:
-        saved = folder / f"{name}.dcp" if "!" in name else None
-        torch.save(train(name, ranks, saved)[1], folder / f"{name}.{rank}.pt")
+        torch.save(train(name, ranks), folder / f"{name}.{rank}.pt")
     if ranks is not None:
         ranks.end()
 

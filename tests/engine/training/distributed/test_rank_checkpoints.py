@@ -1,10 +1,12 @@
-"""Checkpoints in folders of torch.distributed.checkpoint, without other processes."""
+"""Checkpoints in folders of torch.distributed.checkpoint, as ranks wrote them once."""
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,13 +15,11 @@ from torch import Tensor, nn
 
 from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup
-from engine.training.checkpoints import checkpoint_files, rank_checkpoints
-from engine.training.checkpoints.checkpoint_fields import Checkpoint, encode
-from engine.training.checkpoints.rank_checkpoints import NotShared
+from engine.training.checkpoints import checkpoint_files
+from engine.training.checkpoints.checkpoint_fields import encode
 from engine.training.loop import TrainingLoop
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled:UserWarning")
-Together = Callable[[Checkpoint, Path], None]
 
 
 @pytest.fixture
@@ -32,14 +32,22 @@ def loop(make_mlp: Callable[[], nn.Module]) -> TrainingLoop:
     return loop
 
 
-def alone(loop: TrainingLoop) -> Together:
-    """Writes as the only rank of a group would."""
-
-    def write(checkpoint: Checkpoint, path: Path) -> None:
-        tensors = {**loop.tensors(), **rank_checkpoints.rest_of(checkpoint)}
-        dcp.save(tensors, storage_writer=dcp.FileSystemWriter(path), no_dist=True)
-
-    return write
+def written(loop: TrainingLoop, folder: Path) -> Path:
+    """A checkpoint as several processes wrote it, each a part of the tensors."""
+    fields = encode(loop.checkpoint("run"))
+    tensors = {f"model.{name}": tensor for name, tensor in fields.pop("model").items()}
+    state: dict[int, dict[str, Any]] = {}
+    for index, entries in fields["optimizer"]["state"].items():
+        state[index] = {name: entry for name, entry in entries.items() if not entry.ndim}
+        whole = {name: entry for name, entry in entries.items() if entry.ndim}
+        tensors |= {f"optimizer.{index}.{name}": entry for name, entry in whole.items()}
+    fields["optimizer"] = {**fields["optimizer"], "state": state}
+    buffer = io.BytesIO()
+    torch.save(fields, buffer)
+    tensors["rest"] = torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
+    path = folder / "checkpoints" / f"step-{loop.step:08}.dcp"
+    dcp.save(tensors, storage_writer=dcp.FileSystemWriter(path), no_dist=True)
+    return path
 
 
 def assert_same(found: object, expected: object) -> None:
@@ -55,26 +63,20 @@ def assert_same(found: object, expected: object) -> None:
 
 
 def test_a_folder_has_what_a_file_has(loop: TrainingLoop, tmp_path: Path) -> None:
-    checkpoint = loop.checkpoint("run")
-    path = checkpoint_files.save(checkpoint, tmp_path, alone(loop))
-    assert path.name == "step-00000003.dcp"
-    assert_same(encode(checkpoint_files.load(path)), encode(checkpoint))
+    assert_same(
+        encode(checkpoint_files.load(written(loop, tmp_path))), encode(loop.checkpoint("run"))
+    )
 
 
 def test_old_folders_go_as_old_files_do(loop: TrainingLoop, tmp_path: Path) -> None:
     for step in range(5):
         loop.step = step
-        checkpoint_files.save(loop.checkpoint("run"), tmp_path, alone(loop) if step % 2 else None)
+        if step % 2:
+            written(loop, tmp_path)
+        else:
+            checkpoint_files.save(loop.checkpoint("run"), tmp_path)
     kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert kept == ["step-00000002.pt", "step-00000003.dcp", "step-00000004.pt"]
-
-
-def test_ranks_without_a_common_folder_write_a_file(loop: TrainingLoop, tmp_path: Path) -> None:
-    def refuse(checkpoint: Checkpoint, path: Path) -> None:
-        raise NotShared("not here")
-
-    path = checkpoint_files.save(loop.checkpoint("run"), tmp_path, refuse)
-    assert path.name == "step-00000003.pt" and checkpoint_files.load(path).step == 3
 
 
 class Evil:
@@ -87,7 +89,7 @@ class Evil:
 def test_a_damaged_folder_is_refused_and_nothing_of_it_runs(
     name: str, data: bytes, loop: TrainingLoop, tmp_path: Path
 ) -> None:
-    path = checkpoint_files.save(loop.checkpoint("run"), tmp_path, alone(loop))
+    path = written(loop, tmp_path)
     (path / name).write_bytes(data)
     with pytest.raises(LabError, match="cannot be read as a checkpoint"):
         checkpoint_files.load(path)

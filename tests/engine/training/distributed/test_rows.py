@@ -15,10 +15,9 @@ from torch.nn.utils.rnn import pack_sequence
 from torch.utils.data import BatchSampler, DataLoader, Dataset, DistributedSampler, TensorDataset
 
 from engine.errors import LabError
-from engine.project.document import Averaging, Stopping, TrainingSetup
+from engine.project.document import TrainingSetup
 from engine.training.distributed.ranks import Ranks, check_setup
 from engine.training.distributed.rows import RowsObjective
-from engine.training.distributed.wrapped import check_sharding
 from engine.training.objectives.code_objective import CodeObjective
 
 CPU = torch.device("cpu")
@@ -155,25 +154,6 @@ def test_ranks_draw_apart_and_leave_the_run_its_generator() -> None:
             drawn.append(float(objective.outcome(next(objective.batches(0, 0))).loss))
         assert torch.equal(before, torch.get_rng_state())
     assert drawn[0] == drawn[2] != drawn[1]
-
-
-@pytest.mark.parametrize(
-    ("module", "fields", "words"),
-    [
-        (nn.Linear(2, 2), {"optimizer": "optim.Adafactor"}, "Adafactor needs whole matrices"),
-        (nn.Linear(2, 2), {"optimizer": "optim.LBFGS"}, "as one vector"),
-        (nn.Linear(2, 2), {"averaging": Averaging("EMA")}, "Averaged weights"),
-        (nn.Linear(2, 2), {"stopping": Stopping(patience=2)}, "Early stopping"),
-        (nn.Linear(2, 2), {"precision": "float16"}, "GradScaler"),
-        (nn.Linear(2, 2), {"compile": True}, "torch.compile"),
-        (nn.Embedding(3, 2, sparse=True), {}, "sparse=True"),
-        (nn.ParameterList([torch.tensor(1.0)]), {}, "a single number"),
-    ],
-)
-def test_what_cannot_be_sharded_is_told(module: nn.Module, fields: dict, words: str) -> None:
-    check_sharding(TrainingSetup(), nn.Linear(2, 2))
-    with pytest.raises(LabError, match=words):
-        check_sharding(TrainingSetup(**fields), module)
 
 
 def test_what_several_processes_cannot_do_is_told() -> None:

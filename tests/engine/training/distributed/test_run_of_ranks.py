@@ -98,13 +98,10 @@ def test_what_they_cannot_do_is_refused_in_words_and_the_run_goes_on(
     run = driven[2]
     run.told.clear()
     run.send(StepTrainingCommand(by="op"))
-    other = msgspec.structs.replace(run.project.training, processes=3)
-    for training, step in ((other, 1), (run.project.training, 10**6)):
-        run.send(TrainCommand(model=run.project.model, training=training, to_step=step))
+    run.send(TrainCommand(model=run.project.model, training=run.project.training, to_step=1))
     refused = [each.error.message for each in run.told if isinstance(each, ErrorSnapshot)]
     assert "go on by phases" in refused[0]
-    assert "number of processes of a run cannot change" in refused[1]
-    assert "The run has the steps 0 to" in refused[2]
+    assert "does not go to one of its steps" in refused[1]
     assert run.session.lab.is_training  # it goes on as it was
 
 
@@ -154,8 +151,7 @@ def test_a_run_goes_on_pauses_and_tells_of_a_rank_that_is_killed(driven: dict[in
     assert saved.step == paused.step
     for name, value in run.weights().items():
         assert torch.equal(value, saved.model[name])
-    written = {path.name for path in Path(paused.checkpoint).iterdir()}
-    assert written == {".metadata", "__0_0.distcp", "__1_0.distcp"}
+    assert Path(paused.checkpoint).suffix == ".pt"
     run.told.clear()
     run.send(ReadRanksCommand(folder=str(run.folder), rank=1))
     (told,) = (each for each in run.told if isinstance(each, RanksSnapshot))

@@ -211,6 +211,14 @@ def test_a_histogram_is_that_of_numpy(dtype: torch.dtype) -> None:
     assert np.abs(found.counts - counts).sum() <= 2  # a number on an edge, by rounding
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float64])
+def test_large_numbers_are_in_bins_of_their_own(dtype: torch.dtype) -> None:
+    values = 2**30 + torch.arange(64).to(dtype)
+    found = histogram(values)
+    assert found is not None
+    assert (found.low, found.high) == (2.0**30, 2.0**30 + 63) and found.counts.tolist() == [1] * 64
+
+
 def test_numbers_that_are_not_finite_are_counted_apart() -> None:
     found = histogram(torch.tensor([1.0, nan, 3.0, inf, -inf]))
     assert found is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -467,3 +468,11 @@ def test_two_predictions_of_one_shape_are_not_one() -> None:
 def test_an_array_of_objects_is_refused() -> None:
     with pytest.raises(Exception, match="an array of object, which no tensor can hold"):
         batches_of((np.array([None, "a"]), np.zeros(2)), 1)
+
+
+def test_two_steps_keep_their_own_source() -> None:
+    sources = [f"def step(batch):\n    return model(batch).mean() * {n}\n" for n in (2, 3)]
+    steps = [compile_step(source, nn.Identity(), {}) for source in sources]
+    assert list(map(inspect.getsource, steps)) == sources
+    (again,) = {compile_step(sources[0], nn.Identity(), {}).__code__.co_filename}
+    assert again == steps[0].__code__.co_filename

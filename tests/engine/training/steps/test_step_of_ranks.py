@@ -26,7 +26,7 @@ SETUP = TrainingSetup(optimizer="optim.SGD", optimizer_params={"lr": 0.5}, accum
 class FirstOfTwo:
     """What a step asks of Ranks. The other rank has no gradients, and a loss of 10."""
 
-    rank, size, device, is_sharded = 0, 2, CPU, False
+    rank, size, device = 0, 2, CPU
 
     def __init__(self) -> None:
         self.is_last = True
@@ -45,9 +45,6 @@ class FirstOfTwo:
     def share(self, step: int, outcomes: Sequence[Outcome]) -> Outcome:
         self.shared.append((step, len(outcomes)))
         return Outcome(torch.tensor(10.0), 6)
-
-    def norm(self, parts: Sequence[Tensor]) -> Tensor:
-        return torch.tensor(2.0)
 
 
 @pytest.fixture
@@ -129,27 +126,13 @@ def test_a_model_without_gradients_is_told_behind_the_last_batch_only(model: nn.
     step.optimization = Optimization(SETUP, other, CPU, None)
     for _ in range(4):
         next(phases)
-    step.check_gradients(other)  # sharded gradients come with the last batch
+    step.check_gradients(other)  # averaged gradients come with the last batch
     for _ in range(2):
         next(phases)
     step.check_gradients(other)
     next(phases)
     with pytest.raises(LabError, match="No parameter of this Linear got a gradient"):
         step.check_gradients(other)
-
-
-def test_the_norm_of_parts_is_that_of_all_ranks_and_clips_each_part(model: nn.Linear) -> None:
-    ranks = FirstOfTwo()
-    ranks.is_sharded = True
-    losses = plain_losses(model)
-    total = losses[0] / 2 + losses[1] / 4
-    expected = torch.autograd.grad(total, list(model.parameters()))
-    before = [parameter.detach().clone() for parameter in model.parameters()]
-    step = step_of(model, ranks, replace(SETUP, clip_norm=0.5))
-    step.run()
-    assert [float(norm) for norm in step.norms] == [2.0]
-    for old, new, gradient in zip(before, model.parameters(), expected, strict=True):
-        torch.testing.assert_close(new.detach(), old - 0.5 * gradient * (0.5 / (2 + 1e-6)))
 
 
 def test_what_is_told_of_a_diverging_rank_comes_from_all(model: nn.Linear) -> None:

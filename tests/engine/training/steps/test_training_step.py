@@ -208,11 +208,16 @@ def test_only_a_measured_step_has_norms_and_only_a_detailed_one_an_update(
     step.run()
     assert (step.norms, step.measuring_s, step.gradient_norm()) == ([], 0.0, None)
     assert step.numbers().update_norm is None
+    assert step.numbers().unmeasured == ("backward", "step")
     step = make()
     assert step.measuring_s == 0.0
     step.run()
     assert len(step.norms) == 1 and 0 < step.measuring_s < 1000
     assert step.numbers().update_norm is None
+    assert step.numbers().unmeasured == ("step",)
+    step = make(detailed=True)
+    step.run()
+    assert step.numbers().update_norm and step.numbers().unmeasured == ()
 
 
 @pytest.mark.parametrize("measured", [False, True])

@@ -25,7 +25,7 @@ from widgets.save_picture import image_of, save_picture
 from widgets.training.plots.legend import Legend
 from widgets.training.plots.plots import LivePlot
 from widgets.training.plots.ranges import MARGIN
-from widgets.training.plots.series import CAPACITY, SMOOTHING, Series, Track
+from widgets.training.plots.series import CAPACITY, SMOOTHING, BadSteps, Series, Track
 
 
 @pytest.fixture
@@ -275,7 +275,7 @@ def test_smoothing_starts_late_when_the_first_numbers_are_bad() -> None:
     track.extend([1, 2, 3], [math.nan, 4.0, math.nan])
     assert math.isnan(track.smooth.y[0])
     assert track.smooth.y[1:].tolist() == pytest.approx([4.0, 4.0])
-    assert track.first_bad == 1
+    assert track.bad is not None and track.bad.first == 1
 
 
 @pytest.mark.parametrize(
@@ -496,6 +496,34 @@ def test_the_notice_says_whether_numbers_came_back(plot: LivePlot, parts, words)
         step += len(part)
     plot.refresh()
     assert text_of(plot, "plot_notice") == f"train step {words}."
+
+
+@pytest.mark.parametrize(
+    ("steps", "values", "words"),
+    [
+        ([155, 161], [1.0, math.nan], "became NaN or infinite between steps 156 and 161"),
+        ([161], [math.nan], "became NaN or infinite between steps 1 and 161"),
+        (
+            [1, 5, 6, 7],
+            [1.0, math.inf, math.nan, 1.0],
+            "was NaN or infinite at 2 steps or more, first between steps 2 and 5",
+        ),
+        ([1, 2, 5], [1.0, math.inf, 1.0], "was NaN or infinite at 1 step or more, first at 2"),
+    ],
+)
+def test_a_step_without_a_point_may_have_been_the_first(
+    plot: LivePlot, steps: list[int], values: list[float], words: str
+) -> None:
+    for step, value in zip(steps, values, strict=True):
+        plot.append("loss", [step], [value])
+    plot.refresh()
+    assert text_of(plot, "plot_notice") == f"train step {words}."
+    plot.tell_bad("loss", BadSteps(141, 141, 860, False, 141))  # whatever is drawn
+    plot.refresh()
+    assert text_of(plot, "plot_notice") == "train step is NaN or infinite from step 141 on."
+    plot.clear()
+    plot.refresh()
+    assert text_of(plot, "plot_notice") == ""
 
 
 def test_a_number_that_is_not_finite_leaves_the_lines_their_height(plot: LivePlot, qapp) -> None:

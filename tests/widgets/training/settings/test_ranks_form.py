@@ -37,10 +37,6 @@ def test_the_document_takes_the_number(form: RanksForm, qtbot) -> None:
     setup, words = edited.args
     assert edits.set_training(Project(), setup).training.processes == 4
     assert words == "Set processes to 4"
-    box = form.findChild(ParamForm, "setup_ranks_form").field("sharding")
-    with qtbot.waitSignal(form.setup_edited) as edited:
-        box.committed.emit("FSDP2")
-    assert edits.set_training(Project(), edited.args[0]).training.sharding == "FSDP2"
     with pytest.raises(edits.EditError, match="at most 64"):
         edits.set_training(Project(), TrainingSetup(processes=65))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from engine.project.steps.order import PHASES
@@ -86,16 +88,28 @@ def test_the_strip_shows_the_numbers_of_the_phases_that_have_run(strip: PhaseStr
 
 def test_an_unusual_order_is_in_its_order_and_its_effect_is_told(strip: PhaseStrip) -> None:
     order = ("step", "forward", "loss", "backward")
-    strip.show_run(run(step_numbers=StepNumbers(3, order[:2], order, 1, 4, (2, 3))))
+    told = StepNumbers(3, order[:2], order, 1, 4, (2, 3), update_norm=0.5)
+    strip.show_run(run(step_numbers=told))
     places = {phase: strip._row.indexOf(cell) for phase, cell in strip.cells.items()}
     assert sorted(places, key=lambda phase: places[phase]) == [*order, "zero_grad"]
     assert numbers(strip)["zero_grad"] == "left out"
-    assert numbers(strip)["step"] == "no update"
+    assert numbers(strip)["step"] == "update 0.5"
     words = strip._words.text()
     assert words.startswith(
         "After step 3, 1 of 4 batches. Without zero_grad each gradient is added"
     )
     assert "each step uses the gradient of the batch before" in words
+
+
+def test_what_was_not_measured_is_neither_zero_nor_missing(strip: PhaseStrip) -> None:
+    def told(**norms: Any) -> tuple[str, str]:
+        strip.show_run(run(step_numbers=StepNumbers(3, PHASES, **norms)))
+        return numbers(strip)["backward"], numbers(strip)["step"]
+
+    assert told(unmeasured=("backward", "step")) == ("not measured", "not measured")
+    assert told(gradient_norm=0.25, unmeasured=("step",)) == ("grad 0.25", "not measured")
+    assert told(gradient_norm=0.0, update_norm=0.0) == ("grad 0", "update 0")
+    assert told(update_norm=0.0) == ("no grad", "update 0")
 
 
 def test_batches_are_offered_where_a_step_has_several(strip: PhaseStrip, qtbot) -> None:

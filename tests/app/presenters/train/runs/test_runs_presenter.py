@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QPushButton
 
 from app.other_files import NoOtherFiles
 from app.presenters.train.runs.runs import GROWS_S, RunsPresenter
@@ -24,6 +25,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
+from widgets.model.code_editor import CodeEditor
 from widgets.training.train_view import TrainView
 
 
@@ -104,7 +106,12 @@ def test_a_run_whose_code_is_gone_wants_its_copies_first(runs, bench, link) -> N
 
     resume(replace(kept, copies=(), code_problem="It is gone, and so is its copy."))
     assert "so is its copy" in runs._pane.told.text()
-    before = resume(kept)
+    resume(kept)
+    banner = bench.window.banners.banner("run_python")
+    assert banner.findChild(CodeEditor, "banner_code").toPlainText() == "/gone/net.py: Net()\ndata"
+    assert wanted == []  # of what the run names nothing runs before the user says so
+    before = len(link.sent)
+    banner.findChild(QPushButton, "banner_go_on").click()
     ((copies, then),) = wanted
     assert copies == (copy,) and len(link.sent) == before
     assert isinstance(bench.project.subject, CanvasSubject)  # nothing is taken over yet
