@@ -44,13 +44,14 @@ class Example(NamedTuple):
 
     def other(self, number: int) -> Example:
         """The same call with other numbers (`number` 0: with the same): those of each sample moved
-        along the last dimension, and those with a fraction made smaller."""
+        along the last dimension, and those with a fraction halved `number` times, which is exact in
+        every dtype: the same call cast before or after."""
 
         def other(tensor: Tensor) -> Tensor:
             if not self.has_batch(tensor):
                 return tensor
             moved = tensor.roll(number, -1) if tensor.ndim > 1 else tensor
-            return moved * (1 - number / 4) if moved.is_floating_point() else moved
+            return moved * 0.5**number if moved.is_floating_point() else moved
 
         return self._changed(other) if number else self
 

@@ -116,10 +116,19 @@ def test_other_numbers_are_moved_and_made_smaller_and_the_first_sample_is_anothe
     assert example.other(0) is example
     other = example.of_size(4, 1).other(1)
     rows = [1, 2, 0, 1]
-    assert torch.equal(other.args[0], X[rows].flip(1) * 0.75)
+    assert torch.equal(other.args[0], X[rows].flip(1) / 2)
     assert torch.equal(other.args[1], ids[rows].flip(1))
     assert torch.equal(other.kwargs["flags"], flags[rows])
     assert torch.equal(other.kwargs["whole"], torch.ones(7))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_other_numbers_are_the_same_cast_before_or_after(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    example = example_of((torch.randn(64, 16),), {})
+    for number in range(examples.INPUTS):
+        after, before = example.other(number).cast(dtype), example.cast(dtype).other(number)
+        assert torch.equal(after.args[0], before.args[0]), number
 
 
 def test_a_case_of_each_size_that_the_module_takes() -> None:
