@@ -5,10 +5,12 @@ Snapshots reach the views in this way only:
 1. `Link.snapshot` emits each one in order, on the window's thread. Once an engine is closed, none
    of its snapshots arrive.
 2. `Store.take` drops snapshots about an older revision of the document. It keeps any other as the
-   newest of its kind and emits `Store.snapshot`. Presenters connect to that signal; earlier
-   snapshots they read by `newest`. When the engine ends, the snapshots about its state go.
+   newest of its kind and gives it to those who asked for that kind: `store.on(GraphSnapshot,
+   self._show_graph)`. Earlier snapshots are read by `newest`. When the engine ends, the snapshots
+   about its state go.
 3. Some snapshots answer one question and concern only who asked: a rule, a slice, a completion.
-   `presenters.questions.Questions` passes those on, and drops the answers to superseded questions.
+   `Link.ask` gives those to the asker; `presenters.questions.Questions` asks, and drops the answers
+   to superseded questions.
 """
 
 from __future__ import annotations
@@ -71,16 +73,20 @@ _JOINS: dict[type[Snapshot], Callable] = {
 S = TypeVar("S", bound=Snapshot)
 
 
+class _News(QObject):
+    """Snapshots of one kind. A QObject's slot is disconnected when the QObject is deleted."""
+
+    came = Signal(object)
+
+
 class Store(QObject):
     """`revision` counts the changes that matter to the engine; moving a block does not.
 
-    Signals: `project_changed(old, new)`, then `revision_changed(revision)` if it has changed, and
-    `snapshot(snapshot)` for each snapshot that was kept.
+    Signals: `project_changed(old, new)`, then `revision_changed(revision)` if it has changed.
     """
 
     project_changed = Signal(object, object)
     revision_changed = Signal(int)
-    snapshot = Signal(object)
 
     def __init__(self, project: Project | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -88,6 +94,7 @@ class Store(QObject):
         self._revision = 1
         self._snapshots: dict[type[Snapshot], Snapshot] = {}
         self._parts: dict[type[Snapshot], list] = {}
+        self._news: dict[type[Snapshot], _News] = {}
         self._left_run = 0  # the command that began the run of the document before
         self.unagreed: frozenset[str] = frozenset()
         """Python that came with the document's file, and that the user has not agreed to."""
@@ -137,9 +144,18 @@ class Store(QObject):
         """Change what is on screen: this is not an edit and makes no undo step."""
         self.set_project(replace(self._project, view=view))
 
+    def on(self, kinds: type[S] | tuple[type[Snapshot], ...], slot: Callable[[S], object]) -> None:
+        """Call `slot(snapshot)` for each snapshot of these kinds that is kept. A kind stands for
+        those that derive from it too. Those of one kind are called in the order in which they
+        came here."""
+        for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+            if kind not in self._news:
+                self._news[kind] = _News(self)
+            self._news[kind].came.connect(slot)
+
     def take(self, snapshot: Snapshot) -> bool:
-        """Keep a snapshot and emit it. False if it is about an older document, or a run of the
-        document before."""
+        """Keep a snapshot and give it to its listeners. False if it is about an older document,
+        or a run of the document before."""
         if self._is_of_document(snapshot) and snapshot.revision != self._revision:
             return False
         if isinstance(snapshot, RunSnapshot) and 0 < snapshot.reply_to <= self._left_run:
@@ -147,7 +163,9 @@ class Store(QObject):
         whole = self._joined(snapshot)
         if whole is not None:
             self._snapshots[type(whole)] = whole
-            self.snapshot.emit(whole)
+            for kind in type(whole).__mro__:
+                if kind in self._news:
+                    self._news[kind].came.emit(whole)
         return True
 
     def _joined(self, snapshot: Snapshot) -> Snapshot | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from app.actions import Actions
 from app.files import ProjectFiles
 from app.history import History
 from app.processes.layout_worker import LayoutWorker
-from app.processes.link import Link
+from app.processes.link import Answered, Failed, Link
 from app.selection.finding import blocks_of
 from app.selection.known import Known
 from app.selection.selection import Selection
@@ -113,8 +114,15 @@ class Workbench(Struct, frozen=True):
     def send(self, command: Command) -> int:
         """Send a command about the current document and return its id; 0 without an engine. While
         code of the user's runs, the status bar says that one waits which does more than read."""
+        return self._sent(command, self.link.send)
+
+    def ask(self, command: Command, answered: Answered, failed: Failed) -> int:
+        """As `send`, and give its answers to who asks: see `Link.ask`."""
+        return self._sent(command, partial(self.link.ask, answered=answered, failed=failed))
+
+    def _sent(self, command: Command, send: Callable[[Command], int]) -> int:
         waits = self.link.runs_code and not type(command).while_running
-        command_id = self.link.send(self.about_document(command))
+        command_id = send(self.about_document(command))
         if waits and command_id:
             self.say(WAITS)
         return command_id

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject
 
 from app.workbench import Workbench
-from engine.protocol import Finding, FindingSnapshot, Snapshot
+from engine.protocol import Finding, FindingSnapshot
 from widgets.advice.kinds import KINDS
 
 _ACTION = "tensors.show_muted_advice"
@@ -26,14 +26,13 @@ class AdvicePresenter(QObject):
     ) -> None:
         super().__init__(parent)
         self._bench, self._show, self._drop = bench, show, drop
-        bench.store.snapshot.connect(self._take)
+        bench.store.on(FindingSnapshot, self._take)
         self._show_action()
 
-    def _take(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, FindingSnapshot):
-            finding = snapshot.finding
-            if finding.kind not in self._bench.settings.muted_advice:
-                self._show(finding, bool(snapshot.run))
+    def _take(self, snapshot: FindingSnapshot) -> None:
+        finding = snapshot.finding
+        if finding.kind not in self._bench.settings.muted_advice:
+            self._show(finding, bool(snapshot.run))
 
     def mute(self, kind: str) -> None:
         settings = self._bench.settings

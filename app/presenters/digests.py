@@ -7,11 +7,10 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject
 
-from app.presenters.questions import Questions
 from app.workbench import Workbench
 from engine.project import limits
 from engine.project.atomic import digest_of
-from engine.protocol import DigestsSnapshot, ErrorReport, ReadDigestsCommand
+from engine.protocol import ReadDigestsCommand
 
 Read = Callable[[Mapping[str, str]], object]
 """Gets the SHA-256 of each file that can be read, by its path."""
@@ -21,6 +20,7 @@ class Digests(QObject):
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
+        self._asked: list[int] = []
         bench.link.ended.connect(self._drop)
 
     @property
@@ -42,19 +42,13 @@ class Digests(QObject):
             found = {path: digest_of(path, limits.MAX_FILE_BYTES) for path in wanted}
             read({path: digest for path, digest in found.items() if digest})
             return
-        questions = Questions(self._bench, self)
-
-        def answered(told: DigestsSnapshot) -> None:
-            questions.deleteLater()
-            read(told.digests)
-
-        def failed(_error: ErrorReport) -> None:
-            questions.deleteLater()
-
-        if not questions.ask(ReadDigestsCommand(paths=wanted), answered, failed):
-            questions.deleteLater()
+        self._asked.append(
+            self._bench.ask(
+                ReadDigestsCommand(paths=wanted), lambda told: read(told.digests), lambda _: None
+            )
+        )
 
     def _drop(self) -> None:
-        for questions in self.findChildren(Questions):
-            questions.drop()
-            questions.deleteLater()
+        for command_id in self._asked:
+            self._bench.link.drop_answers(command_id)
+        self._asked.clear()

@@ -16,7 +16,6 @@ from engine.protocol import (
     HeldSnapshot,
     InitialiseCommand,
     ReadySnapshot,
-    Snapshot,
     TrainingSnapshot,
 )
 
@@ -43,7 +42,9 @@ class EnginePresenter(QObject):
         self._bench = bench
         self._was_ready = self._has_lost_elsewhere = False
         bench.files.opened.connect(self._on_opened)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(ErrorSnapshot, self._show_error)
+        bench.store.on(HeldSnapshot, lambda _: self._show_state())
+        bench.store.on(TrainingSnapshot, self._show_training)
         bench.link.state_changed.connect(self._show_state)
         bench.link.busy_changed.connect(self._show_state)
         bench.link.became_ready.connect(self._on_ready)
@@ -76,15 +77,10 @@ class EnginePresenter(QObject):
         if self._bench.link.attached is not None:
             self._bench.link.restart(anew=False)
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, ErrorSnapshot) and snapshot.command in _WORDS:
-            self._show_error(snapshot)
-        elif isinstance(snapshot, HeldSnapshot):
-            self._show_state()
-        elif isinstance(snapshot, TrainingSnapshot):
-            if snapshot.state == "running":
-                self._bench.window.banners.dismiss("engine")  # resumed, or training again
-            self._show_state()
+    def _show_training(self, training: TrainingSnapshot) -> None:
+        if training.state == "running":
+            self._bench.window.banners.dismiss("engine")  # resumed, or training again
+        self._show_state()
 
     def _on_opened(self) -> None:
         """Close the errors about the model of the project before."""
@@ -214,6 +210,8 @@ class EnginePresenter(QObject):
         return [("Restore weights", tip, self.restore_requested.emit)]
 
     def _show_error(self, snapshot: ErrorSnapshot) -> None:
+        if snapshot.command not in _WORDS:
+            return
         error = snapshot.error
         what = _WORDS[snapshot.command]
         self._bench.window.banners.show_banner(

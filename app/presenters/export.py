@@ -33,7 +33,7 @@ class ExportPresenter(QObject):
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._here: Path | None = None
         """Where the file goes on this machine, if the engine writes it on another one."""
         bench.link.ended.connect(self._on_ended)

@@ -16,7 +16,6 @@ from engine.protocol import (
     ErrorSnapshot,
     ForwardSnapshot,
     MoveForwardCommand,
-    Snapshot,
     StartForwardCommand,
     TrainCommand,
     TrainingSnapshot,
@@ -45,7 +44,9 @@ class FirstStepsPresenter(QObject):
         self._stage = 0  # 1 to 4; 0: no first steps are under way
         self._first_loss: float | None = None
         self._accuracy: float | None = None
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(ForwardSnapshot, self._on_forward)
+        bench.store.on(TrainingSnapshot, self._on_training)
+        bench.store.on(ErrorSnapshot, self._on_error)
         bench.files.opened.connect(self._end)
 
     def begin(self) -> None:
@@ -102,20 +103,28 @@ class FirstStepsPresenter(QObject):
 
     # -- what is to be shown ---------------------------------------------------------------------
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
+    @property
+    def _shown_stage(self) -> int:
+        """0: there are no first steps, or the reader has closed the banner."""
         if self._bench.window.banners.banner(_KEY) is None:
-            self._stage = 0  # no first steps, or the reader has closed the banner
-            return
-        match self._stage, snapshot:
-            case 2, ForwardSnapshot():
-                self._show_steps(snapshot)
-            case 3, TrainingSnapshot():
-                self._show_training(snapshot)
-            case 4, ForwardSnapshot(loss=float(loss)):
+            self._stage = 0
+        return self._stage
+
+    def _on_forward(self, forward: ForwardSnapshot) -> None:
+        match self._shown_stage, forward.loss:
+            case 2, _:
+                self._show_steps(forward)
+            case 4, float(loss):
                 self._show_change(loss)
-            case 2 | 3 | 4, ErrorSnapshot(error=error, command=name) if name in _COMMANDS:
-                retry = {2: self._step, 3: self._train, 4: self._look}[self._stage]
-                self._show_problem(in_words(error), retry)
+
+    def _on_training(self, training: TrainingSnapshot) -> None:
+        if self._shown_stage == 3:
+            self._show_training(training)
+
+    def _on_error(self, told: ErrorSnapshot) -> None:
+        retry = {2: self._step, 3: self._train, 4: self._look}.get(self._shown_stage)
+        if retry is not None and told.command in _COMMANDS:
+            self._show_problem(in_words(told.error), retry)
 
     def _show_steps(self, forward: ForwardSnapshot) -> None:
         run, blocks = forward.position, len(forward.order)

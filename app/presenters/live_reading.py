@@ -45,13 +45,13 @@ class LiveReading(QObject):
     ) -> None:
         super().__init__(parent)
         self._bench, self._pane = bench, pane
-        self._command, self._take, self._link, self._after = command, take, link, after
-        self._questions = Questions(bench, self)
+        self._command, self._take, self._link = command, take, link
+        self._questions = Questions(bench)
         self._is_stale, self._asked_s = True, 0.0
         self._pause = QTimer(self, interval=EVERY_MS, singleShot=True)
         self._pause.timeout.connect(self._read_if_stale)
         pane.came_in_sight.connect(self._read_if_stale)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(after, self._on_news)
         bench.link.state_changed.connect(self._on_engine_state)
 
     def again(self) -> None:
@@ -64,9 +64,8 @@ class LiveReading(QObject):
         self._questions.drop()
         self._asked_s = 0.0
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, self._after):
-            self._let_read()
+    def _on_news(self, _: Snapshot) -> None:
+        self._let_read()
 
     def _on_engine_state(self, state: str) -> None:
         self.forget()

@@ -42,7 +42,6 @@ class _Run(Struct):
 
     def end(self) -> None:
         self.questions.drop()
-        self.questions.deleteLater()
 
 
 class PythonFiles(QObject):
@@ -162,7 +161,7 @@ class PythonFiles(QObject):
         """Run a file, as the user has asked to, also if it has run before."""
         self._bench.window.banners.dismiss(BANNER)
         self._bench.window.banners.dismiss(_change_key(path))
-        run = _Run(Questions(self._bench, self), opening)
+        run = _Run(Questions(self._bench), opening)
         command, copy = RunFileCommand(path=path), self._copies.get(path)
         # A file of another machine that has a copy was gone there.
         if copy is not None and (self._reader.machine or not Path(path).exists()):

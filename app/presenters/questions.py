@@ -6,37 +6,19 @@ All other snapshots come from the store; its module describes the whole way.
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
-from PySide6.QtCore import QObject
-
-from app.processes.link import Link
+from app.processes.link import Answered, Failed, Link
 from app.workbench import Workbench
-from engine.protocol import Command, ErrorReport, ErrorSnapshot, Snapshot
-
-Answered = Callable[[Any], object]
-Failed = Callable[[ErrorReport], object]
+from engine.protocol import Command, ErrorReport
 
 
-class Questions(QObject):
+class Questions:
     """Sends commands; of each kind of command only the newest gets its answers. They go to the
     window's engine, or by another link."""
 
-    def __init__(self, bench: Workbench, parent: QObject) -> None:
-        super().__init__(parent)
+    def __init__(self, bench: Workbench) -> None:
         self._bench = bench
-        self._newest: dict[type[Command], tuple[Link, int, Answered, Failed]] = {}
+        self._newest: dict[type[Command], tuple[Link, int]] = {}
         self._asked: list[tuple[Link, int]] = []  # also what a newer command has superseded
-        self._heard = weakref.WeakSet[Link]()
-        self._hear(bench.link)
-
-    def _hear(self, link: Link) -> None:
-        if link not in self._heard:
-            self._heard.add(link)
-            link.snapshot.connect(partial(self._on_snapshot, link))
 
     def ask(
         self, command: Command, answered: Answered, failed: Failed, link: Link | None = None
@@ -44,14 +26,17 @@ class Questions(QObject):
         """Send a command. `answered(snapshot)` is called for each answer, or `failed(error)`, until
         a command of the same kind is sent. Returns the command's id; 0, and nothing is called, if
         nothing was sent: `Link.unsent` says why."""
-        link = link or self._bench.link
-        self._hear(link)
-        is_own = link is self._bench.link
-        about = self._bench.about_document
-        command_id = self._bench.send(command) if is_own else link.send(about(command))
-        self._newest[type(command)] = link, command_id, answered, failed
-        unanswered = [each for each in self._asked if each[0].awaits(each[1])]
-        self._asked = [*unanswered, (link, command_id)]
+        kind = type(command)
+        if kind in self._newest:
+            before, command_id = self._newest.pop(kind)
+            before.drop_answers(command_id)
+        if link is None or link is self._bench.link:
+            link, command_id = self._bench.link, self._bench.ask(command, answered, failed)
+        else:
+            command_id = link.ask(self._bench.about_document(command), answered, failed)
+        self._newest[kind] = link, command_id
+        self._asked = [each for each in self._asked if each[0].awaits(each[1])]
+        self._asked.append((link, command_id))
         return command_id
 
     def stop(self) -> None:
@@ -61,15 +46,9 @@ class Questions(QObject):
 
     def drop(self) -> None:
         """Pass on no more answers."""
+        for link, command_id in self._newest.values():
+            link.drop_answers(command_id)
         self._newest.clear()
-
-    def _on_snapshot(self, link: Link, snapshot: Snapshot) -> None:
-        for asked, command_id, answered, failed in tuple(self._newest.values()):
-            if asked is link and command_id and snapshot.reply_to == command_id:
-                if isinstance(snapshot, ErrorSnapshot):
-                    failed(snapshot.error)
-                else:
-                    answered(snapshot)
 
 
 def in_words(error: ErrorReport) -> str:

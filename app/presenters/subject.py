@@ -53,7 +53,7 @@ class SubjectPresenter(QObject):
     ) -> None:
         super().__init__(parent)
         self._bench, self._python, self._chooser = bench, files, chooser
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._console: tuple[Offer, ...] = ()
         self._canvas: tuple[Subject, ...] = ()  # other names of the canvas's model
         self._variables: frozenset[str] = frozenset()
@@ -69,7 +69,7 @@ class SubjectPresenter(QObject):
         files.changed.connect(self._show_need)
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.revision_changed.connect(self._show_need)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(VariablesSnapshot, self._show_variables)
         bench.link.became_ready.connect(self._on_ready)
         bench.link.ended.connect(self._forget)
         chooser.show_subject(bench.project.subject)
@@ -163,13 +163,14 @@ class SubjectPresenter(QObject):
         project = self._bench.project
         self._bench.send(ShowSubjectCommand(subject=project.subject, training=project.training))
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, VariablesSnapshot) and not isinstance(snapshot, ExampleSnapshot):
-            self._variables = frozenset(variable.name for variable in snapshot.variables)
-            self._console = offers_of_console(snapshot.variables)
-            self._canvas = names_of_canvas(snapshot.variables)
-            self._show_offers()
-            self._show_need()
+    def _show_variables(self, snapshot: VariablesSnapshot) -> None:
+        if isinstance(snapshot, ExampleSnapshot):
+            return
+        self._variables = frozenset(variable.name for variable in snapshot.variables)
+        self._console = offers_of_console(snapshot.variables)
+        self._canvas = names_of_canvas(snapshot.variables)
+        self._show_offers()
+        self._show_need()
 
     def _forget(self) -> None:
         """The engine has ended, and with it what its console and its files held."""

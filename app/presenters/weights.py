@@ -25,7 +25,7 @@ class WeightsPresenter(QObject):
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._asked: LoadWeightsCommand | None = None
         bench.files.opened.connect(self._forget)
         bench.link.ended.connect(self._forget)

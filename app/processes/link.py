@@ -8,7 +8,7 @@ does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -19,6 +19,8 @@ from engine.protocol import (
     Command,
     CompareGradientsCommand,
     DoneSnapshot,
+    ErrorReport,
+    ErrorSnapshot,
     ExportCommand,
     FileSnapshot,
     FlowCommand,
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from engine.connecting.greeting import Welcome
 
 LinkState = Literal["starting", "ready", "lost"]
+Answered = Callable[[Any], object]
+Failed = Callable[[ErrorReport], object]
 
 NO_ENGINE = "There is no engine: restart it from the status bar."
 DOES_NOT_READ = (
@@ -100,6 +104,7 @@ class Link(QObject):
         self.is_found_again = False
         """Whether the engine is the one that this window had, and has gone on meanwhile."""
         self._unanswered: dict[int, Command] = {}
+        self._asked: dict[int, tuple[Answered, Failed]] = {}
         self._code = 0  # the command that runs the user's code
         self.unsent = NO_ENGINE
         """Why the last command that was not sent was not."""
@@ -164,6 +169,18 @@ class Link(QObject):
     def send(self, command: Command) -> int:
         """Send a command and return its id. 0 means that nothing was sent; `unsent` says why."""
         raise NotImplementedError
+
+    def ask(self, command: Command, answered: Answered, failed: Failed) -> int:
+        """Send a command; `answered(snapshot)` is called for each answer, or `failed(error)`, until
+        its end or `drop_answers`. Returns its id as `send` does."""
+        command_id = self.send(command)
+        if command_id:
+            self._asked[command_id] = answered, failed
+        return command_id
+
+    def drop_answers(self, command_id: int) -> None:
+        """Give what still answers this command to nobody who asked."""
+        self._asked.pop(command_id, None)
 
     def signal(self, signal: AnySignal) -> None:
         """Send a signal, which acts at once even if the engine is busy."""
@@ -272,6 +289,12 @@ class Link(QObject):
             if snapshot.state == "stopped":
                 self._stop_waiting()  # it has stopped: its processes may take longer to end
         self.snapshot.emit(snapshot)
+        if snapshot.reply_to in self._asked:
+            answered, failed = self._asked[snapshot.reply_to]
+            if isinstance(snapshot, ErrorSnapshot):
+                failed(snapshot.error)
+            else:
+                answered(snapshot)
         if isinstance(snapshot, ReadySnapshot):
             self._set_state("ready")
 
@@ -282,6 +305,7 @@ class Link(QObject):
             self._sent(run.reply_to, TrainCommand(model=Model(), training=TrainingSetup()))
 
     def _ended(self, command_id: int) -> None:
+        self._asked.pop(command_id, None)
         ended = self._unanswered.pop(command_id, None)
         self._stopping.discard(command_id)
         if not self._stopping:
@@ -292,6 +316,7 @@ class Link(QObject):
     def _forget(self) -> None:
         """The engine has ended, or was left: drop the commands that it has not answered."""
         self.attached, self._is_held = None, False
+        self._asked.clear()
         self._stopping.clear()
         self._stop_waiting()
         self._checkpoint_step = None

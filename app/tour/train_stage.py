@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.tour.hand import TourFailure
 from app.tour.stage import Stage
-from engine.protocol import EpochRow, Snapshot, TrainingSnapshot
+from engine.protocol import EpochRow, TrainingSnapshot
 
 EPOCHS = 40
 LEARNING_RATE = 0.003
@@ -18,7 +18,7 @@ class TrainStage(Stage):
         self.application.window.show_workspace("train")
         self._view = self.application.window.page("train")
         self._rows: list[EpochRow] = []
-        self.store.snapshot.connect(self._collect)
+        self.store.on(TrainingSnapshot, self._collect)
         self.hand.write(self._field("param_epochs"), str(EPOCHS))
         self.hand.write(self._field("param_lr"), str(LEARNING_RATE))
         training = self.project.training
@@ -63,9 +63,8 @@ class TrainStage(Stage):
                 f"not {WANTED_ACCURACY:g} or more"
             )
 
-    def _collect(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, TrainingSnapshot):
-            self._rows.extend(snapshot.epoch_rows)
+    def _collect(self, snapshot: TrainingSnapshot) -> None:
+        self._rows.extend(snapshot.epoch_rows)
 
     def _field(self, name: str) -> QWidget:
         return self.find(self._view, QWidget, name)

@@ -16,6 +16,7 @@ from engine.protocol import (
     LoopSnapshot,
     ModelSnapshot,
     ReadySnapshot,
+    Snapshot,
     StepColumns,
     TrainingSnapshot,
     VariablesSnapshot,
@@ -91,7 +92,7 @@ def test_a_graph_in_parts_is_announced_when_it_is_whole(qtbot) -> None:
 
     store = Store()
     announced: list[GraphSnapshot] = []
-    store.snapshot.connect(announced.append)
+    store.on(Snapshot, announced.append)
     assert store.take(part(0, 0, 3)) and store.take(part(0, 0, 2))  # read again: the first is moot
     assert not announced and store.newest(GraphSnapshot) is None
     assert store.take(part(1, 2, 4))
@@ -128,7 +129,7 @@ def test_the_revision_is_told_after_the_project():
 def test_a_dropped_snapshot_is_not_announced_and_the_newest_stays():
     store = Store()
     told: list = []
-    store.snapshot.connect(told.append)
+    store.on(Snapshot, told.append)
     newest = model_snapshot(revision=1)
     assert store.take(newest) and not store.take(model_snapshot(revision=2))
     assert not store.take(forward(0))

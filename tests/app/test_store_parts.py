@@ -50,7 +50,7 @@ def graph(part: int = 0, parts: int = 1, to: int = 0, root: str = "") -> GraphSn
 
 def told(store: Store) -> list[Snapshot]:
     heard: list[Snapshot] = []
-    store.snapshot.connect(heard.append)
+    store.on(Snapshot, heard.append)
     return heard
 
 

@@ -45,9 +45,7 @@ def run_of(program) -> TrainingSnapshot:
 
 def collect(program) -> list[TrainingSnapshot]:
     seen: list[TrainingSnapshot] = []
-    program.bench.store.snapshot.connect(
-        lambda s: seen.append(s) if isinstance(s, TrainingSnapshot) else None
-    )
+    program.bench.store.on(TrainingSnapshot, seen.append)
     return seen
 
 

@@ -61,7 +61,7 @@ class FilesPresenter(QObject):
     def __init__(self, bench: Workbench, view: FileView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self.view = bench, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._path = self._other = ""
         self._entries: list[ArtifactEntry] = []
         self._modules: list[ProgramModule] = []

@@ -37,7 +37,7 @@ class EngineFiles(QObject):
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._seen = ""  # the folder that was shown last
         self.folder = ""
         bench.link.became_ready.connect(self._begin)
@@ -122,7 +122,7 @@ class _Copy(QObject):
         super().__init__(parent)
         self._bench, self._done = bench, done
         self._is_over = False
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         bench.link.ended.connect(self._on_ended)
 
     def _send(self, command: ReadPartCommand | WritePartCommand, then: Callable) -> None:

@@ -82,7 +82,8 @@ class RanksPresenter(QObject):
         self._show_timer.timeout.connect(self._show)
         bench.link.state_changed.connect(self._on_state)
         bench.link.steered.connect(self._pass_on)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(RankPlacesSnapshot, self._take_places)
+        bench.store.on((HeldSnapshot, LoopSnapshot), self._take_own)
         bench.window.rank_chosen.connect(self.choose)
 
     # -- which ranks there are -------------------------------------------------------------------
@@ -185,11 +186,13 @@ class RanksPresenter(QObject):
 
     # -- what they say ---------------------------------------------------------------------------
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
+    def _take_places(self, places: RankPlacesSnapshot) -> None:
+        if self._own is not None:
+            self._siblings.take(places)
+
+    def _take_own(self, snapshot: HeldSnapshot | LoopSnapshot) -> None:
         if self._own is None:
             return
-        if isinstance(snapshot, RankPlacesSnapshot):
-            self._siblings.take(snapshot)
         self._take(self._own, snapshot)
         if isinstance(snapshot, LoopSnapshot):
             now_s = time.monotonic()

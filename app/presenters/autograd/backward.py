@@ -27,7 +27,7 @@ class BackwardPresenter(QObject):
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._view = bench, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         backward = view.backward
         self._breakpoints = backward.tabs.breakpoints
         self._breakpoints.changed.connect(self._send_breakpoints)

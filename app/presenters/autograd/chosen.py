@@ -9,7 +9,7 @@ from app.selection.finding import leaf_named, lines_of, module_box, nodes_of
 from app.selection.known import leaf_reference, within
 from app.selection.references import Blocks, Line, Module, Node, Reference
 from app.workbench import Workbench
-from engine.protocol import BackwardSnapshot, ForwardSnapshot, GraphSnapshot, Snapshot
+from engine.protocol import BackwardSnapshot, ForwardSnapshot, GraphSnapshot
 from widgets.autograd.autograd_view import AutogradView
 
 GRAPH, GRADIENTS, CODE = "graph", "gradients", "code"
@@ -31,7 +31,8 @@ class ChosenPresenter(QObject):
         bench.selection.views[view.backward.table] = GRADIENTS
         bench.selection.views[view.code] = CODE
         bench.selection.changed.connect(self._follow)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(GraphSnapshot, self._on_graph)
+        bench.store.on(BackwardSnapshot, lambda _: self._light_gradient(bench.selection.current))
 
     # -- what is chosen here ---------------------------------------------------------------------
 
@@ -82,15 +83,11 @@ class ChosenPresenter(QObject):
 
     # -- what is lit -----------------------------------------------------------------------------
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        match snapshot:
-            case GraphSnapshot():
-                self._light_nodes(self._bench.selection.current)
-                if self._brings_up:
-                    self._brings_up = False
-                    self._view.graph.bring_up_chosen()
-            case BackwardSnapshot():
-                self._light_gradient(self._bench.selection.current)
+    def _on_graph(self, _: GraphSnapshot) -> None:
+        self._light_nodes(self._bench.selection.current)
+        if self._brings_up:
+            self._brings_up = False
+            self._view.graph.bring_up_chosen()
 
     def _follow(self, reference: Reference | None) -> None:
         self._light_block()

@@ -15,7 +15,6 @@ from engine.protocol import (
     GradcheckCommand,
     ReadEntryCommand,
     RunExampleCommand,
-    Snapshot,
     VariablesSnapshot,
 )
 from widgets.derivatives.view import DerivativeView
@@ -29,12 +28,12 @@ class DerivativesPresenter(QObject):
     def __init__(self, bench: Workbench, view: DerivativeView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._view = bench, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._read: ConsoleReading | None = None  # of the newest question; None for an example
         view.asked.connect(self._ask)
         view.run_requested.connect(self.run_requested)
         view.interrupt_requested.connect(self._questions.stop)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(VariablesSnapshot, self._show_variables)
         bench.store.revision_changed.connect(self._on_revision)
         bench.files.opened.connect(self._forget)
         bench.link.ended.connect(self._forget)
@@ -65,12 +64,11 @@ class DerivativesPresenter(QObject):
             return None
         return read_of((command.function, *command.inputs), newest.variables)
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, VariablesSnapshot):
-            self._view.show_variables(snapshot.variables)
-            held = self._bench.store.held  # the variables are those of a frame
-            if self._read is not None and held is None and self._read.is_old(snapshot.variables):
-                self._view.tell_old()
+    def _show_variables(self, snapshot: VariablesSnapshot) -> None:
+        self._view.show_variables(snapshot.variables)
+        held = self._bench.store.held  # the variables are those of a frame
+        if self._read is not None and held is None and self._read.is_old(snapshot.variables):
+            self._view.tell_old()
 
     def _on_revision(self) -> None:
         if self._view.is_of_model:

@@ -21,7 +21,7 @@ class FlowPresenter(QObject):
     def __init__(self, bench: Workbench, view: FlowView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._view = bench, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._has_run = False
         view.run_requested.connect(self._run)
         view.stop_requested.connect(self._questions.stop)

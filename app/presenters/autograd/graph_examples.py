@@ -30,10 +30,10 @@ class GraphExamplesPresenter(QObject):
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)
         self._view = view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._read: GraphExample | None = None
         view.roots.example_chosen.connect(self._run)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(BackwardSnapshot, self._show_lesson)
         bench.link.ended.connect(self._forget)
         bench.files.opened.connect(self._forget)
 
@@ -59,8 +59,8 @@ class GraphExamplesPresenter(QObject):
         self._read = example
         self.graph_wanted.emit(example.root, variables, "steps")
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, BackwardSnapshot) and self._read is not None:
+    def _show_lesson(self, _: BackwardSnapshot) -> None:
+        if self._read is not None:
             self._view.show_lesson(self._read.tip)
             self._read = None
 

@@ -14,7 +14,7 @@ class GraphNumbersPresenter(QObject):
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)
         self._view = view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         view.graph.numbers_wanted.connect(self._ask)
 
     def _ask(self, nodes: tuple[int, ...]) -> None:

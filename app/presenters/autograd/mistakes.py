@@ -37,7 +37,7 @@ class MistakesPresenter(QObject):
     def __init__(self, bench: Workbench, view: MistakesView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._view = bench, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._variables: tuple[Variable, ...] = ()  # of the code that ran here last
         self._asks_of_run = False  # whether a question is about that code, or the graph on screen
         self._wanted: tuple[str, int | str, str] | None = None
@@ -45,7 +45,9 @@ class MistakesPresenter(QObject):
         view.graph_requested.connect(self._show_graph)
         view.where_requested.connect(self._show_where)
         view.why_requested.connect(self._ask_why)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(VariablesSnapshot, self._on_variables)
+        bench.store.on(GraphSnapshot, self._on_graph)
+        bench.store.on(BackwardSnapshot, self._on_backward)
         bench.files.opened.connect(self._forget)
         bench.link.ended.connect(self._forget)
 
@@ -83,18 +85,22 @@ class MistakesPresenter(QObject):
             self._wanted = root, node, words
             self.graph_requested.emit(root)
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        match snapshot:
-            case VariablesSnapshot(variables=variables) if not self._asks_of_run:
-                self._show_names(variables)
-            case GraphSnapshot() if self._wanted is None:
-                self._asks_of_run = False
-            case BackwardSnapshot() if self._wanted is not None:
-                (root, node, words), self._wanted = self._wanted, None
-                graph = self._bench.newest(GraphSnapshot)
-                found = None if graph is None else node_of(graph, node)
-                if graph is not None and graph.root == root and found is not None:
-                    self.node_requested.emit(found, words)
+    def _on_variables(self, snapshot: VariablesSnapshot) -> None:
+        if not self._asks_of_run:
+            self._show_names(snapshot.variables)
+
+    def _on_graph(self, _: GraphSnapshot) -> None:
+        if self._wanted is None:
+            self._asks_of_run = False
+
+    def _on_backward(self, _: BackwardSnapshot) -> None:
+        if self._wanted is None:
+            return
+        (root, node, words), self._wanted = self._wanted, None
+        graph = self._bench.newest(GraphSnapshot)
+        found = None if graph is None else node_of(graph, node)
+        if graph is not None and graph.root == root and found is not None:
+            self.node_requested.emit(found, words)
 
     def _show_names(self, variables: Sequence[Variable]) -> None:
         names = [v.name for v in variables if v.kind == "tensor"]

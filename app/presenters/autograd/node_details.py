@@ -12,7 +12,6 @@ from engine.protocol import (
     ForwardSnapshot,
     GraphSnapshot,
     NodeDetailCommand,
-    Snapshot,
 )
 from widgets.autograd.autograd_view import AutogradView
 from widgets.rules.node_page import NODE_TEXT, NodePage
@@ -27,13 +26,14 @@ class NodeDetailsPresenter(QObject):
     ) -> None:
         super().__init__(parent)
         self._bench, self._tabs = bench, tabs
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._node: int | None = None
         self.page = NodePage()
         tabs.setTabToolTip(tabs.addTab(self.page, "Node"), NODE_TEXT)
         tabs.currentChanged.connect(lambda _: self._ask())
         view.node_selected.connect(self._look_at)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(BackwardSnapshot, self._follow)
+        bench.store.on((GraphSnapshot, ForwardSnapshot), lambda _: self._clear())
         bench.store.revision_changed.connect(self._clear)
         bench.link.ended.connect(self._clear)
 
@@ -50,12 +50,8 @@ class NodeDetailsPresenter(QObject):
             command, self.page.show_detail, lambda error: self.page.show_problem(in_words(error))
         )
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        match snapshot:
-            case BackwardSnapshot():
-                self._look_at(self._first_node if snapshot.step is None else snapshot.step.node)
-            case GraphSnapshot() | ForwardSnapshot():
-                self._clear()
+    def _follow(self, backward: BackwardSnapshot) -> None:
+        self._look_at(self._first_node if backward.step is None else backward.step.node)
 
     @property
     def _first_node(self) -> int:

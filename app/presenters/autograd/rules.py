@@ -16,7 +16,6 @@ from engine.protocol import (
     GraphSnapshot,
     RuleCommand,
     RuleOpsCommand,
-    Snapshot,
 )
 from widgets.autograd.autograd_view import AutogradView
 from widgets.rules.rule_card import RuleCard
@@ -36,7 +35,7 @@ class RulesPresenter(QObject):
     def __init__(self, bench: Workbench, view: AutogradView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._where: tuple[int, int] | None = None
         self._looked_at: int | None = None
         self.card = RuleCard()
@@ -51,7 +50,8 @@ class RulesPresenter(QObject):
         into.activated.connect(self._step_into)
         self.card.currentChanged.connect(self._show)
         view.node_selected.connect(self._look_at)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(BackwardSnapshot, self._follow)
+        bench.store.on((GraphSnapshot, ForwardSnapshot), lambda _: self._clear())
         bench.store.revision_changed.connect(self._clear)
         bench.link.ended.connect(self._clear)
 
@@ -81,13 +81,6 @@ class RulesPresenter(QObject):
             page.show_problem(in_words(error))
 
         self._questions.ask(command, shown, failed)
-
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        match snapshot:
-            case BackwardSnapshot():
-                self._follow(snapshot)
-            case GraphSnapshot() | ForwardSnapshot():
-                self._clear()
 
     def _follow(self, snapshot: BackwardSnapshot) -> None:
         """Show the node of the step that the pass has come to, if it has moved."""

@@ -51,7 +51,7 @@ class TracePresenter(QObject):
     ) -> None:
         super().__init__(parent)
         self._bench, self._cells, self._view = bench, cells, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._parts: list[TraceSnapshot] = []
         self._step: TraceStepSnapshot | None = None
         self._variables: tuple[Variable, ...] | None = None  # of the example that was traced
@@ -68,7 +68,7 @@ class TracePresenter(QObject):
         view.interrupt_requested.connect(self._questions.stop)
         view.graph_requested.connect(self._show_on_graph)
         view.source.input.completion_wanted.connect(self._complete)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(GraphSnapshot, self._on_graph)
         bench.store.revision_changed.connect(self._on_revision)
         bench.files.opened.connect(self._on_opened)
         bench.link.state_changed.connect(lambda state: view.show_ready(state == "ready"))
@@ -210,11 +210,10 @@ class TracePresenter(QObject):
         nodes = [node for node in graph.nodes if node.sequence in made]
         return max(nodes, key=lambda node: node.sequence).id if nodes else None
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        match snapshot:
-            case GraphSnapshot() if self._step is not None:
-                # The graph may have the call's nodes: ask the engine for their numbers.
-                self._move("to", self._step.position)
+    def _on_graph(self, _: GraphSnapshot) -> None:
+        if self._step is not None:
+            # The graph may have the call's nodes: ask the engine for their numbers.
+            self._move("to", self._step.position)
 
     # -- what ends a trace -----------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ class AutogradPresenter(QObject):
         self._under_way = False
         self._suggested = self._default_root = ""
         self._example: tuple[str, ExampleTab] = "", ""  # the root of an example, and its tab
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._failed = 0
         self.drawn: GraphSnapshot | None = None
         self._read: ConsoleReading | None = None  # of the graph; None for none of the console
@@ -78,7 +78,12 @@ class AutogradPresenter(QObject):
         view.came_in_sight.connect(self._read_if_old)
         view.own_call.continue_requested.connect(lambda: self._send(ContinueTrainingCommand()))
         view.own_call.stop_requested.connect(bench.link.stop_held)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(ForwardSnapshot, self._show_forward)
+        bench.store.on(VariablesSnapshot, self._show_variables)
+        bench.store.on(GraphSnapshot, self._show_graph)
+        bench.store.on(BackwardSnapshot, view.show_backward)
+        bench.store.on(ComparisonSnapshot, view.show_comparison)
+        bench.store.on(ValueSnapshot, view.show_value)
         bench.store.revision_changed.connect(self._on_revision)
         bench.link.state_changed.connect(view.show_engine_state)
         bench.link.ended.connect(self._on_engine_ended)
@@ -154,10 +159,11 @@ class AutogradPresenter(QObject):
     def show_held_pass(self, held: HeldSnapshot) -> None:
         """Show the pass in which a step of Train is held, of which all came before this page."""
         self.show_own_call(held)
-        for kind in (GraphSnapshot, BackwardSnapshot):
-            newest = self._bench.newest(kind)
-            if newest is not None:
-                self._on_snapshot(newest)
+        graph, backward = self._bench.newest(GraphSnapshot), self._bench.newest(BackwardSnapshot)
+        if graph is not None:
+            self._show_graph(graph)
+        if backward is not None:
+            self._view.show_backward(backward)
 
     def show_graph_beside(self, root: str) -> None:
         """Read and draw the graph of an expression from where the graph on screen came."""
@@ -334,32 +340,26 @@ class AutogradPresenter(QObject):
         """The blocks' names by id."""
         return {block.id: block.name for block in self._bench.project.model.blocks}
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        match snapshot:
-            case ForwardSnapshot():
-                self._under_way = True
-                # A forward step ends the backward pass: torch will record another graph.
-                self._bench.store.forget(GraphSnapshot, BackwardSnapshot, ComparisonSnapshot)
-                self._view.clear_backward()
-                self._read = None
-                self._view.show_forward(snapshot, self._names())
-            case VariablesSnapshot(variables=variables):
-                self._view.roots.show_variables(variables)
-                self._read_if_old()
-            case GraphSnapshot():
-                self._under_way = True  # a pass of code has no forward pass to step
-                held = self._bench.store.held
-                if held is not None and held.at == "backward":
-                    self._default_root = ""
-                    self._view.roots.show_root(snapshot.root)
-                self._view.show_graph(snapshot, self._names())
-                self._read = self._reading_of(snapshot)
-            case BackwardSnapshot():
-                self._view.show_backward(snapshot)
-            case ComparisonSnapshot():
-                self._view.show_comparison(snapshot)
-            case ValueSnapshot():
-                self._view.show_value(snapshot)
+    def _show_forward(self, forward: ForwardSnapshot) -> None:
+        self._under_way = True
+        # A forward step ends the backward pass: torch will record another graph.
+        self._bench.store.forget(GraphSnapshot, BackwardSnapshot, ComparisonSnapshot)
+        self._view.clear_backward()
+        self._read = None
+        self._view.show_forward(forward, self._names())
+
+    def _show_variables(self, snapshot: VariablesSnapshot) -> None:
+        self._view.roots.show_variables(snapshot.variables)
+        self._read_if_old()
+
+    def _show_graph(self, graph: GraphSnapshot) -> None:
+        self._under_way = True  # a pass of code has no forward pass to step
+        held = self._bench.store.held
+        if held is not None and held.at == "backward":
+            self._default_root = ""
+            self._view.roots.show_root(graph.root)
+        self._view.show_graph(graph, self._names())
+        self._read = self._reading_of(graph)
 
     def _lay_out(self, visible: VisibleGraph, direction: Direction, style: EdgeStyle) -> None:
         self._bench.layout.submit(

@@ -40,7 +40,7 @@ class CallsPresenter(QObject):
     def __init__(self, bench: Workbench, pane: CallsPane, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._view = bench, pane.view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._files = GraphPicturePresenter(bench, pane, self)
         self._parts: list[GraphSnapshot] = []
         self._drawn: GraphSnapshot | None = None

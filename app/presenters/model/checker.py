@@ -8,7 +8,7 @@ from app.presenters.questions import Questions
 from app.processes.exit_reasons import ExitReason
 from app.workbench import Workbench
 from engine.project.document import Project
-from engine.protocol import CellSnapshot, CheckModelCommand, Snapshot
+from engine.protocol import CellSnapshot, CheckModelCommand
 
 _GIVEN_UP = "The engine ended while it checked this model"
 _ADVICE = "The model is checked again when you change it."
@@ -24,13 +24,13 @@ class ModelChecker(QObject):
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._is_due = False
         self._checking: Project | None = None
         self._cut_off: Project | None = None  # its check had no answer when the engine ended
         self._given_up: Project | None = None
         bench.store.revision_changed.connect(self.check)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(CellSnapshot, self._check_again)
         bench.files.opened.connect(self._check_first)
         bench.link.became_ready.connect(self._check_first)
         bench.link.ended.connect(self._stop)
@@ -46,10 +46,9 @@ class ModelChecker(QObject):
                 self._checking, self._given_up = project, None
                 self._bench.window.banners.dismiss("check")
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
+    def _check_again(self, _: CellSnapshot) -> None:
         """A cell may have made other data of the console, which the model must fit."""
-        data = self._bench.project.training.data
-        if isinstance(snapshot, CellSnapshot) and data.kind == "console":
+        if self._bench.project.training.data.kind == "console":
             self.check()
 
     def _on_answer(self, _: object) -> None:

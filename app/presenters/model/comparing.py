@@ -32,19 +32,21 @@ class ComparingPresenter(QObject):
     def __init__(self, bench: Workbench, view: StructureView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._view = bench, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._console: list[ConsoleSubject] = []
         self._files: dict[str, list[Subject]] = {}
         self._other: OtherSubject = None
         view.compare.keep_requested.connect(self._keep)
         view.compare.compare_requested.connect(self._compare)
         bench.store.project_changed.connect(self._on_project_changed)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(VariablesSnapshot, self._offer_modules)
+        bench.store.on(FileSnapshot, self._offer_objects)
         bench.link.ended.connect(self._forget)
-        for kind in (VariablesSnapshot, FileSnapshot):
-            newest = bench.newest(kind)
-            if newest is not None:
-                self._on_snapshot(newest)
+        variables, file = bench.newest(VariablesSnapshot), bench.newest(FileSnapshot)
+        if variables is not None:
+            self._offer_modules(variables)
+        if file is not None:
+            self._offer_objects(file)
 
     def compare_again(self) -> None:
         """The subject may have changed."""
@@ -107,21 +109,18 @@ class ComparingPresenter(QObject):
             self._view.show_picture()
         self._show_others()
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        match snapshot:
-            case ExampleSnapshot():
-                return
-            case VariablesSnapshot():
-                modules = (v for v in snapshot.variables if v.kind == "module" and not v.same_as)
-                self._console = [ConsoleSubject(module.name) for module in modules]
-            case FileSnapshot():
-                self._files[snapshot.path] = [
-                    offer.subject
-                    for offer in offers_of_file(snapshot.path, snapshot.objects)
-                    if not (offer.required or offer.is_other)
-                ]
-            case _:
-                return
+    def _offer_modules(self, snapshot: VariablesSnapshot) -> None:
+        if not isinstance(snapshot, ExampleSnapshot):
+            modules = (v for v in snapshot.variables if v.kind == "module" and not v.same_as)
+            self._console = [ConsoleSubject(module.name) for module in modules]
+            self._show_others()
+
+    def _offer_objects(self, snapshot: FileSnapshot) -> None:
+        self._files[snapshot.path] = [
+            offer.subject
+            for offer in offers_of_file(snapshot.path, snapshot.objects)
+            if not (offer.required or offer.is_other)
+        ]
         self._show_others()
 
     def _show_others(self) -> None:

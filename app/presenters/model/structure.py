@@ -64,7 +64,7 @@ class StructurePresenter(QObject):
     def __init__(self, bench: Workbench, view: StructureView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self.view = bench, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._is_stale = True
         self._parts: StructureSnapshot | None = None
         self._sent_cells: list[str] = []
@@ -94,7 +94,7 @@ class StructurePresenter(QObject):
         view.bar.preview_requested.connect(self._want_preview)
         view.bar.preview_ended.connect(self._end_preview)
         bench.store.project_changed.connect(self._on_project_changed)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on((VariablesSnapshot, FileSnapshot, TrainingSnapshot), self._on_news)
         bench.link.state_changed.connect(self._on_engine_state)
         self._on_engine_state(bench.link.state)
 
@@ -128,14 +128,14 @@ class StructurePresenter(QObject):
         ):
             self._let_read()
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        match snapshot:
+    def _on_news(self, news: VariablesSnapshot | FileSnapshot | TrainingSnapshot) -> None:
+        """The module may be another one, or have other values."""
+        match news:
             case ExampleSnapshot():
                 return
-            case VariablesSnapshot() | FileSnapshot():
-                self._let_read()
-            case TrainingSnapshot(state=state) if state in _ENDED:
-                self._let_read()
+            case TrainingSnapshot(state=state) if state not in _ENDED:
+                return
+        self._let_read()
 
     def _on_engine_state(self, state: str) -> None:
         if state == "ready":

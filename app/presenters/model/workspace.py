@@ -18,7 +18,6 @@ from engine.protocol import (
     ForwardSnapshot,
     InitialiseCommand,
     ModelSnapshot,
-    Snapshot,
     WeightsSnapshot,
 )
 from widgets.text import format_bytes
@@ -36,7 +35,9 @@ class ModelPresenter(QObject):
         self._connect_panels()
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.revision_changed.connect(lambda: page.canvas.show_progress((), None))
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(ModelSnapshot, self._show_report)
+        bench.store.on(ForwardSnapshot, self._show_progress)
+        bench.store.on(WeightsSnapshot, self._tell_origin)
         bench.selection.changed.connect(self._follow)
         bench.files.opened.connect(self._on_opened)
         bench.selection.views[page.canvas] = CANVAS
@@ -155,14 +156,13 @@ class ModelPresenter(QObject):
                 self._bench.selection.choose(Blocks(kept) if kept else None, CANVAS)
         self._show_properties()
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, ModelSnapshot):
-            self._show_report(snapshot)
-        elif isinstance(snapshot, ForwardSnapshot):
-            done = snapshot.order[: snapshot.position]
-            self.page.canvas.show_progress(done, done[-1] if done else None)
-        elif isinstance(snapshot, WeightsSnapshot) and snapshot.origin:
-            self._bench.say(snapshot.origin)
+    def _show_progress(self, forward: ForwardSnapshot) -> None:
+        done = forward.order[: forward.position]
+        self.page.canvas.show_progress(done, done[-1] if done else None)
+
+    def _tell_origin(self, weights: WeightsSnapshot) -> None:
+        if weights.origin:
+            self._bench.say(weights.origin)
 
     def _on_opened(self) -> None:
         self._bench.selection.forget()

@@ -38,7 +38,7 @@ class ConsolePresenter(QObject):
     ) -> None:
         super().__init__(parent)
         self._bench, self._cells, self._view = bench, cells, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         view.run_requested.connect(self._run)
         view.interrupt_requested.connect(bench.link.stop_code)
         view.completion_requested.connect(self._complete)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QObject, Signal
 
-from app.presenters.questions import Questions, in_words
+from app.presenters.questions import in_words
 from app.workbench import Workbench
 from engine.protocol import (
     CellSnapshot,
@@ -52,7 +52,7 @@ class HeldPresenter(QObject):
         super().__init__(parent)
         self._bench, self._make = bench, tensors
         self._tensors: TensorsPresenter | None = None
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(HeldSnapshot, lambda _: self._show())
         bench.link.ended.connect(self._show)
         bench.link.became_ready.connect(self._send_switch)
         self._steps_backward = False
@@ -80,10 +80,6 @@ class HeldPresenter(QObject):
 
     def _send_switch(self) -> None:
         self._bench.link.signal(StepBackwardSignal(on=self._steps_backward))
-
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, HeldSnapshot):
-            self._show()
 
     def _show(self) -> None:
         held = self._bench.store.held
@@ -121,8 +117,6 @@ class HeldPresenter(QObject):
         pane.stop_requested.connect(self._bench.link.stop_held)
 
     def _run(self, source: str) -> None:
-        question = Questions(self._bench, self)  # each has its own: the next may come meanwhile
-
         def take(snapshot: Snapshot) -> None:
             if self._tensors is None:
                 return
@@ -132,12 +126,9 @@ class HeldPresenter(QObject):
                     console.add_output(snapshot)
                 case CellSnapshot(error=error):
                     console.finish_held(error)
-                    question.deleteLater()
 
         def fail(error: ErrorReport) -> None:
             self._bench.say(in_words(error))
-            question.deleteLater()
 
-        if not question.ask(RunHeldCommand(source=source), take, fail):
+        if not self._bench.ask(RunHeldCommand(source=source), take, fail):
             self._bench.say(self._bench.link.unsent)
-            question.deleteLater()

@@ -19,7 +19,7 @@ class RunningPresenter(QObject):
     def __init__(self, bench: Workbench, view: VariablesView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._view = bench, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._waits = False
         self.timer = QTimer(self, interval=EVERY_MS)
         self.timer.timeout.connect(self._read)

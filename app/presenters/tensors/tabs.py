@@ -56,7 +56,7 @@ class Tab(QObject, Generic[V]):
         self._bench = bench
         self.expression = ""
         self.element: Index | None = None
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
 
     def show_variables(self, variables: Sequence[Variable]) -> None:
         """Show the current variables of the console."""

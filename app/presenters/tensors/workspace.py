@@ -24,7 +24,6 @@ from app.workbench import Workbench
 from engine.protocol import (
     ReadVariablesCommand,
     ReadySnapshot,
-    Snapshot,
     Variable,
     VariablesSnapshot,
 )
@@ -64,7 +63,7 @@ class TensorsPresenter(QObject):
         page.bar.expression_entered.connect(self._choose)
         page.bar.element_cleared.connect(lambda: self._choose(self.expression))
         page.tabs.currentChanged.connect(self._refresh)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(VariablesSnapshot, self._show_variables)
         bench.link.became_ready.connect(self._on_new_engine)
         bench.link.ended.connect(self._on_engine_ended)
         bench.files.opened.connect(self._on_opened)
@@ -152,10 +151,6 @@ class TensorsPresenter(QObject):
         self.console.run_again()
 
     # -- what is to be shown ---------------------------------------------------------------------
-
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, VariablesSnapshot):
-            self._show_variables(snapshot)
 
     def _on_engine_ended(self) -> None:
         self._show_variables(VariablesSnapshot(variables=()))

@@ -16,7 +16,7 @@ class ChecksPresenter(QObject):
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._pane = bench, view.checks
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._goes_on = False
         self._asked = 0
         view.bar.check_requested.connect(self.check)

@@ -15,7 +15,6 @@ from engine.protocol import (
     DataSnapshot,
     DescribeDataCommand,
     ErrorReport,
-    Snapshot,
     VariablesSnapshot,
 )
 from widgets.training.settings.data_form import DataForm
@@ -28,20 +27,21 @@ class DataPresenter(QObject):
     def __init__(self, bench: Workbench, form: DataForm, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._form = bench, form
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         form.report_wanted.connect(self._ask)
         form.path_wanted.connect(self._choose_path)
         bench.store.project_changed.connect(self._on_project_changed)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(VariablesSnapshot, self._offer_names)
+        bench.store.on(CellSnapshot, self._look_again)
         bench.link.became_ready.connect(self._ask)
         self._ask()
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        """Offer the data of the console, and look at it again after a cell."""
-        if isinstance(snapshot, VariablesSnapshot):
-            names = [v.name for v in snapshot.variables if v.kind not in NO_DATA]
-            self._form.console.offer_names(names)
-        elif isinstance(snapshot, CellSnapshot) and self._is_of_console():
+    def _offer_names(self, snapshot: VariablesSnapshot) -> None:
+        names = [v.name for v in snapshot.variables if v.kind not in NO_DATA]
+        self._form.console.offer_names(names)
+
+    def _look_again(self, _: CellSnapshot) -> None:
+        if self._is_of_console():
             self._ask()
 
     def _is_of_console(self) -> bool:

@@ -14,7 +14,7 @@ class ExecutionPresenter(QObject):
     def __init__(self, bench: Workbench, form: ExecutionForm, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._form = bench, form
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         form.measure_asked.connect(self._ask)
 
     def _ask(self) -> None:

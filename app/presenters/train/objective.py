@@ -19,7 +19,6 @@ from engine.protocol import (
     CellSnapshot,
     ErrorReport,
     FileSnapshot,
-    Snapshot,
     VariablesSnapshot,
     WriteStepCommand,
 )
@@ -33,10 +32,12 @@ class ObjectivePresenter(QObject):
     def __init__(self, bench: Workbench, form: SetupForm, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._setup, self._form = bench, form, form.objective
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._form.edited.connect(self._edit)
         bench.store.project_changed.connect(self._on_project_changed)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(VariablesSnapshot, lambda _: self._offer_names())
+        bench.store.on(CellSnapshot, self._on_cell)
+        bench.store.on(FileSnapshot, self._on_file)
         bench.link.became_ready.connect(self._ask)
         self._show()
 
@@ -90,14 +91,12 @@ class ObjectivePresenter(QObject):
     def _show_error(self, error: ErrorReport) -> None:
         self._form.show_words(in_words(error), "error")
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        subject = self._bench.project.subject
-        if isinstance(snapshot, VariablesSnapshot):
-            self._offer_names()
-        elif isinstance(snapshot, CellSnapshot):
-            if needs_cells(subject):
-                self._ask()
-        elif isinstance(snapshot, FileSnapshot) and python_file(subject) == snapshot.path:
+    def _on_cell(self, _: CellSnapshot) -> None:
+        if needs_cells(self._bench.project.subject):
+            self._ask()
+
+    def _on_file(self, file: FileSnapshot) -> None:
+        if python_file(self._bench.project.subject) == file.path:
             self._offer_names()
             self._ask()
 

@@ -12,7 +12,7 @@ from app.selection.finding import parameter_of
 from app.selection.references import Parameter
 from app.workbench import Workbench
 from engine.project.document import Project
-from engine.protocol import ModelSnapshot, ReadParametersCommand, Snapshot, StructureSnapshot
+from engine.protocol import ModelSnapshot, ReadParametersCommand, StructureSnapshot
 from engine.protocol.subject_commands import WeightRow, join_structure
 from widgets.training.train_view import TrainView
 
@@ -31,7 +31,7 @@ class ParametersPresenter(QObject):
         pane.chosen.connect(lambda name: bench.selection.choose(Parameter(name), PARAMETERS))
         bench.selection.changed.connect(lambda _: self.show_chosen())
         bench.store.project_changed.connect(self._on_project_changed)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(ModelSnapshot, self._offer_blocks)
         self._switch.setChecked(bench.settings.train_parameters)
         self._switch.toggled.connect(lambda on: setattr(bench.settings, "train_parameters", on))
 
@@ -50,10 +50,10 @@ class ParametersPresenter(QObject):
         if old.subject != new.subject or old.model is not new.model:
             self._reading.again()
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, ModelSnapshot) and self._bench.project.model.blocks:
+    def _offer_blocks(self, snapshot: ModelSnapshot) -> None:
+        blocks = self._bench.project.model.blocks
+        if blocks:
             learning = {report.block for report in snapshot.blocks if report.parameters}
-            blocks = self._bench.project.model.blocks
             self._offer([each.name for each in blocks if each.id in learning])
 
     def _command(self) -> ReadParametersCommand:

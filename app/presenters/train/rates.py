@@ -28,7 +28,7 @@ class RatesPresenter(QObject):
     def __init__(self, bench: Workbench, curve: RateCurve, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._curve = bench, curve
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         bench.store.project_changed.connect(self._on_project_changed)
         bench.link.became_ready.connect(self._ask)
         self._ask()

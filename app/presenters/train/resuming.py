@@ -42,10 +42,10 @@ class Resuming(QObject):
     ) -> None:
         super().__init__(parent)
         self._bench, self._view, self._run, self._train = bench, view, run, train
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._sought: Subject | None = None  # the engine has looked for a checkpoint of it
         view.bar.resume_requested.connect(self.resume)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on((FileSnapshot, CellSnapshot), self._offer_again)
         bench.files.opened.connect(self.offer)
 
     def resume(self) -> None:
@@ -70,11 +70,10 @@ class Resuming(QObject):
         if ready and self._run() is None and (project.model.blocks or project.subject.is_code):
             self._find(self._show_offer, lambda error: None)  # the code may not have run
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
+    def _offer_again(self, _: Snapshot) -> None:
         """Code that has run may make a subject that a checkpoint fits."""
         subject = self._bench.project.subject
-        has_run = isinstance(snapshot, FileSnapshot | CellSnapshot)
-        if has_run and subject.is_code and self._sought != subject:
+        if subject.is_code and self._sought != subject:
             self.offer()
 
     def _find(

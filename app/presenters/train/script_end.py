@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject
 from app.processes.exit_reasons import ExitReason
 from app.workbench import Workbench
 from engine.connecting.greeting import About
-from engine.protocol import LoopSnapshot, Snapshot
+from engine.protocol import LoopSnapshot
 from widgets.training.run_words import left_text
 from widgets.training.train_view import TrainView
 
@@ -19,11 +19,11 @@ class ScriptEnd(QObject):
         super().__init__(parent)
         self._bench, self._bar = bench, view.bar
         self.script: About | None = None
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(LoopSnapshot, self._keep_script)
         bench.link.lost.connect(self._on_lost)
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, LoopSnapshot) and snapshot.state in ("running", "paused"):
+    def _keep_script(self, loop: LoopSnapshot) -> None:
+        if loop.state in ("running", "paused"):
             attached = self._bench.link.script
             self.script = attached.about if attached is not None else None
 

@@ -31,7 +31,6 @@ from engine.protocol import (
     PauseSignal,
     ReadySnapshot,
     RunSnapshot,
-    Snapshot,
     StepColumns,
     StepLineCommand,
     StepTrainingCommand,
@@ -88,7 +87,9 @@ class TrainPresenter(QObject):
         view.bar.export_requested.connect(self.export_requested)
         view.board.figure_asked.connect(self._choose_module)
         bench.store.project_changed.connect(self._on_project_changed)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(RunSnapshot, self._show_run)
+        bench.store.on(HeldSnapshot, lambda _: self.view.bar.show_held(bench.store.held))
+        bench.store.on(ErrorSnapshot, self._show_error)
         bench.link.state_changed.connect(self._on_engine_state)
         bench.files.opened.connect(self._clear)
         self._show_setup()
@@ -251,18 +252,11 @@ class TrainPresenter(QObject):
         ):
             self._send(AdjustTrainingCommand(training=new.training))
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if isinstance(snapshot, RunSnapshot):
-            self._show_run(snapshot)
-        elif isinstance(snapshot, HeldSnapshot):
-            self.view.bar.show_held(self._bench.store.held)
-        elif isinstance(snapshot, ErrorSnapshot) and snapshot.command in _SHOWN:
-            self.view.show_problem(in_words(snapshot.error))
-        elif (
-            isinstance(snapshot, ErrorSnapshot)
-            and snapshot.command == AdjustTrainingCommand.__name__
-        ):
-            self._bench.say(in_words(snapshot.error))  # the run goes on
+    def _show_error(self, told: ErrorSnapshot) -> None:
+        if told.command in _SHOWN:
+            self.view.show_problem(in_words(told.error))
+        elif told.command == AdjustTrainingCommand.__name__:
+            self._bench.say(in_words(told.error))  # the run goes on
 
     def _on_engine_state(self, state: LinkState) -> None:
         run, link = self._shown, self._bench.link

@@ -56,7 +56,7 @@ class Reading:
         return sum(isinstance(each, ReadImagesCommand) for each in self._link.sent)
 
     def run_goes_on(self) -> None:
-        self._link.snapshot.emit(VariablesSnapshot(variables=()))
+        self._link._receive(VariablesSnapshot(variables=()))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_it_is_read_again_once_the_run_goes_on_and_a_pause_is_over(reading: Read
     reading.pause.stop()
     reading.pause.timeout.emit()
     assert reading.asked == 2  # nothing has come since
-    link.snapshot.emit(DoneSnapshot())
+    link._receive(DoneSnapshot())
     assert reading.asked == 2  # nor is this of a run
     reading.run_goes_on()
     assert reading.asked == 3
@@ -106,7 +106,7 @@ def test_it_is_read_again_after_all_that_changes_values(reading: Reading, link, 
     reading.pane.came_in_sight.emit()
     link.answer(images())
     reading.pause.stop()
-    link.snapshot.emit(snapshot)
+    link._receive(snapshot)
     assert reading.asked == 2
 
 

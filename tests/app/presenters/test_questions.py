@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QObject
 
 from app.presenters.questions import Questions, in_words
 from engine.protocol import (
@@ -21,8 +20,7 @@ class Asker:
     """Asks, and keeps what it is told."""
 
     def __init__(self, bench) -> None:
-        self.owner = QObject()
-        self.questions = Questions(bench, self.owner)
+        self.questions = Questions(bench)
         self.told: list = []
 
     def complete(self, source: str) -> int:

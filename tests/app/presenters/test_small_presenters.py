@@ -171,19 +171,3 @@ def test_an_engine_that_ends_answers_no_more(elsewhere, link) -> None:
     link.ended.emit()
     link.answer(DigestsSnapshot(digests={"/a.py": "1"}))
     assert read == []
-
-
-def test_a_question_leaves_nothing_behind(elsewhere, link, qtbot) -> None:
-    def kept() -> int:
-        return sum(type(each).__name__ == "Questions" for each in elsewhere.children())
-
-    elsewhere.read(["/a.py"], lambda told: None)
-    assert kept() == 1
-    link.answer(DigestsSnapshot(digests={}))
-    elsewhere.read(["/a.py"], lambda told: None)
-    link.fail("No.")
-    elsewhere.read(["/a.py"], lambda told: None)
-    link.ended.emit()
-    link.close()
-    elsewhere.read(["/a.py"], lambda told: None)
-    qtbot.waitUntil(lambda: kept() == 0)

@@ -15,7 +15,6 @@ from app.tour.train_stage import TrainStage
 from engine.protocol import (
     CellSnapshot,
     ComparisonSnapshot,
-    DoneSnapshot,
     EpochRow,
     ErrorReport,
     ErrorSnapshot,
@@ -117,7 +116,6 @@ def test_a_model_that_has_not_learned_fails_the_tour(
             epoch, 10 * epoch, 0.2, 0.9 + epoch / 100, 0.3, accuracy if epoch == 2 else 0.1
         )
         stage._collect(training_snapshot(epoch_rows=(row,)))
-    stage._collect(DoneSnapshot())
     end = training_snapshot(steps_per_second=120.0)
     if fails:
         with pytest.raises(TourFailure, match=r"accuracy is 0\.949, not 0\.95 or more"):

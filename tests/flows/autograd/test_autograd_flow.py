@@ -133,7 +133,7 @@ def test_an_interrupted_step_says_so(qtbot, mlp):
     report = ErrorReport(type="KeyboardInterrupt", message="")
     command = mlp.workspaces.autograd.start_forward()
     error = ErrorSnapshot(command="StartForwardCommand", error=report, reply_to=command)
-    mlp.bench.link.snapshot.emit(error)
+    mlp.bench.link._receive(error)
     assert view(mlp)._problem.text().startswith("Interrupted.")
 
 

@@ -39,9 +39,7 @@ def label(view, name: str) -> str:
 
 def test_three_runs_with_a_word_on_each_layer(program, view):
     seen = []
-    program.bench.store.snapshot.connect(
-        lambda s: seen.append(s) if isinstance(s, FlowSnapshot) else None
-    )
+    program.bench.store.on(FlowSnapshot, seen.append)
     run(program, view)
     last = {snapshot.initialisation: snapshot for snapshot in seen}
     assert len(last) == 3

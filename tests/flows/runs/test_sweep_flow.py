@@ -60,9 +60,7 @@ def test_a_sweep_leaves_its_trials_and_the_model_as_it_was(lab) -> None:
     before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
     settings = lab.bench.project.training
     states = []
-    lab.bench.store.snapshot.connect(
-        lambda s: states.append(s.state) if isinstance(s, TrainingSnapshot) else None
-    )
+    lab.bench.store.on(TrainingSnapshot, lambda run: states.append(run.state))
     form.start.click()
     assert pane.sweeps.isHidden()
     lab.bench.link.drain()

@@ -16,7 +16,6 @@ from engine.protocol import (
     ErrorReport,
     ReadAnnotationsCommand,
     RunSnapshot,
-    Snapshot,
     TrainingSnapshot,
 )
 from widgets.training.train_view import TrainView
@@ -32,19 +31,17 @@ class AnnotationsPresenter(QObject):
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._board = bench, view.board
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._run = ""
         self._folder = ""
         self._shown: Annotations = ()
         view.board.note_asked.connect(self._ask_words)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(RunSnapshot, self._follow)
         bench.files.opened.connect(self._forget)
 
     # -- the run that is shown -------------------------------------------------------------------
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if not isinstance(snapshot, RunSnapshot):
-            return
+    def _follow(self, snapshot: RunSnapshot) -> None:
         folder = snapshot.folder if isinstance(snapshot, TrainingSnapshot) else ""
         if snapshot.run != self._run:
             self._forget()

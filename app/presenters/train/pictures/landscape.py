@@ -25,13 +25,13 @@ class LandscapePresenter(QObject):
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._pane = bench, view.landscape
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._goes_on = False
         self._asked = 0
         self._pane.compute_requested.connect(self.compute)
         self._pane.stop_requested.connect(self._stop)
         bench.store.project_changed.connect(self._on_project_changed)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on((RunSnapshot, WeightsSnapshot, FitSnapshot), self._tell_outdated)
         bench.link.state_changed.connect(self._on_engine_state)
 
     def compute(self) -> None:
@@ -74,9 +74,9 @@ class LandscapePresenter(QObject):
             self._questions.drop()
             self._end("The engine has ended.", is_error=True)
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        may_differ = isinstance(snapshot, RunSnapshot | WeightsSnapshot | FitSnapshot)
-        if may_differ and not self._goes_on:
+    def _tell_outdated(self, _: Snapshot) -> None:
+        """The weights may be others."""
+        if not self._goes_on:
             self._pane.tell_outdated()
 
     def _on_project_changed(self, old: Project, new: Project) -> None:

@@ -27,7 +27,7 @@ class MemoryPresenter(QObject):
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._pane = bench, view.memory
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._goes_on = False
         bench.selection.views[self._pane] = MEMORY
         self._pane.measure_requested.connect(self.measure)

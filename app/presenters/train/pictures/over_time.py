@@ -21,7 +21,6 @@ from engine.protocol import (
     ReadImagesCommand,
     ReadModuleNormsCommand,
     RunSnapshot,
-    Snapshot,
     TrainingSnapshot,
 )
 from widgets.training.train_view import TrainView
@@ -39,7 +38,7 @@ class OverTimePresenter(QObject):
         self._bench = bench
         self._modules, self._histograms = view.modules, view.histograms
         self._is_loop = bench.newest(LoopSnapshot) is not None
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(RunSnapshot, self._follow)
         self._links: dict[int, Link] = {}
         self._view = view
         link = self._link
@@ -94,10 +93,9 @@ class OverTimePresenter(QObject):
         run = self._bench.newest(TrainingSnapshot)
         return "" if run is None else run.folder
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
+    def _follow(self, snapshot: RunSnapshot) -> None:
         """Both pages are about the run or the loop whose plots are shown."""
-        if isinstance(snapshot, RunSnapshot):
-            self._is_loop = isinstance(snapshot, LoopSnapshot)
+        self._is_loop = isinstance(snapshot, LoopSnapshot)
 
     def _norms_command(self) -> ReadModuleNormsCommand:
         pane = self._modules

@@ -23,7 +23,7 @@ class Curves(QObject):
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._view = bench, view
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._wanted: tuple[str, ...] = ()
         self._titles: dict[str, str] = {}
         self._steps: dict[str, int] = {}

@@ -25,7 +25,7 @@ class EventFilesPresenter(QObject):
         self._bench, self._pane, self._fetches = bench, pane, fetches
         self._here: Path | None = None
         """Where they go on this machine, if they are to."""
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._wanted = 0
         """How many runs are being written."""
         pane.events_requested.connect(self._ask)

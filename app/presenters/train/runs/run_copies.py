@@ -24,7 +24,7 @@ class RunCopies(QObject):
     def __init__(self, bench: Workbench, pane: RunPane, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._pane = bench, pane
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._is_copying = False
         bench.files.saved_as.connect(self._look)
         pane.stop_requested.connect(self._stop)

@@ -58,7 +58,7 @@ class RunsPresenter(QObject):
     def __init__(self, bench: Workbench, train: TrainPresenter, parent: QObject) -> None:
         super().__init__(parent)
         self._bench, self._train, self._pane = bench, train, train.view.runs
-        self._questions = Questions(bench, self)
+        self._questions = Questions(bench)
         self._curves = Curves(bench, train.view, self)
         SweepsPresenter(bench, train, self)
         RunCopies(bench, self._pane, self)
@@ -96,7 +96,7 @@ class RunsPresenter(QObject):
         )
         pane.table.ticked_changed.connect(lambda: self._curves.show(pane.table.ticked, pane.runs))
         self._curves.failed.connect(pane.show_problem)
-        bench.store.snapshot.connect(self._on_snapshot)
+        bench.store.on(TrainingSnapshot, self._on_training)
         bench.files.saved.connect(self._on_saved)
         bench.files.opened.connect(self._on_opened)
         bench.link.became_ready.connect(self.list)
@@ -238,9 +238,7 @@ class RunsPresenter(QObject):
 
     # -- runs as they come -----------------------------------------------------------------------
 
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        if not isinstance(snapshot, TrainingSnapshot):
-            return
+    def _on_training(self, snapshot: TrainingSnapshot) -> None:
         if not self._bench.files.path and snapshot.folder and snapshot.folder not in self._unsaved:
             self._unsaved.append(snapshot.folder)
         self._curves.leave_out(snapshot.folder)

@@ -171,7 +171,7 @@ def test_python_runs_where_code_is_held_and_its_answers_come_to_the_console(
     assert [(type(each), each.source) for each in link.sent] == [
         (RunHeldCommand, "x"), (RunHeldCommand, "y"),
     ]  # fmt: skip
-    link.snapshot.emit(OutputSnapshot(stream="stdout", text="1\n", reply_to=1))
+    link._receive(OutputSnapshot(stream="stdout", text="1\n", reply_to=1))
     error = ErrorReport("NameError", "No y.")
     link.answer(CellSnapshot(ok=True, error=None), to=1)
     link.answer(CellSnapshot(ok=False, error=error), to=2)

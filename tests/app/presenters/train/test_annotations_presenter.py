@@ -63,37 +63,37 @@ def read(link: Any) -> list[str]:
 
 
 def test_those_of_a_run_are_read_once_and_shown(view, link, training_snapshot) -> None:
-    link.snapshot.emit(training_snapshot())
+    link._receive(training_snapshot())
     assert read(link) == []  # it has no folder yet
     for step in (1, 2):
-        link.snapshot.emit(training_snapshot(step=step, folder="/r"))
+        link._receive(training_snapshot(step=step, folder="/r"))
     assert read(link) == ["/r"]
     link.answer(AnnotationsSnapshot(folder="/other", annotations=(FIRST,)))
     assert shown(view) == ()
     link.answer(AnnotationsSnapshot(folder="/r", annotations=(FIRST,)))
     assert shown(view) == (FIRST,)
-    link.snapshot.emit(training_snapshot(folder="/moved"))
+    link._receive(training_snapshot(folder="/moved"))
     assert read(link) == ["/r", "/moved"] and shown(view) == (FIRST,)
-    link.snapshot.emit(training_snapshot(run="s", folder="/s"))
+    link._receive(training_snapshot(run="s", folder="/s"))
     assert read(link)[2:] == ["/s"] and shown(view) == ()
 
 
 def test_words_before_the_first_step_are_kept_as_soon_as_there_is_a_folder(
     view, words: Words, link, training_snapshot
 ) -> None:
-    link.snapshot.emit(training_snapshot())
+    link._receive(training_snapshot())
     words.write("loss", 1, "first")
     assert shown(view) == (FIRST,) and kept(link) == []
-    link.snapshot.emit(training_snapshot(folder="/r"))
+    link._receive(training_snapshot(folder="/r"))
     assert kept(link) == [("/r", (FIRST,))] and read(link) == []
-    link.snapshot.emit(training_snapshot(folder="/r", step=2))
+    link._receive(training_snapshot(folder="/r", step=2))
     assert len(kept(link)) == 1
 
 
 def test_words_are_changed_deleted_and_undone(
     view, words: Words, bench, link, training_snapshot
 ) -> None:
-    link.snapshot.emit(training_snapshot(folder="/r"))
+    link._receive(training_snapshot(folder="/r"))
     words.write("loss", 1, " fi\n rst ")
     words.write("accuracy", 2, "second")
     assert shown(view) == (Annotation(1, "fi rst", "loss"), SECOND)
@@ -115,20 +115,20 @@ def test_words_are_changed_deleted_and_undone(
 def test_undo_changes_the_run_that_the_words_were_of(
     view, words: Words, bench, link, training_snapshot
 ) -> None:
-    link.snapshot.emit(training_snapshot(folder="/r"))
+    link._receive(training_snapshot(folder="/r"))
     words.write("loss", 1, "first")
-    link.snapshot.emit(training_snapshot(folder="/moved"))
+    link._receive(training_snapshot(folder="/moved"))
     bench.history.stack.undo()
     assert kept(link)[-1] == ("/moved", ()) and shown(view) == ()
     bench.history.stack.redo()
-    link.snapshot.emit(training_snapshot(run="s", folder="/s"))
+    link._receive(training_snapshot(run="s", folder="/s"))
     link.answer(AnnotationsSnapshot(folder="/s", annotations=(SECOND,)))
     bench.history.stack.undo()
     assert kept(link)[-1] == ("/r", ()) and shown(view) == (SECOND,)
 
 
 def test_what_cannot_be_kept_is_said(view, words: Words, bench, link, training_snapshot) -> None:
-    link.snapshot.emit(training_snapshot(folder="/r"))
+    link._receive(training_snapshot(folder="/r"))
     words.write("loss", 1, "first")
     link.fail("The disk is full.", "Free some space.")
     assert bench.window.said == ["The disk is full. Free some space."]
@@ -139,7 +139,7 @@ def test_what_cannot_be_kept_is_said(view, words: Words, bench, link, training_s
 
 
 def test_another_project_has_none(view, words: Words, bench, training_snapshot, link) -> None:
-    link.snapshot.emit(training_snapshot(folder="/r"))
+    link._receive(training_snapshot(folder="/r"))
     words.write("loss", 1, "first")
     bench.files.opened.emit()
     assert shown(view) == ()

@@ -60,7 +60,7 @@ def test_the_step_that_fits_is_asked_for_after_what_may_change_it(view, bench, l
 
     def after(snapshot: Any) -> int:
         before = asked(link, WriteStepCommand)
-        link.snapshot.emit(snapshot)
+        link._receive(snapshot)
         return asked(link, WriteStepCommand) - before
 
     assert [after(each) for each in (CELL, FILE)] == [0, 0]  # of the canvas
@@ -94,14 +94,14 @@ def test_data_of_the_console_are_looked_at_after_each_cell(view, bench, link) ->
     view.form.data.console.offer_names = names.append
     kinds: dict[str, VariableKind] = {"x": "tensor", "net": "module", "n": "number"}
     variables = tuple(Variable(name, kind, "") for name, kind in kinds.items())
-    link.snapshot.emit(VariablesSnapshot(variables=variables))
+    link._receive(VariablesSnapshot(variables=variables))
     assert names == [["x"]]
-    link.snapshot.emit(CELL)
+    link._receive(CELL)
     assert asked(link, DescribeDataCommand) == 0
     console = replace(bench.project.training, data=DataSetup("console", path="(x, x)"))
     bench.store.set_project(edits.set_training(bench.project, console))
     assert asked(link, DescribeDataCommand) == 1
-    link.snapshot.emit(CELL)
+    link._receive(CELL)
     assert asked(link, DescribeDataCommand) == 2
     link.get_ready()
     assert asked(link, DescribeDataCommand) == 3

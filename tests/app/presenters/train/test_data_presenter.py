@@ -42,14 +42,14 @@ def test_data_of_a_file_is_asked_for_at_once_and_its_faults_are_told(form, bench
     (command,) = link.sent
     assert said(form, "data_facts") == "Reading the data…"
     error = ErrorReport("LabError", "Row 3 has 1 cell; there are 2 columns.", "Correct it.")
-    link.snapshot.emit(ErrorSnapshot(reply_to=command.id, error=error, command="X"))
+    link._receive(ErrorSnapshot(reply_to=command.id, error=error, command="X"))
     assert "Row 3 has 1 cell" in said(form, "data_problem")
     use(bench, DataSetup("csv", {"faults": "skip"}, path="/a.csv"))
     found = DataSnapshot(
         reply_to=link.sent[-1].id, title="CSV table", training=8, validation=2, sample_shape=(1,),
         dtype="float32", targets="numbers",
     )  # fmt: skip
-    link.snapshot.emit(found)
+    link._receive(found)
     assert said(form, "data_problem") == "" and "Targets are numbers." in said(form, "data_facts")
 
 

@@ -202,10 +202,10 @@ def test_the_slice_is_as_the_pane_says_and_outdated_by_a_step(
         pane.is_plane, pane.points, pane.span, pane.batches, pane.seed,
     )  # fmt: skip
     link.answer(losses(0, 1.0))
-    link.snapshot.emit(training_snapshot())
+    link._receive(training_snapshot())
     assert "again" not in words(view, "landscape")
     link.answer(losses(1, 1.0, 2.0), to=1)
-    link.snapshot.emit(training_snapshot(step=2))
+    link._receive(training_snapshot(step=2))
     assert "again" in words(view, "landscape")
 
 

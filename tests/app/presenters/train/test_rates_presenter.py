@@ -35,7 +35,7 @@ def test_a_schedule_is_asked_for_again_when_something_changes_its_rates(curve, b
     (command,) = link.sent
     assert isinstance(command, PreviewRatesCommand) and command.training == training
     found = RatesSnapshot(reply_to=command.id, steps=(1, 2), rates=(0.1, 0.01), total_steps=2)
-    link.snapshot.emit(found)
+    link._receive(found)
     assert curve.words == "lr 0.01 to 0.1 over 2 steps"
     use(bench, clip_norm=1.0)
     assert len(link.sent) == 1
@@ -43,7 +43,7 @@ def test_a_schedule_is_asked_for_again_when_something_changes_its_rates(curve, b
     assert link.sent[-1].training.epochs == 7
     error = ErrorReport("LabError", "StepLR cannot do this.", "")
     answer = ErrorSnapshot(reply_to=link.sent[-1].id, error=error, command="PreviewRatesCommand")
-    link.snapshot.emit(answer)
+    link._receive(answer)
     assert curve.words == "StepLR cannot do this."
 
 

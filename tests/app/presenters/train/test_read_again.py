@@ -99,7 +99,7 @@ def test_a_pane_pauses_after_its_answer_and_is_read_again(
         for timer in reading.findChildren(QTimer) if timer.isActive()
     ]  # fmt: skip
     assert len(pauses) == 1 and asked() == before
-    link.snapshot.emit(ANSWER)  # the run goes on
+    link._receive(ANSWER)  # the run goes on
     pauses[0].stop()
     pauses[0].timeout.emit()
     assert asked() == before + 1

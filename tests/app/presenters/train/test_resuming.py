@@ -114,20 +114,20 @@ def test_what_was_found_is_offered(desk: Desk) -> None:
 
 
 def test_code_is_sought_for_again_until_its_checkpoint_is_known(desk: Desk, bench, link) -> None:
-    link.snapshot.emit(CELL)
+    link._receive(CELL)
     assert desk.asked == 0  # the canvas needs no cell
     desk.use(subject=ConsoleSubject("net"))
-    link.snapshot.emit(CELL)
-    link.snapshot.emit(CELL)
+    link._receive(CELL)
+    link._receive(CELL)
     assert desk.asked == 2
     link.answer(CheckpointSnapshot())
-    link.snapshot.emit(CELL)
+    link._receive(CELL)
     assert desk.asked == 2  # it is known that there is none
     desk.use(subject=ConsoleSubject("other"))
-    link.snapshot.emit(CELL)
+    link._receive(CELL)
     assert desk.asked == 3
     bench.files.opened.emit()
-    link.snapshot.emit(CELL)
+    link._receive(CELL)
     assert desk.asked == 5  # of another project nothing is known
 
 

@@ -178,5 +178,5 @@ def test_settings_that_a_run_refuses_are_said_and_the_run_goes_on(
     link.fail("lr is negative.", "Raise it.")
     assert bench.window.said == ["lr is negative. Raise it."] and shown == []
     error = ErrorReport("LabError", "No trial.", "Try.")
-    link.snapshot.emit(ErrorSnapshot(command="SweepCommand", error=error))
+    link._receive(ErrorSnapshot(command="SweepCommand", error=error))
     assert shown == ["No trial. Try."]

@@ -142,7 +142,7 @@ def test_the_run_of_the_plots_is_not_drawn_over_itself(desk: Desk, training_snap
     desk.pane.table.ticked_changed.emit()
     desk.link.answer(KeptRunSnapshot(folder="a", steps=StepColumns(), project=Project()))
     assert desk.drawn[-1] == ["A"]
-    desk.link.snapshot.emit(training_snapshot(folder="a"))
+    desk.link._receive(training_snapshot(folder="a"))
     assert desk.drawn[-1] == []
 
 
@@ -173,7 +173,7 @@ def test_runs_of_a_project_that_has_a_file_are_there_already(
     desk: Desk, training_snapshot, tmp_path
 ) -> None:
     desk.bench.files.path = str(tmp_path / "net.tlab")
-    desk.link.snapshot.emit(training_snapshot(folder="/net.runs/r", state="finished"))
+    desk.link._receive(training_snapshot(folder="/net.runs/r", state="finished"))
     before = desk.count(ListRunsCommand)
     desk.bench.files.saved.emit()
     assert desk.count(MoveRunsCommand) == 0 and desk.count(ListRunsCommand) == before + 1
@@ -190,7 +190,7 @@ def test_only_what_has_moved_is_somewhere_else(
     desk: Desk, training_snapshot, tmp_path, moved: tuple, folder: str, checkpoint: str
 ) -> None:
     run = training_snapshot(folder="/data/r", state="finished", checkpoint="/elsewhere/c.pt")
-    desk.link.snapshot.emit(run)
+    desk.link._receive(run)
     desk.bench.files.path = str(tmp_path / "net.tlab")
     desk.bench.files.saved.emit()
     before = desk.count(ListRunsCommand)

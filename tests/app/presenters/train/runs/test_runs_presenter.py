@@ -134,10 +134,10 @@ def test_no_run_is_opened_beside_one_that_is_under_way(
     runs, link, training_snapshot, state: str
 ) -> None:
     listed(runs, link, RunRow(folder="a", state="stopped", checkpoint="a/c.pt"))
-    link.snapshot.emit(training_snapshot(state=state))
+    link._receive(training_snapshot(state=state))
     runs._pane.open_requested.emit("a")
     assert "Another run is under way" in runs._pane.told.text() and not reads(link)
-    link.snapshot.emit(training_snapshot(state="stopped"))
+    link._receive(training_snapshot(state="stopped"))
     runs._pane.open_requested.emit("a")
     assert reads(link) == 1 and runs._pane.told.text() == ""
 
@@ -197,14 +197,14 @@ def test_the_list_follows_the_run_of_the_plots(runs, link, training_snapshot) ->
     again = runs.findChild(QTimer)
     again.stop()
     before = len(folders_listed(link))
-    link.snapshot.emit(training_snapshot(folder="/r"))
+    link._receive(training_snapshot(folder="/r"))
     assert len(folders_listed(link)) == before + 1 and not again.isActive()
-    link.snapshot.emit(training_snapshot(folder="/r", step=2))
+    link._receive(training_snapshot(folder="/r", step=2))
     assert len(folders_listed(link)) == before + 1 and again.isActive()
     again.stop()
-    link.snapshot.emit(training_snapshot(folder="/r", step=2, state="finished"))
+    link._receive(training_snapshot(folder="/r", step=2, state="finished"))
     assert len(folders_listed(link)) == before + 2
-    link.snapshot.emit(training_snapshot(folder="/r", step=2, state="finished"))
+    link._receive(training_snapshot(folder="/r", step=2, state="finished"))
     assert len(folders_listed(link)) == before + 2 and not again.isActive()
 
 
@@ -241,7 +241,7 @@ def test_the_runs_of_a_project_move_beside_its_first_file(
         run = training_snapshot(
             run=folder, folder=folder, state="finished", checkpoint=f"{folder}/checkpoints/c.pt"
         )
-        link.snapshot.emit(run)
+        link._receive(run)
     bench.files.path = str(tmp_path / "net.tlab")
     bench.files.saved.emit()
     command = link.sent[-1]
@@ -256,7 +256,7 @@ def test_the_runs_of_a_project_move_beside_its_first_file(
 
 
 def test_another_document_has_no_run_to_move(runs, bench, link, training_snapshot) -> None:
-    link.snapshot.emit(training_snapshot(folder="/data/r", state="finished"))
+    link._receive(training_snapshot(folder="/data/r", state="finished"))
     runs.show_folder("/there")
     bench.files.opened.emit()
     assert folders_listed(link)[-1] == bench.files.runs_folder
