@@ -137,6 +137,7 @@ def graph_numbers(lab: Lab, command: GraphNumbersCommand) -> Iterator[Snapshot]:
     """Answer with a GraphNumbersSnapshot; without a pass, with nothing."""
     backward = lab.backward.under_way
     if backward is not None:
+        backward.numbered = command.nodes
         yield GraphNumbersSnapshot(
             position=backward.stepper.position, numbers=backward.numbers(command.nodes)
         )

@@ -91,7 +91,7 @@ class NodeDetailCommand(Command, frozen=True, kw_only=True):
 
 class GraphNumbersCommand(Command, frozen=True, kw_only=True):
     """Ask for the numbers of these nodes of the current graph, as the pass stands ->
-    GraphNumbersSnapshot."""
+    GraphNumbersSnapshot. Each BackwardSnapshot of the pass has them from then on."""
 
     handler = "backward:graph_numbers"
     while_held = True

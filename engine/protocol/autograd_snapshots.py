@@ -227,37 +227,6 @@ class ParameterGradient(Struct, frozen=True):
     missing: MissingReason | None = None
 
 
-class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
-    """The first `position` nodes of the plan have run. `step` is the last of them, `next` the node
-    after it (None at the end).
-
-    `stopped_by` says in words why a run stopped before its goal. `pending` are the nodes that a
-    gradient has reached; `pending_more` of them are left out, and `gradients_more` of `gradients`.
-    Of `saved_bytes`, `freed_bytes` would be freed by now with `retain_graph=False` (with
-    `real_engine`: are freed). `pass_number` counts the passes over this graph from 1. A
-    `real_engine` pass cannot go back. With `inputs` the pass is one of `torch.autograd.grad`, and
-    `gradients` are what it has found for these.
-    """
-
-    position: int
-    step: NodeStep | None
-    gradients: tuple[ParameterGradient, ...]
-    gradients_more: int = 0
-    next: NextNode | None = None
-    stopped_by: str = ""
-    breakpoints: tuple[BreakpointState, ...] = ()
-    edits: tuple[GradientEdit, ...] = ()
-    pending: tuple[PendingGradient, ...] = ()
-    pending_more: int = 0
-    freed_bytes: int = 0
-    saved_bytes: int = 0
-    pass_number: int = 1
-    real_engine: bool = False
-    retain_graph: bool = True
-    create_graph: bool = False
-    inputs: tuple[str, ...] = ()
-
-
 class TensorNumber(Struct, frozen=True, array_like=True, gc=False):
     """A tensor in a few numbers: its elements in C order if it is tiny and real (at most 4), and
     its 2-norm, which is nan or inf if an element is."""
@@ -281,6 +250,39 @@ class NodeNumbers(Struct, frozen=True, array_like=True, gc=False):
     incoming: tuple[TensorNumber | None, ...] = ()
     outgoing: tuple[TensorNumber | None, ...] = ()
     grad: TensorNumber | None = None
+
+
+class BackwardSnapshot(Snapshot, frozen=True, kw_only=True):
+    """The first `position` nodes of the plan have run. `step` is the last of them, `next` the node
+    after it (None at the end).
+
+    `stopped_by` says in words why a run stopped before its goal. `pending` are the nodes that a
+    gradient has reached; `pending_more` of them are left out, and `gradients_more` of `gradients`.
+    Of `saved_bytes`, `freed_bytes` would be freed by now with `retain_graph=False` (with
+    `real_engine`: are freed). `pass_number` counts the passes over this graph from 1. A
+    `real_engine` pass cannot go back. With `inputs` the pass is one of `torch.autograd.grad`, and
+    `gradients` are what it has found for these. `numbers` are those of the nodes that the last
+    GraphNumbersCommand of this pass has named.
+    """
+
+    position: int
+    step: NodeStep | None
+    gradients: tuple[ParameterGradient, ...]
+    gradients_more: int = 0
+    next: NextNode | None = None
+    stopped_by: str = ""
+    breakpoints: tuple[BreakpointState, ...] = ()
+    edits: tuple[GradientEdit, ...] = ()
+    pending: tuple[PendingGradient, ...] = ()
+    pending_more: int = 0
+    freed_bytes: int = 0
+    saved_bytes: int = 0
+    pass_number: int = 1
+    real_engine: bool = False
+    retain_graph: bool = True
+    create_graph: bool = False
+    inputs: tuple[str, ...] = ()
+    numbers: tuple[NodeNumbers, ...] = ()
 
 
 class GraphNumbersSnapshot(Snapshot, frozen=True, kw_only=True):

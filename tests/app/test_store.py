@@ -92,7 +92,7 @@ def test_a_graph_in_parts_is_announced_when_it_is_whole(qtbot) -> None:
 
     store = Store()
     announced: list[GraphSnapshot] = []
-    store.on(Snapshot, announced.append)
+    store.on(GraphSnapshot, announced.append)
     assert store.take(part(0, 0, 3)) and store.take(part(0, 0, 2))  # read again: the first is moot
     assert not announced and store.newest(GraphSnapshot) is None
     assert store.take(part(1, 2, 4))

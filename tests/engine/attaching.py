@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from engine.connecting.dialing import Call, dial
-from engine.connecting.greeting import Role
+from engine.connecting.greeting import Role, Unwelcome
 from engine.protocol import (
     AnySignal,
     Command,
@@ -98,7 +98,12 @@ class Script:
         raise AssertionError(f"the script does not listen: {said}")
 
     def attach(self, wants: Role = "steer") -> Window:
-        return Window(dial(str(self.process.pid), version(), wants=wants))
+        try:
+            return Window(dial(str(self.process.pid), version(), wants=wants))
+        except Unwelcome as error:
+            ended = self.process.poll()
+            assert ended is None, f"the script has ended, {ended}: {self.process.communicate()}"
+            raise error
 
     def attach_again(self) -> Window:
         """A window that steers, once the script has seen that the one before has gone."""

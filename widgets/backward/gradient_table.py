@@ -49,6 +49,7 @@ class GradientTable(ReadTable):
         self._gradients: tuple[ParameterGradient, ...] = ()
         self._more = 0
         self._differences: Mapping[str, float] = {}
+        self._rows: list[tuple[ParameterGradient, float | None, theme.Theme]] = []
         self._changed = False
         self.setShowGrid(False)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -113,18 +114,22 @@ class GradientTable(ReadTable):
     def _fill(self) -> None:
         """Write only the rows that differ: a step changes one or two of hundreds."""
         colors = theme.current()
+        shown, self._rows = self._rows, []
         self._changed = False
         self.blockSignals(True)
         self.setRowCount(len(self._gradients) + (self._more > 0))
         self.setColumnHidden(4, not self._differences)
         for row, parameter in enumerate(self._gradients):
+            difference = self._differences.get(parameter.name)
+            self._rows.append((parameter, difference, colors))
+            if row < len(shown) and shown[row] == self._rows[row]:
+                continue
             gradient = parameter.gradient
             bad = bad_numbers(gradient) if gradient else ""
             norm = bad or (format_number(gradient.norm) if gradient else "–")
             why, told = MISSING.get(parameter.missing or "", ("", ""))
             if why:
                 norm = why if gradient is None else f"{norm} from before ({why})"
-            difference = self._differences.get(parameter.name)
             texts = (
                 "✕" if why else "●" if gradient else "○",
                 f"{parameter.name} (retain_grad)" if parameter.retained else parameter.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from engine.protocol import GraphNumbersSnapshot
+from engine.protocol import BackwardSnapshot, GraphNumbersSnapshot
 from widgets.boxes.facts import GraphFacts
 from widgets.boxes.numbers import GraphNumbers
 from widgets.graph.canvas import EMPTY_TEXT
@@ -17,7 +17,7 @@ MOST_NUMBERED = 400
 
 
 class NumberedPicture(GraphPicture):
-    """Asks once a pass has started: for each step, and as nodes come into view."""
+    """Asks once a pass has started, and as nodes come into view."""
 
     numbers_wanted = Signal(object)
     """Asks for the numbers of these nodes (a tuple of ids); `show_numbers` answers."""
@@ -32,20 +32,23 @@ class NumberedPicture(GraphPicture):
         self._numbers, self._asked = GraphNumbers(), None
         super().clear(text)
 
-    def show_numbers(self, snapshot: GraphNumbersSnapshot) -> None:
+    def show_numbers(self, snapshot: GraphNumbersSnapshot | BackwardSnapshot) -> None:
         """Show the numbers of nodes; those of all others are taken away."""
         self._numbers = GraphNumbers(snapshot.numbers)
         if self.facts is not None:
             self.facts.numbers = self._numbers
             self._item.update()
 
-    def ask_for_numbers(self) -> None:
-        """Ask again: the pass has moved."""
-        self._asked = frozenset()
+    def _follow_pass(self, snapshot: BackwardSnapshot) -> None:
+        """Show the numbers that came with a step; ask if it has none, or not those in view."""
+        if self._asked is None or not snapshot.numbers:
+            self._asked = frozenset()
+        else:
+            self.show_numbers(snapshot)
         self._ask_for_more()
 
     def _ask_for_more(self) -> None:
-        """Ask if there are nodes in view whose numbers have not been asked for in this step."""
+        """Ask if there are nodes in view whose numbers do not come with each step."""
         if self._asked is None or self.facts is None or self.zoom < TEXT_MIN_ZOOM:
             return
         seen, geometry = self.visible_rect(), self._item.geometry

@@ -66,7 +66,7 @@ class GraphView(SelectedPicture):
         self._backward = snapshot
         self._show_states()
         self._bring_up_step()
-        self.ask_for_numbers()
+        self._follow_pass(snapshot)
 
     def _bring_up_step(self) -> None:
         current, ready = self._current_and_ready()

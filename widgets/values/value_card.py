@@ -122,11 +122,12 @@ class ValueCard(QFrame):
             return
         summary = value.summary
         self._label.setText(value.label)
-        short = f"{format_shape(summary.shape)} · {summary.dtype}"
-        self._kind.setText(short if self._narrow else kind_of(summary))
-        self._kind.setToolTip(f"{_KIND_TIP}\n{kind_of(summary)}")
+        kind = kind_of(summary)
+        shape, dtype, *_ = kind.split(" · ")
+        self._kind.setText(f"{shape} · {dtype}" if self._narrow else kind)
+        self._kind.setToolTip(f"{_KIND_TIP}\n{kind}")
         make.tell(self._bad, bad_numbers(summary))
         self._text.setText(value.text)
         for name, _, text in _STATISTICS:
             self._numbers[name].setText(text(summary))
-        self.setAccessibleName(f"{value.label}: {kind_of(summary)}")
+        self.setAccessibleName(f"{value.label}: {kind}")

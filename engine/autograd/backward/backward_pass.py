@@ -67,6 +67,8 @@ class BackwardPass:
         self.subject = subject
         self.real_engine, self.create_graph = real_engine, create_graph
         self.retain_graph = retain_graph or not real_engine
+        self.numbered: Sequence[int] = ()
+        """Nodes whose numbers each snapshot has."""
         self.inputs = {name: subject.input(name) for name in inputs}
         self.parameters = self.inputs or subject.shown
         self._has_begun = False
@@ -176,6 +178,7 @@ class BackwardPass:
             retain_graph=self.retain_graph,
             create_graph=stepped.create_graph,
             inputs=tuple(self.inputs),
+            numbers=self.numbers(self.numbered),
         )
 
     def numbers(self, nodes: Sequence[int]) -> tuple[NodeNumbers, ...]:

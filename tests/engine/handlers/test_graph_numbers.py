@@ -58,6 +58,18 @@ class Told:
         return {title(graph.nodes[each.node]): each for each in answer.numbers}
 
 
+def test_once_asked_for_they_come_with_each_step_of_the_pass() -> None:
+    told = Told()
+    graph = told.run(CHAIN.code, CHAIN.root)
+    assert told.move("step").numbers == ()
+    told.numbers()
+    for move in ("step", "back", "end"):
+        with_step = told.move(move).numbers
+        assert {title(graph.nodes[each.node]): each for each in with_step} == told.numbers()
+    told.run(CHAIN.code, CHAIN.root)
+    assert told.move("step").numbers == ()
+
+
 def title(node: GraphNode) -> str:
     return node.label.partition(" = ")[0]
 

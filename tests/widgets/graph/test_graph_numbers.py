@@ -133,7 +133,21 @@ def test_going_back_hides_gradients_before_the_answer_comes(view):
     assert read(view)[2] == ["10", "", ""] and read(view)[1][2] == ""
 
 
-def test_numbers_are_asked_for_at_each_step_and_for_what_is_in_view(view):
+def test_numbers_that_come_with_a_step_are_shown_and_not_asked_for(view):
+    asked = []
+    view.numbers_wanted.connect(asked.append)
+    view.fit()
+    view.show_backward(at(0))
+    assert asked == [(0, 1, 2, 3)]
+    view.show_numbers(numbers(0))
+    view.show_backward(replace(at(4), numbers=numbers(4).numbers))
+    assert read(view)[1:] == (["1", "10", "10", "20"], ["10", "10", "20"])
+    assert len(asked) == 1
+    view.show_backward(at(0))  # of another pass
+    assert len(asked) == 2
+
+
+def test_numbers_are_asked_for_at_each_step_without_them_and_for_what_is_in_view(view):
     asked = []
     view.numbers_wanted.connect(asked.append)
     view.fit()
@@ -154,7 +168,7 @@ def test_only_the_nodes_in_view_are_asked_for(view):
     view.set_view(4.0, first.center().x(), first.top())
     asked = []
     view.numbers_wanted.connect(asked.append)
-    view.ask_for_numbers()
+    view._follow_pass(at(0))
     assert 0 in asked[-1] and 3 not in asked[-1]
 
 
