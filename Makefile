@@ -16,7 +16,7 @@ run: .venv/run-installed
 	else \
 	    echo "No display here (neither DISPLAY nor WAYLAND_DISPLAY is set): running the tour offscreen."; \
 	    echo "It drives the same window through the whole main job; see tour/ when it is done."; \
-	    exec $(BIN)/tensorlab tour --out tour; \
+	    exec $(BIN)/python -m tests.tour tour; \
 	fi
 
 # Pyright runs beside the tests: it uses one core for a minute.

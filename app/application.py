@@ -185,7 +185,6 @@ class Application(QObject):
         files.printed.connect(lambda snapshot: to.tensors.page.console.add_output(snapshot))
         files.ran.connect(self._leave_start)
         to.file_wanted.connect(files.run)
-        to.copies_wanted.connect(files.run_copies)
         self.subject.cells_wanted.connect(self.cells.run_again)
 
     def _open_model(self, path: str) -> None:

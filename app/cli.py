@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "attach": "open the window on a script that runs and says `tensorlab.watch(model)`",
-    "tour": "drive the real window offscreen through the main job, and leave its pictures",
     "train": "train a project or a module of your code, and write its weights",
     "sweep": "train a project or a module of your code with other settings, and compare",
     "runs": "list runs with their settings and last figures",
@@ -61,6 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of a command, if the first argument is the name of one, else those of the
     window. A project file called `train` can be given as ./train."""
+    if arguments and arguments[0] == "tour":
+        raise CommandFailure(
+            "tour: there is no such command any more; `make run` in the source does this where"
+            " there is no display.",
+            BAD_ARGUMENTS,
+        )
     if arguments and arguments[0] in COMMANDS:
         from app.commands.parser import command_parser
 
@@ -132,12 +137,6 @@ def _attach(options: argparse.Namespace) -> int:
     role = "watch" if options.watch else "steer"
     called = call(options.address, options.key, role, options.ssh, options.python)
     return _open_window("", called)
-
-
-def _tour(options: argparse.Namespace) -> int:
-    from app.tour import run
-
-    return run(options.out, options.json)
 
 
 def _train(options: argparse.Namespace) -> None:
@@ -272,7 +271,6 @@ def _doctor(options: argparse.Namespace) -> None:
 
 _RUNS = {
     "attach": _attach,
-    "tour": _tour,
     "train": _train,
     "sweep": _sweep,
     "runs": _runs,

@@ -43,14 +43,12 @@ class Workspaces(QObject):
     """`start`, `tensors`, `model`, `autograd` and `train` are the workspaces' presenters, whether
     their pages are shown or not. `at_tensors()` and the like also show the page.
 
-    `file_wanted(path)`: run a Python file. `copies_wanted(copies, then)`: run copies of files that
-    are gone, and do what comes then. `advice_muted(kind)`: no findings of a kind are wanted.
+    `file_wanted(path)`: run a Python file. `advice_muted(kind)`: no findings of a kind are wanted.
     `weights_wanted(path, group, branches)`: see `FilesPresenter.load_requested`.
     `model_wanted(path)`: make the program in a file the subject.
     """
 
     file_wanted = Signal(str)
-    copies_wanted = Signal(object, object)
     advice_muted = Signal(str)
     weights_wanted = Signal(str, str, object)
     model_wanted = Signal(str)
@@ -296,8 +294,8 @@ class Workspaces(QObject):
         RanksPresenter(self._bench, view, self)
         over_time = self._over_time = OverTimePresenter(self._bench, view, self)
         over_time.tensor_wanted.connect(lambda wanted: self.at_tensors().show_values(wanted))
-        RunsPresenter(self._bench, presenter, self).copies_wanted.connect(self.copies_wanted)
-        presenter.copies_wanted.connect(self.copies_wanted)
+        runs = RunsPresenter(self._bench, presenter, self)
+        runs.agreement_wanted.connect(self._cells.ask)
         presenter.export_requested.connect(lambda: self._export.open("pt"))
         self._connect_switch(view.bar.own_backward)
         self._window.add_page("train", view)

@@ -16,15 +16,14 @@ from pathlib import Path
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"  # before Qt is imported
 
-from PySide6.QtCore import QSettings
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QPushButton
 
-from app import tour
-from app.application import Application, build
-from app.settings import Settings
-from app.tour.hand import Hand
+from app.application import Application
+from app.processes.engine_link import EngineLink
 from engine.program import FOLDER
 from engine.protocol import LoopSnapshot
+from tests import tour
+from tests.gestures import Answers, click, settle, started, until
 
 PICTURES = FOLDER / "assets" / "screenshots"
 SCRIPTS = FOLDER / "assets" / "scripts"
@@ -34,8 +33,8 @@ STEPS = {"gpt": 300, "ranks": 1500}
 
 
 def take_those_of_the_tour(folder: Path) -> None:
-    if tour.run(folder):
-        raise SystemExit(1)
+    if failure := tour.run(folder)["failure"]:
+        raise SystemExit(failure)
     for name, kept in OF_THE_TOUR.items():
         (picture,) = folder.glob(f"[0-9][0-9]-{name}.png")
         shutil.copyfile(picture, PICTURES / f"{kept}.png")
@@ -45,32 +44,26 @@ def take_attached(folder: Path, name: str, command: list[str], kept: str, is_hel
     """Start a script, attach a window to it, and take the picture of Train while it trains or,
     `is_held`, after Pause."""
     script = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL)
-    settings = QSettings(str(folder / f"{name}.ini"), QSettings.Format.IniFormat)
-    settings.setValue("theme", "light")
-    application = build(settings=Settings(settings), recovery=folder / "recovery")
     try:
-        application.window.resize(1440, 900)
-        application.window.show()
-        application.start()
-        _attach(application, name)
-        application.window.show_workspace("train")
-        hand, bar = Hand(), application.window.page("train").bar
-        hand.until(_is(application, lambda loop: loop.step >= STEPS[name]), f"step {STEPS[name]}")
-        if is_held:
-            hand.click(bar.pause)
-            hand.until(_is(application, lambda loop: loop.state == "paused"), "the pause")
-        hand.settle()
-        hand.settle()  # lay out again if the status bar got wider
-        application.window.grab().save(str(PICTURES / f"{kept}.png"))
+        with started(EngineLink, Answers(), folder / name) as application:
+            application.window.resize(1440, 900)
+            _attach(application, name)
+            application.window.show_workspace("train")
+            bar = application.window.page("train").bar
+            until(_is(application, lambda loop: loop.step >= STEPS[name]), f"step {STEPS[name]}")
+            if is_held:
+                click(bar.pause)
+                until(_is(application, lambda loop: loop.state == "paused"), "the pause")
+            settle()
+            settle()  # lay out again if the status bar got wider
+            application.window.grab().save(str(PICTURES / f"{kept}.png"))
     finally:
         script.terminate()  # torchrun ends its ranks
         script.wait()
-        application.window.close()
 
 
 def _attach(application: Application, name: str) -> None:
     """Press the line of the script, or of its rank 0, on the Start page."""
-    hand = Hand()
     application.window.show_workspace("start")
     start = application.window.page("start")
 
@@ -79,8 +72,8 @@ def _attach(application: Application, name: str) -> None:
         shown = [line for line in found if line.text().startswith(name) and line.isVisible()]
         return [line for line in shown if "rank 1" not in line.text()]
 
-    hand.until(lines, f"{name} on the Start page")
-    hand.click(lines()[0])
+    until(lines, f"{name} on the Start page")
+    click(lines()[0])
 
 
 def _is(application: Application, holds: Callable[[LoopSnapshot], bool]) -> Callable[[], bool]:
@@ -95,8 +88,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tensorlab-screenshots-") as private:
         folder = Path(private)
         take_those_of_the_tour(folder / "tour")
-        qt = QApplication.instance()
-        assert qt is not None
         gpt = [str(SCRIPTS / "gpt.py"), "--steps", "100000"]
         take_attached(folder, "gpt", gpt, "attach", is_held=False)
         torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]

@@ -1,4 +1,4 @@
 """The commands of the command line, one file for each, and the conversation with an engine process.
 
-Not here: which commands there are (`cli`), and the tour, which drives the real window.
+Not here: which commands there are (`cli`).
 """

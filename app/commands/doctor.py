@@ -166,7 +166,7 @@ def _display() -> Check:
             "display",
             "note",
             "none (neither DISPLAY nor WAYLAND_DISPLAY is set)",
-            "`tensorlab tour --out tour` drives the same window offscreen.",
+            "All commands but `attach` work without one.",
         )
     named = os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY") or "the system's own"
     return Check("display", "ok", named)

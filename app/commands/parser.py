@@ -62,14 +62,6 @@ def _attach(parser: argparse.ArgumentParser) -> None:
     _add_json(parser)
 
 
-def _tour(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--out", metavar="DIR", type=Path, required=True,
-        help="folder for pictures, model.py, model.pt, model.safetensors and report.json",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="also print the report to stdout")
-
-
 def _train(parser: argparse.ArgumentParser) -> None:
     _add_subject(parser, optional="; none: the one of --run DIR, with --resume")
     _add_data(parser)
@@ -343,7 +335,6 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
         _attach,
         "The script trains on, with the window and without. Its numbers stay its own.",
     ),
-    "tour": (_tour, "Exits with 1 when any stage of it failed."),
     "train": (_train, "Ctrl+C stops at the next step and keeps what was learnt by then."),
     "sweep": (
         _sweep,

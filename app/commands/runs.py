@@ -4,7 +4,6 @@ one. No torch."""
 from __future__ import annotations
 
 import math
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from engine.project import files
 from engine.project.cells import expressions_of
 from engine.project.subject import needs_cells, python_named, takes_setup_data, title
 from engine.protocol import RunRow
-from engine.runs.code import copies_wanted
 from engine.runs.folders import is_run
 from engine.runs.record import RunProblem, load
 from engine.runs.summary import rows_in
@@ -59,12 +57,6 @@ def target_of_run(folder: Path, run_cells: bool, *of_code: object) -> Target:
     except RunProblem as problem:
         way_on = " If it has checkpoints, name the SUBJECT too." if is_run(folder) else ""
         raise CommandFailure(f"--run {folder}: {problem}{way_on}", BAD_ARGUMENTS) from None
-    try:
-        copies = copies_wanted(folder, record.code)
-    except RunProblem as problem:
-        raise CommandFailure(f"--run {folder}: {problem}") from None
-    for copy in copies:
-        print(f"{copy.path} is gone: its copy runs, {copy.copy}.", file=sys.stderr)
     project = record.project
     if needs_cells(project.subject):
         raise CommandFailure(
@@ -76,7 +68,7 @@ def target_of_run(folder: Path, run_cells: bool, *of_code: object) -> Target:
         require_agreement(f"--run {folder}", project, run_cells)
     unagreed = bool(expressions_of(project)) and not run_cells
     return Target(
-        str(folder), folder, project, project.subject, project.objective, copies, (), unagreed
+        str(folder), folder, project, project.subject, project.objective, unagreed=unagreed
     )
 
 

@@ -37,7 +37,6 @@ from engine.protocol import (
     CellSnapshot,
     EnterFolderCommand,
     ErrorSnapshot,
-    FileCopy,
     OutputSnapshot,
     RunCellCommand,
     RunFileCommand,
@@ -49,15 +48,14 @@ from engine.protocol import (
 class Target(NamedTuple):
     """`text` is what was written. `project` is the one in the file, or a new one for a file of
     code; `subject` is what the project has chosen. `objective` says what code is trained for.
-    `copies` run in place of files of code that are gone. `cells` are those of the project that are
-    to run. `unagreed`: what the project names of Python is not used."""
+    `cells` are those of the project that are to run. `unagreed`: what the project names of Python
+    is not used."""
 
     text: str
     path: Path
     project: Project
     subject: Subject = CanvasSubject()
     objective: Objective = Objective()
-    copies: tuple[FileCopy, ...] = ()
     cells: tuple[Cell, ...] = ()
     unagreed: bool = False
 
@@ -112,7 +110,7 @@ def target_of(
         if python_named(project.subject):
             require_agreement(text, project, run_cells)
         unagreed = bool(expressions_of(project)) and not run_cells
-        return Target(text, path, project, project.subject, project.objective, (), cells, unagreed)
+        return Target(text, path, project, project.subject, project.objective, cells, unagreed)
     if run_cells and not settings:
         raise CommandFailure("--run-cells is for a project: a file has no cells.", BAD_ARGUMENTS)
     file, expression = reference
@@ -247,12 +245,8 @@ def run_code(engine: Conversation, target: Target) -> None:
 
 
 def _run_files(engine: Conversation, target: Target) -> None:
-    copies = {each.path: each for each in target.copies}
     for path in files_of(target.subject, target.objective):
-        command = RunFileCommand(path=path)
-        if (found := copies.get(str(Path(path).absolute()))) is not None:
-            command = replace(command, copy=found.copy, digest=found.digest)
-        for snapshot in engine.ask(command):
+        for snapshot in engine.ask(RunFileCommand(path=path)):
             show_output(snapshot)
             if isinstance(snapshot, ErrorSnapshot):
                 raise failure(path, snapshot)

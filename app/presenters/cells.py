@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -86,7 +88,7 @@ class CellsPresenter(QObject):
         self._folder = ""  # a new engine begins where the program was started
         if self._namespace_used:
             self._namespace_used = False
-            self._offer("The console's variables went with the engine")
+            self.ask("The console's variables went with the engine", cells=self.cells)
 
     def _on_opened(self) -> None:
         """Start a new namespace: the console's variables belong to the previous project."""
@@ -96,26 +98,32 @@ class CellsPresenter(QObject):
         self._python_path = ""
         self._enter_folder()
         self._bench.window.banners.dismiss(_BANNER)
-        self._offer(
+        self.ask(
             "This project holds Python that was run in its console"
             if self.cells
-            else "This project names Python"
+            else "This project names Python",
+            cells=self.cells,
         )
 
-    def _offer(self, title: str) -> None:
-        """Offer to run the cells, and to use what else the project names of Python. Pressing either
-        agrees to all of it."""
+    def ask(
+        self,
+        title: str,
+        then: Callable[[], object] = lambda: None,
+        cells: tuple[Cell, ...] = (),
+    ) -> None:
+        """Offer to run cells of the project, and to use what else it names of Python and do what
+        comes then. Pressing either agrees to all of it."""
         named = expressions_of(self._bench.project) if self._bench.store.is_unagreed else ()
-        words = [f"{_cells(len(self.cells))} made its variables."] if self.cells else []
-        parts = [f"# %% {number}\n{cell.source}" for number, cell in enumerate(self.cells, 1)]
+        words = [f"{_cells(len(cells))} made its variables."] if cells else []
+        parts = [f"# %% {number}\n{cell.source}" for number, cell in enumerate(cells, 1)]
         choices: list[Choice] = []
-        if self.cells:
+        if cells:
             choices.append(("Run again", "Run the cells below, in order.", self.run_again))
         if named:
             words.append("It names objects and code that it works with.")
             parts += ["# %% What it names", *named]
             tip = "Use what is named below. It is asked once for this content of the file."
-            choices.append((ALLOW, tip, self._bench.files.agree))
+            choices.append((ALLOW, tip, partial(self._allow, then)))
         if choices:
             self._bench.window.banners.show_banner(
                 _BANNER,
@@ -125,6 +133,10 @@ class CellsPresenter(QObject):
                 choices,
                 code="\n".join(parts),
             )
+
+    def _allow(self, then: Callable[[], object]) -> None:
+        self._bench.files.agree()
+        then()
 
     def _show_actions(self) -> None:
         for action in ("tensors.run_again", "tensors.forget_cells"):

@@ -3,7 +3,7 @@ watched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from app.window.banners import Choice, Tone
 from app.workbench import Workbench
 from engine.protocol import (
     ErrorReport,
-    FileCopy,
     FileSnapshot,
     OutputSnapshot,
     OutputTailSnapshot,
@@ -69,7 +68,6 @@ class PythonFiles(QObject):
         self._digests: dict[str, dict[str, str]] = {}
         self._changed: set[str] = set()
         self._running: dict[str, _Run] = {}
-        self._copies: dict[str, FileCopy] = {}  # that run if the file is gone
         self._watcher = QFileSystemWatcher(self)
         self._settle = QTimer(self, singleShot=True, interval=_SETTLED_MS)
         self._settle.timeout.connect(self.compare)
@@ -122,55 +120,21 @@ class PythonFiles(QObject):
                 "Run it in the engine. It is asked once for this content of the file.",
                 partial(self.run, path, True),
             )
-            self._ask_to_run(f"Opening {_name(path)} runs it in the engine", run, path)
-
-    def run_copies(self, copies: tuple[FileCopy, ...], then: Callable[[], object]) -> None:
-        """Run the copies of files that are gone, but for those that have run, and do what comes
-        then. Ask first, unless the user has agreed to the content of each before."""
-        wanted = tuple(copy for copy in copies if not self.has_run(copy.path))
-        agreed = self._bench.settings.has_agreed
-        unknown = next(
-            (copy for copy in wanted if not agreed(self._place(copy.path), copy.digest)), None
-        )
-        if unknown is None:
-            self._run_copies(wanted, then)
-            return
-        run = (
-            "Run the copy",
-            "Run it in the engine, and go on. It is asked once for this content of the file.",
-            partial(self._run_copies, wanted, then),
-        )
-        title = f"{_name(unknown.path)} is gone. To go on runs the copy that the run's folder has"
-        self._ask_to_run(title, run, unknown.copy)
-
-    def _ask_to_run(self, title: str, run: Choice, path: str) -> None:
-        """Say what running a file means; `path` is the file that the console may show."""
-        text = (
-            "It runs as import would run it, with all that you may do on"
-            f" {self._reader.machine or 'this computer'}. Nothing runs until you say so."
-        )
-        self._tell("accent", title, text, (run, *self._console_choice(path)))
-
-    def _run_copies(self, copies: tuple[FileCopy, ...], then: Callable[[], object]) -> None:
-        for copy in copies:
-            self._copies[copy.path] = copy
-            self.run(copy.path)
-        then()
+            text = (
+                "It runs as import would run it, with all that you may do on"
+                f" {machine or 'this computer'}. Nothing runs until you say so."
+            )
+            title = f"Opening {_name(path)} runs it in the engine"
+            self._tell("accent", title, text, (run, *self._console_choice(path)))
 
     def run(self, path: str, opening: bool = False) -> None:
         """Run a file, as the user has asked to, also if it has run before."""
         self._bench.window.banners.dismiss(BANNER)
         self._bench.window.banners.dismiss(_change_key(path))
         run = _Run(Questions(self._bench), opening)
-        command, copy = RunFileCommand(path=path), self._copies.get(path)
-        # A file of another machine that has a copy was gone there.
-        if copy is not None and (self._reader.machine or not Path(path).exists()):
-            command = RunFileCommand(path=path, copy=copy.copy, digest=copy.digest)
-            self._bench.settings.agree(self._place(path), copy.digest)
-        else:
-            self._reader.read((path,), partial(self._agree, path))
+        self._reader.read((path,), partial(self._agree, path))
         taken, failed = partial(self._take, path), partial(self._fail, path)
-        if not run.questions.ask(command, taken, failed):
+        if not run.questions.ask(RunFileCommand(path=path), taken, failed):
             run.end()
             self._tell(
                 "warning",

@@ -19,7 +19,7 @@ UnsavedAnswer = Literal["save", "discard", "cancel"]
 
 
 class Dialogs:
-    """Asks the user. Tests and the tour replace it by an object with the same methods.
+    """Asks the user. Tests replace it by an object with the same methods.
 
     `native` chooses the system's file dialogs; a test can only use Qt's own.
     """

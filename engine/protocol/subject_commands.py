@@ -35,21 +35,10 @@ class FileObject(Struct, frozen=True):
 
 class RunFileCommand(Command, frozen=True, kw_only=True):
     """Run a Python file as a module -> its output, then a FileSnapshot. It runs again if it has
-    already run. `copy` runs in its place: a copy whose content must have the SHA-256 `digest`."""
+    already run."""
 
     handler = "structures.choosing:run_file"
     path: str
-    copy: str = ""
-    digest: str = ""
-
-
-class FileCopy(Struct, frozen=True):
-    """The copy of a Python file that is gone, in the folder of a run that uses it; `digest` is the
-    SHA-256 of the content with which the run began."""
-
-    path: str
-    copy: str
-    digest: str
 
 
 class FileSnapshot(Snapshot, frozen=True, kw_only=True):

@@ -9,7 +9,6 @@ NAME.runs/ or <data folder>/runs/
         annotations.json    the user's words at steps of its plots
         alive               while it is trained: by which process, and its last sign of life
         train.py            the training as a plain script; run.json says why, if it is not there
-        code/               of a model of code: the user's files, as they were when it began
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import socket
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -70,14 +71,10 @@ class Origin(Struct, frozen=True):
 
 
 class CodeFile(Struct, frozen=True):
-    """A Python file of the user's that a run uses, with the SHA-256 of what ran when it began.
-    `copy` is its path in `code` of the run's folder, with slashes ("": there is none). `imported`:
-    another one of them imports it."""
+    """A Python file of the user's that a run uses, with the SHA-256 of what ran when it began."""
 
     path: str
-    copy: str
     sha256: str
-    imported: bool = False
 
 
 class Trial(Struct, frozen=True):
@@ -112,6 +109,14 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     code: tuple[CodeFile, ...] = ()
     trial: Trial | None = None
     no_script: str = ""
+
+
+def changed(then: Iterable[CodeFile], now: Iterable[CodeFile]) -> tuple[str, ...]:
+    """The names of the files that have run with another content than when the run began."""
+    ran = {file.path: file.sha256 for file in now}
+    return tuple(
+        Path(file.path).name for file in then if ran.get(file.path, file.sha256) != file.sha256
+    )
 
 
 @cache

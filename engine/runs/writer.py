@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, Full, Queue
@@ -18,10 +18,11 @@ from msgspec.structs import replace
 from ..errors import LabError
 from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns
-from . import annotations, code, folders, metrics, states
+from . import annotations, folders, metrics, states
 from .heartbeat import SILENT_S, Heartbeat, silent_s
 from .parameter_figures import Look, LookTables
 from .record import (
+    CodeFile,
     Origin,
     RunProblem,
     RunRecord,
@@ -81,10 +82,9 @@ class RunWriter:
         )
         return cls(folder or runs / record.id, record)
 
-    def keep_code(self, kept: code.KeptCode) -> None:
-        """The new run uses these files: copies go into its folder."""
-        self.record = replace(self.record, code=kept.files)
-        self.also.append(kept.write)
+    def note_code(self, files: Iterable[CodeFile]) -> None:
+        """The new run uses these files."""
+        self.record = replace(self.record, code=tuple(files))
 
     @classmethod
     def resumed(cls, folder: Path, run: str, project: Project) -> RunWriter:
@@ -141,11 +141,10 @@ class RunWriter:
         self._has_trained = False
 
     def _copy_from_before(self) -> None:
-        """Copy the code of the run before, and its states and annotations up to the step at which
-        this one goes on."""
+        """Copy the states and annotations of the run before, up to the step at which this one goes
+        on."""
         if self._looked_before is not None:
             path, step = self._looked_before
-            code.copy(path.parent, self.folder)
             states.link(path.parent, self.folder, step)
             try:
                 annotations.copy(path.parent, self.folder, step)

@@ -74,17 +74,14 @@ class SubjectState:
         output: Output,
         control: Control,
         around: Around = nullcontext,
-        copy: Path | None = None,
-        digest: str = "",
     ) -> PythonFile:
-        """Run the file, or a copy in its place, also if it has run before. It begins in the folder
-        where the program was started, as for `python FILE`; one that it goes to with `os.chdir`
-        stays the current one for its functions. Its modules stay current, too. Raises as
-        `python_file.run_file` does."""
+        """Run the file, also if it has run before. It begins in the folder where the program was
+        started, as for `python FILE`; one that it goes to with `os.chdir` stays the current one for
+        its functions. Its modules stay current, too. Raises as `python_file.run_file` does."""
         with suppress(FileNotFoundError):  # the folder is gone
             os.chdir(self._begins_in or Path.cwd())
             self._begins_in = Path.cwd()
-        file = run_file(copy or path, output, control, around, digest)
+        file = run_file(path, output, control, around)
         self.files.pop(path.absolute(), None)  # the newest file is the last one
         self.files[path.absolute()] = file
         file.modules.become_current()

@@ -25,7 +25,6 @@ from engine.project.subject import ConsoleSubject
 from engine.protocol import (
     CellSnapshot,
     ErrorReport,
-    FileCopy,
     FileSnapshot,
     HeldSnapshot,
     OutputSnapshot,
@@ -132,14 +131,11 @@ def test_trained_weights_and_the_model_s_python_are_exported(program, calls) -> 
     assert calls.newest() == ("open", "py")
 
 
-def test_copies_that_train_wants_are_run_as_files(program) -> None:
-    to, banners = program.workspaces, program.window.banners
-    copies = (FileCopy("/gone/net.py", "/runs/a/code/net.py", "0" * 64),)
-    train = to.at_train()
-    for signal in (train.copies_wanted, to.findChild(RunsPresenter).copies_wanted):
-        signal.emit(copies, lambda: None)
-        assert banners.banner("python").title.startswith("net.py is gone.")
-        banners.dismiss("python")
+def test_python_that_a_run_names_is_asked_about_as_the_project_s(program, calls) -> None:
+    calls.take(program.cells, "ask")
+    program.workspaces.at_train()
+    program.workspaces.findChild(RunsPresenter).agreement_wanted.emit("This run", len)
+    assert calls.newest() == ("ask", "This run", len)
 
 
 def test_a_kind_of_note_is_muted_where_it_stands(program) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import pytest
 import shiboken6
-from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import (
     QAbstractButton,
     QComboBox,
@@ -20,36 +17,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.application import Application, build
+from app.application import Application
 from app.processes.engine_link import EngineLink
 from app.processes.inline_link import InlineLink
-from app.processes.link import Link
 from app.processes.worker_processes import WorkerProcesses
-from app.settings import Settings
-from app.window.dialogs import Dialogs, UnsavedAnswer
 from app.window.main_window import MainWindow
 from engine.project.document import Workspace
-
-
-class Answers(Dialogs):
-    """Answers the dialogs in place of a person. The test sets the answers."""
-
-    def __init__(self) -> None:
-        super().__init__(native=False)
-        self.open, self.save = "", ""
-        self.leave: UnsavedAnswer = "discard"
-
-    def open_path(self, *_args) -> str:
-        return self.open
-
-    def save_path(self, *_args) -> str:
-        return self.save
-
-    def unsaved(self, *_args) -> UnsavedAnswer:
-        return self.leave
-
-    def confirm(self, *_args) -> bool:
-        return True
+from tests.gestures import Answers, started
 
 
 @pytest.fixture(scope="module")
@@ -63,20 +37,6 @@ def answers(shared_answers: Answers) -> Answers:
     vars(shared_answers).clear()
     shared_answers.__init__()
     return shared_answers
-
-
-@contextmanager
-def started(link: type[Link], answers: Answers, folder: Path) -> Iterator[Application]:
-    settings = Settings(QSettings(str(folder / "settings.ini"), QSettings.Format.IniFormat))
-    application = build(link, answers, settings, folder / "recovery")
-    application.window.show()
-    application.start()
-    yield application
-    application.window.close()
-    if isinstance(application.bench.link, EngineLink):
-        application.bench.link.wait_closed()
-    application.window.deleteLater()
-    application.deleteLater()
 
 
 @pytest.fixture

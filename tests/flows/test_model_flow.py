@@ -13,6 +13,7 @@ from app.selection.references import Blocks
 from engine.project import files
 from engine.project.document import Wire, replace
 from engine.protocol import CheckModelCommand, ModelSnapshot
+from tests.gestures import press_key, type_text
 from widgets.model.code_view import COLUMNS
 
 pytestmark = pytest.mark.one_program
@@ -65,9 +66,9 @@ def test_a_model_is_built_by_keys_alone(program, qtbot):
     canvas.setFocus()
     popup = program.window.palette_popup
     for words in ("input", "flatten", "linear", "relu", "output"):
-        qtbot.keyClick(canvas, Qt.Key.Key_Slash)
-        qtbot.keyClicks(popup.field, words)
-        qtbot.keyClick(popup.field, Qt.Key.Key_Return)
+        press_key(canvas, Qt.Key.Key_Slash)
+        type_text(popup.field, words)
+        press_key(popup.field, Qt.Key.Key_Return)
         (added,) = canvas.selected_blocks()
         on_screen = canvas.mapFromScene(canvas.model_scene.blocks[added].rect()).boundingRect()
         assert canvas.viewport().rect().contains(on_screen)
@@ -269,12 +270,12 @@ def test_the_command_palette_reaches_actions_and_blocks(program, qtbot):
     program.window.show_workspace("model")
     program.bench.actions["view.commands"].trigger()
     field = program.window.palette_popup.field
-    qtbot.keyClicks(field, "conv2d")
-    qtbot.keyClick(field, Qt.Key.Key_Return)
+    type_text(field, "conv2d")
+    press_key(field, Qt.Key.Key_Return)
     assert [b.kind for b in model(program).blocks] == ["nn.Conv2d"]
     program.bench.actions["view.commands"].trigger()
-    qtbot.keyClicks(field, "dark theme")
-    qtbot.keyClick(field, Qt.Key.Key_Return)
+    type_text(field, "dark theme")
+    press_key(field, Qt.Key.Key_Return)
     assert program.bench.settings.theme == "dark"
 
 

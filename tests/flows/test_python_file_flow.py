@@ -16,7 +16,7 @@ from app.application import Application
 from engine.project import edits, files
 from engine.project.document import Project
 from engine.project.subject import CanvasSubject, FileSubject
-from tests.flows.conftest import Answers, started
+from tests.gestures import Answers, started
 
 pytestmark = pytest.mark.one_program
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QRect, QSettings, Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractScrollArea,
@@ -25,6 +24,7 @@ from app.application import Application, build
 from app.processes.inline_link import InlineLink
 from app.settings import Settings
 from engine.project.examples import trace_examples
+from tests.gestures import type_text
 from widgets import theme
 
 SMALL = (1024, 700)
@@ -244,7 +244,7 @@ def test_the_field_in_which_one_types_keeps_the_focus(program, qtbot):
     steps.backward.findChild(QToolButton, "backward_options_fold").click()
     field = steps.backward.options.gradient
     field.setFocus()
-    QTest.keyClicks(field, "torch")
+    type_text(field, "torch")
     program.window.resize(*SMALL)
     settle(program)
     assert field.hasFocus() and field.isVisible()

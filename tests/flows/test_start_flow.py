@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QPushButton
 
 from app import templates
 from engine.project.document import replace
 from engine.project.examples import mistakes
 from engine.protocol import BackwardSnapshot, ForwardSnapshot, GraphSnapshot, TrainingSnapshot
+from tests.gestures import click, click_button
 from widgets.text import format_number
 
 pytestmark = pytest.mark.one_program
@@ -22,8 +21,7 @@ def settle(program) -> None:
 
 
 def choose(program, name: str) -> None:
-    button = program.window.page("start").findChild(QPushButton, name)
-    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    click_button(program.window.page("start"), name)
     settle(program)
 
 
@@ -66,7 +64,7 @@ def banner(program):
 
 def press(program, text: str) -> None:
     buttons = banner(program).findChildren(QAbstractButton)
-    QTest.mouseClick(next(b for b in buttons if b.text() == text), Qt.MouseButton.LeftButton)
+    click(next(b for b in buttons if b.text() == text))
     settle(program)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
 from app.application import Application
 from app.window.tensors_page import TensorsPage
 from engine.protocol import LocationSnapshot, StorageSnapshot, VariablesSnapshot
+from tests.gestures import click, click_button, press_key, type_text
 from widgets.operations.step_card import NOT_CHECKED
 
 pytestmark = pytest.mark.one_program
@@ -31,10 +31,8 @@ class Desk:
 
     def type(self, *lines: str) -> None:
         for line in lines:
-            QTest.keyClicks(self.page.console.input, line)
-            QTest.keyClick(
-                self.page.console.input, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier
-            )
+            type_text(self.page.console.input, line)
+            press_key(self.page.console.input, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
             self.settle()
 
     def go_to(self, tab: QWidget) -> None:
@@ -77,7 +75,7 @@ def test_the_form_makes_a_tensor_by_a_line_that_stands_in_the_console(desk):
     assert form.factory_box.hasFocus()
     form.choose("eye")
     line = form.source
-    QTest.mouseClick(form.create_button, Qt.MouseButton.LeftButton)
+    click(form.create_button)
     desk.settle()
     assert "torch.eye" in line and desk.kept() == [line]
     assert line in desk.output()
@@ -90,8 +88,8 @@ def test_a_new_tensor_comes_into_sight_and_a_name_typed_leads_elsewhere(desk):
     desk.program.bench.actions["tensors.show"].trigger()
     field = desk.page.findChild(QLineEdit, "tensor_expression")
     assert field.hasFocus()
-    QTest.keyClicks(field, "net.weight")
-    QTest.keyClick(field, Qt.Key.Key_Return)
+    type_text(field, "net.weight")
+    press_key(field, Qt.Key.Key_Return)
     desk.go_to(desk.page.storage)
     shown = desk.newest(StorageSnapshot)
     assert (shown.expression, shown.shape) == ("net.weight", (1, 2))
@@ -123,8 +121,8 @@ def test_a_module_is_told_from_a_tensor(desk):
 def test_names_are_completed_from_live_objects(desk):
     desk.type("counts = torch.ones(2)")
     editor = desk.page.console.input
-    QTest.keyClicks(editor, "coun")
-    QTest.keyClick(editor, Qt.Key.Key_Tab)
+    type_text(editor, "coun")
+    press_key(editor, Qt.Key.Key_Tab)
     desk.settle()
     assert editor.source() == "counts"
 
@@ -144,18 +142,13 @@ def test_an_element_typed_into_the_table_runs_as_python_and_changes_all_who_shar
     desk.type("x = torch.zeros(2, 3)", "y = x[1]")
     desk.go_to(desk.page.values)
     table = desk.page.values.table
-    QTest.mouseClick(
-        table.viewport(),
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-        table.cell_rect(0, 2).center(),
-    )
+    click(table.viewport(), table.cell_rect(0, 2).center())
     assert desk.text("tensor_element") == "y[2]"
-    QTest.keyClick(table, Qt.Key.Key_F2)
+    press_key(table, Qt.Key.Key_F2)
     editor = table.findChild(QLineEdit, "cell_editor")
     editor.selectAll()
-    QTest.keyClicks(editor, "5")
-    QTest.keyClick(editor, Qt.Key.Key_Return)
+    type_text(editor, "5")
+    press_key(editor, Qt.Key.Key_Return)
     desk.settle()
     assert desk.kept()[-1] == "y[2] = 5.0"
     assert table.text_at(0, 2) == "5"
@@ -201,23 +194,23 @@ def test_an_operation_is_told_checked_and_run_from_one_line(desk):
     desk.go_to(view)
     item = view.list.item_of("reshape")
     place = view.list.visualItemRect(item).center()
-    QTest.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    click(view.list.viewport(), place)
     desk.settle()
     assert view.line.text() == "y = t.reshape(-1)"
     assert [card.mark.word for card in view.cards] == ["COPY"]
     assert view.cards[0].table.text("shape", "prediction") == "(6,)"
-    QTest.mouseClick(view.check_button, Qt.MouseButton.LeftButton)
+    click(view.check_button)
     desk.settle()
     assert view.cards[0].table.text("stride", "PyTorch") == "(1,)"
     assert view.verdict.text() == "✓ PyTorch does what was predicted."
     assert desk.names() == ["x", "t"]
-    QTest.mouseClick(view.run_button, Qt.MouseButton.LeftButton)
+    click(view.run_button)
     desk.settle()
     assert desk.names() == ["x", "t", "y"] and desk.kept()[-1] == "y = t.reshape(-1)"
     assert view.line.text() == "y = t.reshape(-1)" and view.verdict.isVisible()
     view.line.selectAll()
-    QTest.keyClicks(view.line, "t.view(-1)")
-    QTest.keyClick(view.line, Qt.Key.Key_Return)
+    type_text(view.line, "t.view(-1)")
+    press_key(view.line, Qt.Key.Key_Return)
     desk.settle()
     assert view.cards[0].mark.word == "REFUSED"
     assert view.cards[0].words.text().startswith("RuntimeError: view size is not compatible")
@@ -322,9 +315,8 @@ def test_without_an_engine_a_cell_is_not_lost_silently(desk):
     assert not desk.page.console.busy
 
 
-def test_the_start_page_leads_here(program, qtbot):
-    button = program.window.page("start").findChild(QPushButton, "start_tensors_tensors.console")
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+def test_the_start_page_leads_here(program):
+    click_button(program.window.page("start"), "start_tensors_tensors.console")
     assert program.window.workspace == "tensors"
 
 
@@ -335,7 +327,7 @@ def test_another_project_begins_with_a_fresh_namespace(desk, answers, tmp_path):
     desk.type("x = torch.arange(6.).view(2, 3)")
     desk.go_to(desk.page.operation)
     desk.page.operation.line.setFocus()
-    QTest.keyClicks(desk.page.operation.line, "x.T")
+    type_text(desk.page.operation.line, "x.T")
     desk.page.operation.refresh()
     desk.settle()
     assert desk.page.operation.cards[0].isVisible()
@@ -383,7 +375,7 @@ def test_what_was_told_of_a_line_goes_with_the_engine_and_comes_back_with_its_te
     desk.type("x = torch.arange(6.).view(2, 3)")
     view = desk.page.operation
     desk.go_to(view)
-    QTest.keyClicks(view.line, "x.T")
+    type_text(view.line, "x.T")
     view.refresh()
     desk.settle()
     assert view.cards[0].isVisible()
@@ -447,18 +439,18 @@ def test_the_operands_of_an_error_are_drawn_in_the_console_and_on_the_card(desk)
     assert [row.failing for row in picture.failed.operands] == [(1,), (0,)]
     view = desk.page.operation
     desk.go_to(view)
-    QTest.keyClicks(view.line, "x + torch.ones(3)")
+    type_text(view.line, "x + torch.ones(3)")
     view.refresh()
     desk.settle()
     card = view.cards[0]
     assert card.operands.isVisible() and card.words.text() == NOT_CHECKED
     predicted = card.operands.failed
-    QTest.keyClick(view.line, Qt.Key.Key_Return)
+    press_key(view.line, Qt.Key.Key_Return)
     desk.settle()
     assert card.words.text().startswith("RuntimeError")
     assert card.operands.failed == predicted and predicted.kind == "broadcast"
     view.line.selectAll()
-    QTest.keyClicks(view.line, "x.T")
+    type_text(view.line, "x.T")
     view.refresh()
     desk.settle()
     assert not card.operands.isVisible()
@@ -467,14 +459,14 @@ def test_the_operands_of_an_error_are_drawn_in_the_console_and_on_the_card(desk)
 def test_tab_inside_a_call_offers_its_parameters(desk):
     desk.type("x = torch.zeros(2, 3)")
     editor = desk.page.console.input
-    QTest.keyClicks(editor, "torch.cat([x, x], ")
-    QTest.keyClick(editor, Qt.Key.Key_Tab)
+    type_text(editor, "torch.cat([x, x], ")
+    press_key(editor, Qt.Key.Key_Tab)
     desk.settle()
     assert editor.popup.texts()[:2] == ["dim=", "out="]
-    QTest.keyClick(editor, Qt.Key.Key_Return)
-    QTest.keyClicks(editor, "1).sh")
-    QTest.keyClick(editor, Qt.Key.Key_Tab)
+    press_key(editor, Qt.Key.Key_Return)
+    type_text(editor, "1).sh")
+    press_key(editor, Qt.Key.Key_Tab)
     desk.settle()
     assert "shape" in editor.popup.texts()
-    QTest.keyClick(editor, Qt.Key.Key_Tab)
+    press_key(editor, Qt.Key.Key_Tab)
     assert editor.source() == "torch.cat([x, x], dim=1).shape"

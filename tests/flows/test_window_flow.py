@@ -17,6 +17,7 @@ from app.window.dialogs import Dialogs
 from app.window.new_window import fit_screen
 from engine.project import edits, files
 from engine.project.document import WORKSPACES, Project
+from tests.gestures import press_key
 
 
 @pytest.fixture
@@ -288,7 +289,7 @@ def test_the_rail_and_keys_lead_to_the_workspaces(make, qtbot):
     with qtbot.waitActive(program.window):
         program.window.activateWindow()
     for index, name in enumerate(WORKSPACES, start=1):
-        qtbot.keyClick(
+        press_key(
             program.window, getattr(Qt.Key, f"Key_{index}"), Qt.KeyboardModifier.ControlModifier
         )
         assert program.window.workspace == name

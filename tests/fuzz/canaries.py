@@ -7,6 +7,7 @@ import copy
 import json
 import os
 import random
+import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -30,7 +31,6 @@ from engine.protocol import (
     FindCheckpointCommand,
     ListRunsCommand,
     PreviewRatesCommand,
-    ReadRunCommand,
     ReadStructureCommand,
     RunCellCommand,
     StartForwardCommand,
@@ -139,7 +139,7 @@ class Canaries:
             case "run":
                 record = {**json.loads((self._run / FILE).read_text()), "project": document}
                 made = self._folder / "runs" / f"run-{self._made}" / FILE
-                made.parent.mkdir(parents=True)
+                shutil.copytree(self._run, made.parent)
             case _:
                 made, record = self._folder / f"{self._made}.tlab", document
         made.write_text(json.dumps(record), "utf-8")
@@ -149,11 +149,13 @@ class Canaries:
         """Open it in the window, and ask about it. Raises what the program may not raise."""
         bench = self._application.bench
         if path.name == FILE:
+            is_opened = bench.files.new()
             bench.send(ListRunsCommand(runs=str(path.parents[1])))
-            bench.send(ReadRunCommand(folder=str(path.parent)))
+            pane = self._application.window.page("train").runs
+            pane.settings_requested.emit(str(path.parent))  # read, and taken over
             bench.link.drain()
             try:
-                is_opened = bench.files.new() and bool(load(path.parent))
+                load(path.parent)
             except RunProblem:
                 is_opened = False
         elif path.suffix == ".tlab":

@@ -31,7 +31,7 @@ _PRELOADED = (
 )  # fmt: skip
 ROOT = Path(__file__).parents[2]
 _NOT_COPIED = {".git", ".venv", ".hypothesis", "build", "dist", "tour"}
-"""Of the root: `app/tour` is a room of the program."""
+"""Of the root: a room may have such a name."""
 _NOT_SWAPPED = "exit 71"
 
 

@@ -93,7 +93,7 @@ class GraphCanvas(DiagramView):
         return self._item.geometry.rect(self._item.facts.index_of[key])
 
     def point_of(self, node: int) -> QPointF:
-        """The middle of a node in viewport pixels (for tests and the tour)."""
+        """The middle of a node in viewport pixels (for tests)."""
         return QPointF(self.mapFromScene(self.node_rect(node).center()))
 
     def box_at(self, viewport_point: QPointF, body: bool = False) -> int | None:

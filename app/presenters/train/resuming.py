@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import PurePath
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
@@ -25,12 +24,7 @@ from widgets.training.train_view import TrainView
 
 class Resuming(QObject):
     """`run()` is the newest run, if it is of the subject of now; `train(paused, checkpoint)` goes
-    on from a checkpoint.
-
-    `copies_wanted(copies, then)`: run these copies of Python files that are gone, and do what comes
-    then."""
-
-    copies_wanted = Signal(object, object)
+    on from a checkpoint."""
 
     def __init__(
         self,
@@ -53,7 +47,7 @@ class Resuming(QObject):
         if run is not None and run.checkpoint:
             self._train(False, run.checkpoint)
         else:
-            self._find(self._resume_from, self._cannot)
+            self._find(self._go_on, self._cannot)
 
     def restore(self) -> None:
         """Load the weights of the last checkpoint without training."""
@@ -90,12 +84,6 @@ class Resuming(QObject):
         if not self._questions.ask(command, found, failed):
             self._view.show_problem(self._bench.link.unsent)
 
-    def _resume_from(self, found: CheckpointSnapshot) -> None:
-        if found.copies:
-            self.copies_wanted.emit(found.copies, lambda: self._find(self._go_on, self._cannot))
-        else:
-            self._go_on(found)
-
     def _go_on(self, found: CheckpointSnapshot) -> None:
         if found.path:
             self._bench.say(f"Resuming from {_when(found)}.")
@@ -110,11 +98,6 @@ class Resuming(QObject):
         self._sought = self._bench.project.subject
         if found.path:
             self._view.bar.offer_resume(f"There is {_when(found)}: Resume goes on from there.")
-        elif found.copies:
-            names = ", ".join(PurePath(copy.path).name for copy in found.copies)
-            self._view.bar.offer_resume(
-                f"{names} is gone. A run has a copy of it: Resume asks to run that, and goes on."
-            )
 
 
 def _when(found: CheckpointSnapshot) -> str:

@@ -56,11 +56,9 @@ _NO_DATA = (
 
 
 class TrainPresenter(QObject):
-    """`export_requested()`: the user wants the trained weights in a file. `copies_wanted(copies,
-    then)`: run these copies of Python files that are gone, and do what comes then."""
+    """`export_requested()`: the user wants the trained weights in a file."""
 
     export_requested = Signal()
-    copies_wanted = Signal(object, object)
 
     def __init__(self, bench: Workbench, view: TrainView, parent: QObject) -> None:
         super().__init__(parent)
@@ -70,7 +68,6 @@ class TrainPresenter(QObject):
         self._script: About | None = None  # the process whose loop was shown last
         self._trained: Subject | None = None  # by the last run of Train
         self._resuming = Resuming(bench, view, self._run, self.train, self)
-        self._resuming.copies_wanted.connect(self.copies_wanted)
         self.resume, self.restore = self._resuming.resume, self._resuming.restore
         view.form.setup_edited.connect(self._edit_setup)
         view.form.loss.loss_edited.connect(self._edit_loss)

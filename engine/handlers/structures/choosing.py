@@ -23,9 +23,8 @@ from ..subjects.find import subject_of
 def run_file(lab: Lab, command: RunFileCommand) -> Iterator[Snapshot]:
     """Raises as `python_file.run_file` does."""
     path, output = Path(command.path).expanduser(), lab.output()
-    copy = Path(command.copy) if command.copy else None
-    with seen_and_held(lab, copy or path, output) as around:
-        file = lab.subjects.run_file(path, output, lab.control, around, copy, command.digest)
+    with seen_and_held(lab, path, output) as around:
+        file = lab.subjects.run_file(path, output, lab.control, around)
     yield FileSnapshot(
         path=str(path.absolute()),
         digest=file.digest,

@@ -1,4 +1,4 @@
-"""The user's Python files that a run needs: for other processes, and kept in the run's folder."""
+"""The user's Python files that a run needs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ...project.subject import (
     split_reference,
     takes_setup_data,
 )
-from ...protocol import RunFileCommand, SweepCommand, TrainCommand
-from ...runs.code import Ran
+from ...protocol import SweepCommand, TrainCommand
+from ...runs.record import CodeFile
 
 Wanted = TrainCommand | SweepCommand | Project
 """Each has the subject, the objective and the set-up of a run."""
@@ -44,24 +44,11 @@ def data_of_console(subject: Subject, objective: Objective, setup: TrainingSetup
     return [data.path] if is_used and data.path else []
 
 
-def run_again(lab: Lab, wanted: Wanted) -> Iterator[RunFileCommand]:
-    """The commands for the files that another process has to run: the same copies of files that are
-    gone."""
-    for name in files_needed(wanted):
-        path = Path(name).absolute()
-        file = lab.subjects.files.get(path)
-        if file is None or file.path == path:
-            yield RunFileCommand(path=name)
-        else:
-            yield RunFileCommand(path=name, copy=str(file.path), digest=file.digest)
-
-
-def files_that_ran(lab: Lab, wanted: Wanted) -> Iterator[Ran]:
+def files_that_ran(lab: Lab, wanted: Wanted) -> Iterator[CodeFile]:
     """The files needed, as they have run in this engine, and what they import."""
     for name in files_needed(wanted):
-        path = Path(name).absolute()
-        file = lab.subjects.files.get(path)
-        if file is not None and file.path == path:
-            yield Ran(path, file.root, file.digest)
+        file = lab.subjects.files.get(Path(name).absolute())
+        if file is not None:
+            yield CodeFile(str(file.path), file.digest)
             for imported, digest in file.imports.items():
-                yield Ran(imported, file.root, digest, imported=True)
+                yield CodeFile(str(imported), digest)

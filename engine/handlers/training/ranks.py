@@ -23,6 +23,7 @@ from ...protocol import (
     ErrorSnapshot,
     Hold,
     PauseSignal,
+    RunFileCommand,
     Snapshot,
     StepColumns,
     StepTrainingCommand,
@@ -40,7 +41,7 @@ from ...training.distributed.rank_files import RANKS, last_lines, log_of
 from ...training.distributed.ranks import check_order, check_setup
 from ..subjects.find import subject_of
 from ..subjects.subject import Subject
-from .code_files import data_of_console, run_again
+from .code_files import data_of_console, files_needed
 
 LINES_OF_LOST = 5
 """The last lines of a rank that ended which its error has."""
@@ -131,7 +132,8 @@ def train_on_ranks(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]
     if command.fresh:
         subject.forget_weights()
     module = subject.module
-    given = Handover([*run_again(lab, command)], module.state_dict(), console_for(subject))
+    files: list[Command] = [RunFileCommand(path=name) for name in files_needed(command)]
+    given = Handover(files, module.state_dict(), console_for(subject))
     folder = Path(inner.folder)
     try:
         private_folder(folder)

@@ -35,7 +35,6 @@ from ...protocol import (
     RunsSnapshot,
 )
 from ...runs import annotations, folders, metrics, reading
-from ...runs.code import copies_wanted
 from ...runs.difference import differences
 from ...runs.record import MAX_NOTE_CHARS, RunProblem, load, save
 from ...runs.summary import is_out_of_reach, row_of, rows_in
@@ -68,19 +67,12 @@ def read_run(lab: Lab, command: ReadRunCommand) -> Iterator[KeptRunSnapshot]:
         limit = max(100, min(MAX_STEPS, MAX_NUMBERS // (len(metrics.STEP_COLUMNS) + figures)))
         steps, epochs = reading.read(path, limit, as_copy)
         written = annotations.load(folder)
-    copies, problem = (), ""
-    try:
-        copies = copies_wanted(folder, record.code)
-    except RunProblem as lost:
-        problem = str(lost)
     yield KeptRunSnapshot(
         folder=command.folder,
         steps=steps,
         epoch_rows=epochs,
         project=record.project,
         annotations=written,
-        copies=copies,
-        code_problem=problem,
     )
 
 

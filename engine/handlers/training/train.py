@@ -18,7 +18,6 @@ from ...project.subject import is_same_subject
 from ...protocol import (
     AdjustTrainingCommand,
     CheckpointSnapshot,
-    FileCopy,
     FindCheckpointCommand,
     Finding,
     FindingSnapshot,
@@ -28,8 +27,7 @@ from ...protocol import (
 )
 from ...random_states import random_states
 from ...runs import folders
-from ...runs.code import KeptCode, changed, copies_wanted
-from ...runs.record import RunProblem, load
+from ...runs.record import RunProblem, changed, load
 from ...runs.writer import RunWriter
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
@@ -52,13 +50,7 @@ from .stepping import StepsByHand
 def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapshot]:
     """Answer with a CheckpointSnapshot. Raises LabError if the model is not complete, or none of a
     given run's checkpoints can be gone on from."""
-    try:
-        model = subject_of(lab, command).module
-    except LabError:
-        if copies := _copies_of_gone(command):
-            yield CheckpointSnapshot(copies=copies)
-            return
-        raise
+    model = subject_of(lab, command).module
     if command.folder:
         paths = folders.checkpoints_of(Path(command.folder))
         if not paths:
@@ -82,16 +74,6 @@ def find_checkpoint(lab: Lab, command: FindCheckpointCommand) -> Iterator[Snapsh
     if command.folder and why is not None:
         raise why
     yield CheckpointSnapshot()
-
-
-def _copies_of_gone(command: FindCheckpointCommand) -> tuple[FileCopy, ...]:
-    """The copies of the newest run of this subject whose files are gone; none if they are there."""
-    for path in [] if command.folder else _newest_checkpoints(command):
-        folder = folders.run_of(path)
-        with suppress(RunProblem):  # its copies are damaged: an older run may have them
-            if folder is not None and (copies := copies_wanted(folder, load(folder).code)):
-                return copies
-    return ()
 
 
 def _newest_checkpoints(command: FindCheckpointCommand) -> list[Path]:
@@ -173,16 +155,15 @@ def _trained(lab: Lab, command: TrainCommand) -> Iterator[Snapshot | None]:
             subject.module, command.training, objective, watch, command.subject, ranks
         )
         run = TrainingRun(loop, resume, command.checkpoint, writer)
-        ran = [*files_that_ran(lab, command)]
         if resume is not None:
-            run.tell_changed(changed(writer.record.code, ran))
+            run.tell_changed(changed(writer.record.code, files_that_ran(lab, command)))
             is_inside = resume.batch not in (0, objective.batches_per_epoch)
             if is_inside and not objective.repeats and run.warning is None:
                 run.warning = unordered()
             if writer.trained_before is None or is_other_loss(writer.trained_before, command):
                 run.only_from_here()
         else:
-            writer.keep_code(KeptCode(ran))
+            writer.note_code(files_that_ran(lab, command))
     lab.run = run
 
     def tell(finding: Finding) -> None:

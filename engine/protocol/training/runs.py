@@ -9,7 +9,6 @@ from msgspec import Struct
 from ...project.document import Project
 from ..commands import Command
 from ..snapshots import Snapshot
-from ..subject_commands import FileCopy
 from .snapshots import EpochRow, StepColumns
 
 KeptState = Literal[
@@ -193,16 +192,13 @@ class AnnotationsSnapshot(Snapshot, frozen=True, kw_only=True):
 
 class KeptRunSnapshot(Snapshot, frozen=True, kw_only=True):
     """A run as it lies in its folder: some of its steps, so that a plot looks the same, all epochs,
-    the project that it trained, and the user's annotations. `copies` have to run before it can go
-    on, in place of files of its code that are gone; `code_problem` says why they cannot."""
+    the project that it trained, and the user's annotations."""
 
     folder: str
     steps: StepColumns
     epoch_rows: tuple[EpochRow, ...] = ()
     project: Project
     annotations: tuple[Annotation, ...] = ()
-    copies: tuple[FileCopy, ...] = ()
-    code_problem: str = ""
 
 
 class SettingRow(Struct, frozen=True):

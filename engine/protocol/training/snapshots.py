@@ -9,7 +9,6 @@ from msgspec import Struct, field
 
 from ...project.steps.order import PHASES, Phase
 from ..snapshots import Snapshot
-from ..subject_commands import FileCopy
 from ..values import ErrorReport
 
 TrainingState = Literal["running", "paused", "finished", "stopped", "failed"]
@@ -283,13 +282,11 @@ class LoopSnapshot(RunSnapshot, frozen=True, kw_only=True):
 
 class CheckpointSnapshot(Snapshot, frozen=True, kw_only=True):
     """A checkpoint that fits: its file ("" if there is none), its step, and when it was written, in
-    seconds since 1970. With `copies` there is none yet: the user's files are gone, and to know
-    which one fits, these copies of the newest run of them must have run."""
+    seconds since 1970."""
 
     path: str = ""
     step: int = 0
     written_s: float = 0.0
-    copies: tuple[FileCopy, ...] = ()
 
 
 class RatesSnapshot(Snapshot, frozen=True, kw_only=True):

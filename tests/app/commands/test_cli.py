@@ -451,8 +451,7 @@ def test_a_hostile_project_is_told_in_one_line(old, new, field, tmp_path, capsys
         (("export", MLP, "--opset", "9", "--out", "w.onnx"), "--opset"),
         (("export", MLP, "--dtype", "int8", "--out", "w.pt"), "--dtype"),
         (("export", MLP, "--weights", "no.pt", "--out", "w.pt"), "--weights no.pt"),
-        (("tour",), "--out"),
-        (("tour", "--out", MLP), f"--out {MLP}"),
+        (("tour", "--out", "tour"), "tour: there is no such command any more; `make run`"),
         (("no-such-command",), "no-such-command"),
         (("--no-such-option",), "--no-such-option"),
     ],
@@ -503,7 +502,7 @@ def test_doctor_reports_what_is_here(capsys, monkeypatch):
     assert checks["torch"]["detail"].startswith(torch.__version__)
     assert checks["devices"]["detail"].startswith("cpu (")
     assert checks["display"]["verdict"] == "note"
-    assert "tour" in checks["display"]["remedy"]
+    assert "work without one" in checks["display"]["remedy"]
     assert checks["Qt"]["verdict"] == "ok"
     assert checks["fonts"]["verdict"] == "ok"
 

@@ -85,7 +85,7 @@ def test_no_command_imports_from_the_current_folder(
     assert words in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("command", ["tour", "export"])
+@pytest.mark.parametrize("command", ["doctor", "export"])
 def test_the_help_of_a_command_imports_nothing_there(folder: Path, command: str) -> None:
     assert "usage: tensorlab" in run(folder, AS_PROGRAM, command, "--help").stdout
 

@@ -27,7 +27,6 @@ DATA_READ: dict[str, Any] = {
 LEAST: dict[str, dict[str, Any]] = {
     "attach": {"address": "", "key": "", "ssh": "", "python": "", "watch": False, "list": False,
                "json": None},
-    "tour --out o": {"out": Path("o"), "json": False},
     "train": {**OF_CODE, "subject": None, "settings": None, "run_folder": None, "epochs": None,
               "device": None, "seed": None, "out": None, "script": None, "nproc_per_node": None,
               "begin_from": None, "json": None},
@@ -51,7 +50,6 @@ MOST: dict[str, dict[str, Any]] = {
     "attach 7 --key k --ssh h --python p --watch --list --json": {
         "address": "7", "key": "k", "ssh": "h", "python": "p", "watch": True, "list": True,
         "json": "-"},
-    "tour --out o --json": {"out": Path("o"), "json": True},
     f"train net.py:N {DATA_OPTIONS} --hold-out 0.25 --loss MSELoss --settings s.tlab --run r"
     " --epochs 2 --device cpu --seed 0 --out w.pt --script f.py --nproc-per-node 1 --fresh"
     " --json j": {
@@ -138,17 +136,17 @@ def test_each_option_says_what_it_is_for_and_what_it_takes() -> None:
             takes = not isinstance(action.nargs, int) or action.nargs > 0
             named = action.metavar or action.choices or action.dest == "device"
             assert action.help and (not takes or named), (name, action.dest)
-            required = action.dest in ("out", "choices") and name in ("tour", "sweep", "export")
+            required = action.dest in ("out", "choices") and name in ("sweep", "export")
             if action.option_strings:
                 assert action.required is required, (name, action.dest)
 
 
 def test_a_command_is_described_by_its_summary_and_more(capsys) -> None:
     with pytest.raises(SystemExit):
-        parser().parse_args(["tour", "--help"])
+        parser().parse_args(["doctor", "--help"])
     told = " ".join(capsys.readouterr().out.split())
-    assert "usage: tensorlab tour" in told
-    assert "leave its pictures. Exits with 1 when any stage of it failed." in told
+    assert "usage: tensorlab doctor" in told
+    assert "this machine has and lacks. Exits with 1 when something needed is missing." in told
     with pytest.raises(SystemExit):
         parser().parse_args(["--help"])
     told = capsys.readouterr().out

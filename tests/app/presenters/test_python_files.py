@@ -18,7 +18,6 @@ from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, O
 from engine.protocol import (
     ErrorReport,
     ErrorSnapshot,
-    FileCopy,
     FileObject,
     FileSnapshot,
     OutputSnapshot,
@@ -114,51 +113,6 @@ def test_a_file_is_asked_about_once_for_its_content(bench, link, files, net):
     copy.write_text("one = 1\n")
     files.open(str(copy))
     assert len(runs(link)) == 2
-
-
-def copy_of(net: Path, folder: Path) -> FileCopy:
-    """The file is gone; the folder of a run has a copy of it."""
-    copy = folder / "code" / net.name
-    copy.parent.mkdir(parents=True)
-    net.rename(copy)
-    return FileCopy(str(net), str(copy), hashlib.sha256(copy.read_bytes()).hexdigest())
-
-
-def test_the_copy_of_a_file_that_is_gone_runs_only_if_its_content_was_agreed_to(
-    bench, link, files, net, tmp_path
-):
-    link.get_ready()
-    went_on: list[int] = []
-    copy = copy_of(net, tmp_path / "run")
-    files.run_copies((copy,), lambda: went_on.append(len(link.sent)))
-    assert not link.sent and not went_on
-    assert banner(bench).title.startswith("net.py is gone.")
-    press(banner(bench), "Run the copy")
-    (command,) = link.sent
-    assert (command.path, command.copy, command.digest) == (str(net), copy.copy, copy.digest)
-    assert went_on == [1] and banner(bench) is None
-    link.answer(FileSnapshot(path=str(net), digest=copy.digest, objects=()))
-    files.run_copies((copy,), lambda: went_on.append(len(link.sent)))
-    assert went_on == [1, 1] and files.has_run(str(net))  # it does not run again
-    link.close()
-    link.get_ready()
-    files.run_copies((copy,), lambda: went_on.append(len(link.sent)))
-    assert went_on == [1, 1, 2] and link.sent[-1].copy == copy.copy  # agreed to before
-    other = replace(copy, digest="0" * 64)
-    link.close()
-    link.get_ready()
-    files.run_copies((other,), lambda: went_on.append(0))
-    assert len(went_on) == 3 and banner(bench) is not None
-
-
-def test_a_file_that_is_there_again_runs_itself(bench, link, files, net, tmp_path):
-    link.get_ready()
-    files.run_copies((copy := copy_of(net, tmp_path / "run"),), lambda: None)
-    press(banner(bench), "Run the copy")
-    link.answer(FileSnapshot(path=str(net), digest=copy.digest, objects=()))
-    net.write_text("two = 2\n")
-    files.run(str(net))
-    assert (link.sent[-1].path, link.sent[-1].copy) == (str(net), "")
 
 
 def test_it_can_be_shown_in_the_console_instead(bench, link, files, net):

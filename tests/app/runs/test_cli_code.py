@@ -1,10 +1,11 @@
-"""A run of a Python file goes on: silently with the same code, told with another, and from its copy
-in the run's folder when the file is gone."""
+"""A run of a Python file goes on: silently with the same code, told with another, and refused when
+the file is gone."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 
 from app import cli
 from engine.runs import record
+from engine.runs.record import CodeFile
 
 pytestmark = pytest.mark.usefixtures("forked_processes")
 
@@ -68,38 +70,21 @@ def made(tmp_path_factory: pytest.TempPathFactory, forked_processes: None) -> Pa
 
 @pytest.fixture
 def begun(made: Path, tmp_path: Path, capsys) -> Path:
-    """A copy of the run of one epoch, which only its code's folder ties to its place."""
+    """A copy of the run of one epoch."""
     capsys.readouterr()
     return shutil.copytree(made / "begun", tmp_path / "run")
-
-
-@pytest.fixture
-def gone(made: Path, tmp_path: Path):
-    """The code is gone for this test."""
-    aside = tmp_path / "aside"
-    aside.mkdir()
-    for name in ("net.py", "parts.py"):
-        shutil.move(made / name, aside / name)
-    yield
-    for name in ("net.py", "parts.py"):
-        shutil.copyfile(aside / name, made / name)
 
 
 def resume(folder: Path) -> int:
     return run("train", "--run", folder, "--resume", "--run-cells", "--epochs", 2)
 
 
-def test_the_folder_has_the_code_that_ran(made: Path) -> None:
-    code = made / "begun" / "code"
-    assert {path.name: path.read_text() for path in code.iterdir()} == {
-        "net.py": NET,
-        "parts.py": PARTS,
-    }
-    files = record.load(made / "begun").code
-    assert [(Path(file.path), file.copy, file.imported) for file in files] == [
-        (made / "net.py", "net.py", False),
-        (made / "parts.py", "parts.py", True),
-    ]
+def test_the_record_names_the_code_that_ran(made: Path) -> None:
+    assert not (made / "begun" / "code").exists()
+    assert record.load(made / "begun").code == tuple(
+        CodeFile(str(made / name), sha256(text.encode()).hexdigest())
+        for name, text in (("net.py", NET), ("parts.py", PARTS))
+    )
 
 
 def test_the_same_code_goes_on_without_a_word(made: Path, begun: Path, capsys) -> None:
@@ -118,33 +103,22 @@ def test_code_that_has_changed_is_told_and_used(made: Path, begun: Path, capsys)
     words = "warning: parts.py has changed since the run began. It goes on with the code of now."
     assert words in capsys.readouterr().err
     assert not same(last(begun), last(made / "whole"))
-    assert (begun / "code" / "parts.py").read_text() == PARTS
 
 
-def test_the_folder_alone_is_enough(made: Path, begun: Path, gone: None, capsys) -> None:
-    assert resume(begun) == 0
-    said = capsys.readouterr().err
-    assert f"{made / 'net.py'} is gone: its copy runs, {begun / 'code' / 'net.py'}." in said
-    assert "changed" not in said
-    assert same(last(begun), last(made / "whole"))
-    assert record.load(begun).project.subject.path == str(made / "net.py")  # pyright: ignore
-
-
-def test_a_copy_of_another_content_never_runs(made: Path, begun: Path, gone: None, capsys) -> None:
-    before = last(begun)
-    for name, text in (("net.py", NET + "\n"), ("parts.py", TANH)):
-        own = begun / "code" / name
-        whole = own.read_text()
-        own.write_text(text)
-        assert resume(begun) == 1
-        said = capsys.readouterr().err
-        assert f"the copy of {name} in" in said and "not what the run began with" in said
-        assert "net.py runs" not in said
-        own.write_text(whole)
+def test_code_that_is_gone_is_told_until_it_is_back(made: Path, begun: Path, capsys) -> None:
+    """Also in a run of an earlier version, which has copies of its code."""
     document = json.loads((begun / "run.json").read_text())
-    document["code"][0]["copy"] = "../net.py"  # a file outside the copies is none
+    for file in document["code"]:
+        file |= {"copy": Path(file["path"]).name, "imported": False}
     (begun / "run.json").write_text(json.dumps(document))
-    (begun / "net.py").write_text(NET)
-    assert resume(begun) == 1
-    assert "net.py runs" not in capsys.readouterr().err
-    assert same(last(begun), before)
+    shutil.copytree(made, begun / "code", ignore=shutil.ignore_patterns("begun", "whole"))
+    aside = shutil.move(made / "net.py", made / "net.txt")
+    try:
+        assert resume(begun) == 1
+    finally:
+        shutil.move(aside, made / "net.py")
+    said = capsys.readouterr().err
+    assert f"{made / 'net.py'} cannot be read: No such file" in said and "Put it back" in said
+    assert "net.py runs" not in said
+    assert resume(begun) == 0
+    assert same(last(begun), last(made / "whole"))

@@ -33,21 +33,6 @@ def test_what_stands_under_main_does_not_run(run, write):
     assert file.variables["__file__"] == str(file.path)
 
 
-def test_a_copy_runs_in_place_of_a_file_that_is_gone(lab: Lab, ask, write, tmp_path):
-    write("parts.py", "size = 3\n")
-    copy = write("net.py", "import parts\nprint(__file__)\nsize = parts.size\n")
-    gone = tmp_path / "gone" / "net.py"
-    digest = sha256(copy.read_bytes()).hexdigest()
-    with pytest.raises(LabError, match="not the file that was agreed to"):
-        ask(RunFileCommand(path=str(gone), copy=str(copy), digest="0" * 64))
-    assert not lab.subjects.files
-    said = ask(RunFileCommand(path=str(gone), copy=str(copy), digest=digest))
-    (told,) = (each for each in said if isinstance(each, FileSnapshot))
-    assert (told.path, told.digest) == (str(gone), digest)
-    assert list(told.imports) == [str(copy.with_name("parts.py"))]
-    assert lab.subjects.file(gone).variables["size"] == 3
-
-
 def test_it_sees_the_arguments_of_python_file(run, write):
     before = sys.argv
     file = run(write("net.py", "import sys\narguments = sys.argv\n"))

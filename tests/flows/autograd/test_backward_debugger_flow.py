@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QAbstractButton, QLineEdit, QTreeWidget
 
 from engine.protocol import BackwardSnapshot, Breakpoint, GraphSnapshot
+from tests.gestures import press_key
 from tests.labels import said
 from widgets.backward.next_node import as_expression
 
@@ -31,7 +32,7 @@ def newest(program) -> BackwardSnapshot:
     return snapshot
 
 
-def press(qtbot, program, name: str) -> None:
+def press(program, name: str) -> None:
     button = backward(program).findChild(QAbstractButton, name)
     assert button is not None and button.isEnabled(), name
     button.click()
@@ -56,7 +57,7 @@ def parameters(program) -> dict[str, torch.Tensor]:
 
 @pytest.mark.own_program
 def test_running_to_breakpoints_set_in_the_list_and_on_the_graph(qtbot, mlp):
-    press(qtbot, mlp, "backward_start")
+    press(mlp, "backward_start")
     graph = mlp.bench.store.newest(GraphSnapshot)
     view = mlp.window.page("autograd").steps
     qtbot.waitUntil(lambda: view.graph.laid_out, timeout=30_000)
@@ -68,7 +69,7 @@ def test_running_to_breakpoints_set_in_the_list_and_on_the_graph(qtbot, mlp):
     points.form.submit()
     mlp.bench.link.drain()
     assert newest(mlp).breakpoints[0].breakpoint == Breakpoint(on="op", target="addmm")
-    press(qtbot, mlp, "backward_run")
+    press(mlp, "backward_run")
     assert graph.nodes[newest(mlp).next.node].op == "addmm"
     assert text(mlp, "backward_stopped") == "Paused before AddmmBackward0 in linear3."
     assert newest(mlp).breakpoints[0].hits == 1
@@ -76,13 +77,13 @@ def test_running_to_breakpoints_set_in_the_list_and_on_the_graph(qtbot, mlp):
     assert len(points.breakpoints) == 1
     listed = backward(mlp).findChild(QTreeWidget, "breakpoints")
     listed.setCurrentItem(listed.topLevelItem(0))
-    press(qtbot, mlp, "breakpoint_remove")
+    press(mlp, "breakpoint_remove")
     leaf = graph.plan[-1]
     view.graph.breakpoint_toggled.emit(f"#{leaf}")
     mlp.bench.link.drain()
-    press(qtbot, mlp, "backward_run")
+    press(mlp, "backward_run")
     assert newest(mlp).next.node == leaf
-    press(qtbot, mlp, "backward_back_run")
+    press(mlp, "backward_back_run")
     assert newest(mlp).position == 0
     view.graph.breakpoint_toggled.emit(f"#{leaf}")
     mlp.bench.link.drain()
@@ -90,30 +91,30 @@ def test_running_to_breakpoints_set_in_the_list_and_on_the_graph(qtbot, mlp):
 
 
 def test_an_edit_by_the_menu_scales_every_gradient_below(qtbot, mlp):
-    press(qtbot, mlp, "backward_start")
-    press(qtbot, mlp, "backward_end")
+    press(mlp, "backward_start")
+    press(mlp, "backward_end")
     plain = {name: grad.clone() for name, grad in parameters(mlp).items()}
-    press(qtbot, mlp, "backward_reset")
+    press(mlp, "backward_reset")
     trigger(mlp, "next_scale")
     field = backward(mlp).findChild(QLineEdit, "next_expression")
     assert field.text() == "g * 2.0" and field.selectedText() == "2.0"
     field.setText("g *")
-    qtbot.keyClick(field, Qt.Key.Key_Return)
+    press_key(field, Qt.Key.Key_Return)
     mlp.bench.link.drain()
     assert "is not an expression" in text(mlp, "next_problem") and field.isVisibleTo(backward(mlp))
     field.setText("g * 4.0")
-    qtbot.keyClick(field, Qt.Key.Key_Return)
+    press_key(field, Qt.Key.Key_Return)
     mlp.bench.link.drain()
     assert text(mlp, "next_edits") == "g ← g * 4.0" and text(mlp, "next_problem") == ""
     assert not field.isVisibleTo(backward(mlp))
-    press(qtbot, mlp, "backward_step")
+    press(mlp, "backward_step")
     assert "The incoming gradient is your edit" in text(mlp, "node_about")
-    press(qtbot, mlp, "backward_end")
+    press(mlp, "backward_end")
     for name, grad in parameters(mlp).items():
         assert torch.equal(grad, plain[name] * 4.0)
-    press(qtbot, mlp, "backward_reset")
-    press(qtbot, mlp, "next_undo")
-    press(qtbot, mlp, "backward_end")
+    press(mlp, "backward_reset")
+    press(mlp, "next_undo")
+    press(mlp, "backward_end")
     for name, grad in parameters(mlp).items():
         assert torch.equal(grad, plain[name])
     assert newest(mlp).edits == ()
@@ -129,12 +130,12 @@ def test_an_element_is_set_as_python_sets_it(element):
 
 
 def test_another_pass_adds_and_zero_grad_empties(qtbot, mlp):
-    press(qtbot, mlp, "backward_start")
-    press(qtbot, mlp, "backward_end")
+    press(mlp, "backward_start")
+    press(mlp, "backward_end")
     once = {name: grad.clone() for name, grad in parameters(mlp).items()}
-    press(qtbot, mlp, "backward_again")
+    press(mlp, "backward_again")
     assert text(mlp, "backward_line").startswith("Pass 2: 0 of")
-    press(qtbot, mlp, "backward_end")
+    press(mlp, "backward_end")
     for name, grad in parameters(mlp).items():
         assert torch.equal(grad, once[name] * 2)
     trigger(mlp, "backward_zero_zeros")
@@ -147,22 +148,22 @@ def test_the_real_engine_goes_one_way(qtbot, mlp):
     view = backward(mlp)
     view.options.real_engine.setChecked(True)
     assert "real engine · graph freed" in text(mlp, "backward_options_summary")
-    press(qtbot, mlp, "backward_start")
-    press(qtbot, mlp, "backward_step")
-    press(qtbot, mlp, "backward_leaf")
+    press(mlp, "backward_start")
+    press(mlp, "backward_step")
+    press(mlp, "backward_leaf")
     for name in ("reset", "back", "back_run"):
         assert not view.findChild(QAbstractButton, f"backward_{name}").isEnabled()
-    press(qtbot, mlp, "backward_end")
-    press(qtbot, mlp, "backward_compare")
+    press(mlp, "backward_end")
+    press(mlp, "backward_compare")
     assert text(mlp, "backward_comparison").startswith("Equals loss.backward()")
-    press(qtbot, mlp, "backward_start")  # the graph is gone: forward runs again
+    press(mlp, "backward_start")  # the graph is gone: forward runs again
     assert newest(mlp).position == 0 and newest(mlp).real_engine
 
 
 @pytest.mark.parametrize("key", ["step_backward", "run_backward"])
 def test_in_a_new_engine_the_keys_begin_a_new_pass(qtbot, mlp, key):
-    press(qtbot, mlp, "backward_start")
-    press(qtbot, mlp, "backward_step")
+    press(mlp, "backward_start")
+    press(mlp, "backward_step")
     mlp.bench.link.restart()
     mlp.bench.link.drain()
     assert mlp.bench.store.newest(BackwardSnapshot) is None
@@ -177,8 +178,8 @@ def test_breakpoints_outlive_the_engine(qtbot, mlp):
     backward(mlp).tabs.breakpoints.add(Breakpoint(on="op", target="relu"))
     mlp.bench.link.restart()
     mlp.bench.link.drain()
-    press(qtbot, mlp, "backward_start")
-    press(qtbot, mlp, "backward_run")
+    press(mlp, "backward_start")
+    press(mlp, "backward_run")
     assert text(mlp, "backward_stopped") == "Paused before ReluBackward0 in relu2."
     mlp.bench.actions["autograd.run_backward"].trigger()
     mlp.bench.link.drain()
@@ -200,18 +201,18 @@ def test_second_derivatives_from_the_table_of_gradients(qtbot, program):
     table = view.backward.table
     found = []
     view.backward.options.create_graph.setChecked(True)
-    press(qtbot, program, "backward_start")
+    press(program, "backward_start")
     for _ in range(3):
         assert not view.backward.findChild(QAction, "gradient_open").isEnabled()
-        press(qtbot, program, "backward_end")
+        press(program, "backward_end")
         found.append(newest(program).gradients[0].gradient.mean)
         table.setCurrentCell(0, 1)
         trigger(program, "gradient_open")
     assert found == [27.0, 18.0, 6.0]
     program.bench.link._session.lab.console.namespace.variables["x"].grad = None
     view.backward.options.inputs.setText("x")
-    press(qtbot, program, "backward_start")
-    press(qtbot, program, "backward_end")
+    press(program, "backward_start")
+    press(program, "backward_end")
     assert "autograd.grad()" in text(program, "backward_line")
-    press(qtbot, program, "backward_compare")
+    press(program, "backward_compare")
     assert text(program, "backward_comparison").startswith("Equals")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QTableWidget
 
 from app import templates
 from engine.project import edits
 from engine.project.examples import derivative_examples
 from engine.protocol import InterruptSignal, StopSignal
+from tests.gestures import click, click_button, type_text
 from widgets.derivatives.form import split_inputs
 from widgets.derivatives.view import DerivativeView
 
@@ -51,12 +50,13 @@ def label(view, name: str) -> str:
 def type_into(view, name: str, text: str) -> None:
     field = view.findChild(QLineEdit, name)
     field.clear()
-    QTest.keyClicks(field, text)
+    type_text(field, text)
 
 
 def ask(program, view, kind: str) -> None:
+    program.window.show_workspace("autograd")
     view.form.kind.setCurrentIndex(view.form.kind.findData(kind))
-    QTest.mouseClick(view.findChild(QPushButton, "derivative_compute"), Qt.MouseButton.LeftButton)
+    click_button(view, "derivative_compute")
     program.bench.link.drain()
 
 
@@ -89,7 +89,7 @@ def test_the_line_runs_in_the_console(program, view):
     type_into(view, "derivative_function", "lambda t: f(t).sum()")
     type_into(view, "derivative_inputs", "x")
     ask(program, view, "hessian")
-    QTest.mouseClick(view.findChild(QPushButton, "derivative_run"), Qt.MouseButton.LeftButton)
+    click_button(view, "derivative_run")
     program.bench.link.drain()
     variables = program.bench.link._session.lab.console.namespace.variables
     assert torch.equal(variables["H"].reshape(4, 4), torch.diag(6 * variables["x"].flatten()))
@@ -149,7 +149,8 @@ def test_examples_leave_the_console_and_the_project_alone(program, view):
     choose_example(program, view, "A Jacobian by hand")
     run = view.findChild(QPushButton, "derivative_run")
     assert not run.isEnabled() and "not the console's" in run.toolTip()
-    QTest.mouseClick(view.findChild(QPushButton, "derivative_steps"), Qt.MouseButton.LeftButton)
+    program.window.page("autograd").setCurrentWidget(view)
+    click_button(view, "derivative_steps")
     program.bench.link.drain()
     trace = program.window.page("autograd").trace.trace
     assert trace.error is None and "traced = f(" in trace.source
@@ -179,19 +180,18 @@ def test_a_long_computation_can_be_interrupted(program, view):
     assert not button.isVisible()
     type_into(view, "derivative_function", "f")
     type_into(view, "derivative_inputs", "x")
-    QTest.mouseClick(view.findChild(QPushButton, "derivative_compute"), Qt.MouseButton.LeftButton)
-    assert button.isVisible()
+    view.findChild(QPushButton, "derivative_compute").click()
     sent = []
     program.bench.link.signal = sent.append
-    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
     (of,) = program.bench.link._unanswered
+    click(button)
     assert sent == [StopSignal(command=of), InterruptSignal(command=of)]
     program.bench.link.drain()
     assert not button.isVisible(), "all comparisons have come"
 
 
 def test_the_example_is_stepped_through(program, view):
-    QTest.mouseClick(view.findChild(QPushButton, "derivative_trace"), Qt.MouseButton.LeftButton)
+    click_button(view, "derivative_trace")
     program.bench.link.drain()
     page = program.window.page("autograd")
     assert page.currentWidget() is page.trace
@@ -203,11 +203,11 @@ def test_the_example_is_stepped_through(program, view):
 
 def test_a_function_of_ones_own_is_stepped_line_by_line(program, view):
     steps = view.findChild(QPushButton, "derivative_steps")
-    QTest.mouseClick(steps, Qt.MouseButton.LeftButton)
+    click(steps)
     assert label(view, "derivative_hint").startswith("Type a function first")
     choose_example(program, view, "A backward with a mistake")
     x = program.bench.link._session.lab.console.examples["derivatives"].variables["x"]
-    QTest.mouseClick(steps, Qt.MouseButton.LeftButton)
+    click(steps)
     program.bench.link.drain()
     page = program.window.page("autograd")
     assert page.currentWidget() is page.trace
@@ -224,7 +224,7 @@ def test_a_function_of_ones_own_is_stepped_line_by_line(program, view):
         "return g * 3 * x",
     ]
     for _ in stops[:-4]:
-        QTest.mouseClick(page.trace.bar.buttons["line"], Qt.MouseButton.LeftButton)
+        click(page.trace.bar.buttons["line"])
         program.bench.link.drain()
     reader = page.trace.source.reader
     (line,) = reader.marked_lines()
@@ -238,7 +238,8 @@ def test_arguments_that_are_no_tensors_are_given_as_they_are(program, view):
     program.bench.link.drain()
     type_into(view, "derivative_function", "power")
     type_into(view, "derivative_inputs", "x, 2, 'up'")
-    QTest.mouseClick(view.findChild(QPushButton, "derivative_steps"), Qt.MouseButton.LeftButton)
+    program.window.page("autograd").setCurrentWidget(view)
+    click_button(view, "derivative_steps")
     program.bench.link.drain()
     trace = program.window.page("autograd").trace.trace
     assert trace.error is None
@@ -246,7 +247,7 @@ def test_arguments_that_are_no_tensors_are_given_as_they_are(program, view):
 
 
 def test_gradcheck_of_the_example(program, view):
-    QTest.mouseClick(view.findChild(QPushButton, "derivative_example"), Qt.MouseButton.LeftButton)
+    click_button(view, "derivative_example")
     program.bench.link.drain()
     assert label(view, "gradcheck_verdict") == "✓ The gradients agree."
     assert label(view, "gradcheck_worst").startswith("largest difference")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QPushButton, QTableWidget
+from PySide6.QtWidgets import QLabel, QTableWidget
 
 from app import templates
 from engine.project import edits
 from engine.protocol import FlowHistogramsSnapshot, FlowSnapshot
+from tests.gestures import click_button
 from widgets import theme
 from widgets.derivatives.flow_view import FlowView
 
@@ -29,7 +28,8 @@ def view(program) -> FlowView:
 
 
 def run(program, view) -> None:
-    QTest.mouseClick(view.findChild(QPushButton, "flow_run"), Qt.MouseButton.LeftButton)
+    program.window.show_workspace("autograd")
+    click_button(view, "flow_run")
     program.bench.link.drain()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton
 
 from app.presenters.autograd import graph_picture
@@ -89,7 +88,7 @@ def test_saving_a_large_graph_is_stopped(large, answers, tmp_path, qtbot):
     answers.save = str(tmp_path / "first.graphml")
     pane.bar.export_requested.emit("graphml")
     stop = pane.bar.findChild(QToolButton, "graph_stop_saving")
-    qtbot.mouseClick(stop, Qt.MouseButton.LeftButton)
+    stop.click()
     told = program.window.statusBar()
     assert stop.isHidden() and told.currentMessage() == "The graph was not saved"
     answers.save = str(tmp_path / "second.graphml")

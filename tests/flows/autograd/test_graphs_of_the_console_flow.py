@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from app import templates
@@ -13,6 +12,7 @@ from engine.project import edits
 from engine.project.examples import mistakes
 from engine.protocol import BackwardSnapshot, GraphSnapshot
 from tests.flows.autograd.drawn import drawn
+from tests.gestures import click_button, press_key
 from widgets.boxes.facts import stale_words
 
 pytestmark = pytest.mark.one_program
@@ -29,10 +29,6 @@ def page(program):
     program.workspaces.run_python(CELL)
     program.bench.link.drain()
     return program.window.page("autograd")
-
-
-def press(page, name: str) -> None:
-    QTest.mouseClick(page.findChild(QPushButton, name), Qt.MouseButton.LeftButton)
 
 
 def label(page, name: str) -> str:
@@ -87,7 +83,7 @@ def test_a_pass_that_has_begun_or_code_that_would_run_is_said_to_be_old(program,
     program.workspaces.run_python("y = x.exp()")
     assert names_of(program) == before
     assert f"The variables of `{root}` have changed" in label(page, "autograd_old")
-    QTest.keyClick(page.steps.roots._box.lineEdit(), Qt.Key.Key_Return)
+    press_key(page.steps.roots._box.lineEdit(), Qt.Key.Key_Return)
     assert "ExpBackward0" in names_of(program)
     assert label(page, "autograd_old") == ""
 
@@ -97,7 +93,7 @@ def test_enter_reads_the_same_root_again(program, page):
     first = program.bench.newest(GraphSnapshot) if names_of(program) else None
     edit = page.steps.roots._box.lineEdit()
     edit.setText("y")
-    QTest.keyClick(edit, Qt.Key.Key_Return)
+    press_key(edit, Qt.Key.Key_Return)
     program.bench.link.drain()
     again = program.bench.newest(GraphSnapshot)
     assert again.root == "y" and again.reply_to > first.reply_to
@@ -109,7 +105,7 @@ def test_an_example_stays_an_example_when_its_root_is_entered_again(program, pag
     program.workspaces.run_python("y = x.exp()")
     assert names_of(program) == ["PowBackward0", "AccumulateGrad"]
     assert page.steps.roots._box.currentText() == "y"  # and not the console's, an ExpBackward0
-    QTest.keyClick(page.steps.roots._box.lineEdit(), Qt.Key.Key_Return)
+    press_key(page.steps.roots._box.lineEdit(), Qt.Key.Key_Return)
     assert names_of(program) == ["PowBackward0", "AccumulateGrad"]
 
 
@@ -217,15 +213,15 @@ def test_each_mistake_runs_and_is_drawn(qtbot, program, page):
         page.setCurrentWidget(page.mistakes)
         page.mistakes.list.setCurrentRow(list(mistakes()).index(mistake.key))
         assert not page.findChild(QPushButton, "mistake_graph").isEnabled()
-        press(page, "mistake_code_run")
+        click_button(page, "mistake_code_run")
         program.bench.link.drain()
         error = label(page, "mistake_error")
         assert error.startswith(f"{mistake.error}: ") if mistake.error else not error, mistake.key
         if mistake.missing:
-            press(page, "why_ask")
+            click_button(page, "why_ask")
             program.bench.link.drain()
             assert f"`{mistake.missing}`" in label(page, "why_answer") and label(page, "why_hint")
-        press(page, "mistake_graph")
+        click_button(page, "mistake_graph")
         see_mistake(page, drawn(qtbot, program), mistake)
 
 
@@ -249,12 +245,12 @@ def test_mistakes_leave_the_console_and_the_project_alone(qtbot, program, page):
     before, kept = dict(console), program.bench.project.cells
     page.setCurrentWidget(page.mistakes)
     page.mistakes.choose("detached")
-    press(page, "mistake_code_run")
+    click_button(page, "mistake_code_run")
     program.bench.link.drain()
-    press(page, "mistake_instead_run")
+    click_button(page, "mistake_instead_run")
     program.bench.link.drain()
     assert label(page, "mistake_instead_ran") == "It ran without an error."
-    press(page, "why_ask")
+    click_button(page, "why_ask")
     program.bench.link.drain()
     assert label(page, "why_answer") == "`w.grad` is there."  # in the code that ran last
     assert set(console) == set(before) and console["w"] is before["w"]
@@ -269,7 +265,7 @@ def test_why_looks_where_the_graph_on_screen_came_from(qtbot, program, page):
     page.setCurrentWidget(page.mistakes)
     page.mistakes.name.show_text("x")
     page.mistakes.root.show_text("")
-    press(page, "why_ask")
+    click_button(page, "why_ask")
     program.bench.link.drain()
     assert label(page, "why_answer").startswith("The graph has a path from ")
 
@@ -277,9 +273,9 @@ def test_why_looks_where_the_graph_on_screen_came_from(qtbot, program, page):
 @pytest.mark.own_program
 def test_what_is_to_be_seen_goes_with_its_graph(qtbot, program, page):
     page.setCurrentWidget(page.mistakes)
-    press(page, "mistake_code_run")
+    click_button(page, "mistake_code_run")
     program.bench.link.drain()
-    press(page, "mistake_graph")
+    click_button(page, "mistake_graph")
     drawn(qtbot, program)
     lesson = page.findChild(QLabel, "autograd_lesson")
     assert lesson.isVisible()
@@ -299,13 +295,13 @@ def test_the_reason_of_a_missing_gradient_is_shown_on_the_graph(qtbot, program, 
     page.mistakes.list.setCurrentRow(place)
     where = page.findChild(QPushButton, "why_where")
     assert not where.isVisible()
-    press(page, "mistake_code_run")
+    click_button(page, "mistake_code_run")
     program.bench.link.drain()
-    press(page, "why_ask")
+    click_button(page, "why_ask")
     program.bench.link.drain()
     assert where.isVisible()
     words = label(page, "why_answer")
-    press(page, "why_where")
+    click_button(page, "why_where")
     graph = drawn(qtbot, program)
     (cut,) = graph.cuts
     assert page.steps.graph.selected == cut.node
@@ -314,7 +310,7 @@ def test_the_reason_of_a_missing_gradient_is_shown_on_the_graph(qtbot, program, 
 
 def test_another_project_takes_what_a_mistake_made(program, page):
     page.setCurrentWidget(page.mistakes)
-    press(page, "mistake_code_run")
+    click_button(page, "mistake_code_run")
     program.bench.link.drain()
     assert page.findChild(QPushButton, "mistake_graph").isEnabled()
     program.bench.files.new(templates.load_template("mlp"))
@@ -325,14 +321,14 @@ def test_another_project_takes_what_a_mistake_made(program, page):
 
 def test_why_wants_a_name(program, page):
     page.mistakes.name.clear()
-    press(page, "why_ask")
+    click_button(page, "why_ask")
     assert label(page, "why_answer") == "Name the tensor whose gradient is missing."
 
 
 @pytest.mark.own_program
 def test_nothing_is_left_of_it_when_the_engine_has_gone(program, page):
     page.setCurrentWidget(page.mistakes)
-    press(page, "mistake_code_run")
+    click_button(page, "mistake_code_run")
     program.bench.link.drain()
     assert label(page, "mistake_error")
     program.bench.link.close()

@@ -10,6 +10,7 @@ from app import templates
 from engine.project.examples import graph_examples
 from engine.protocol import BackwardSnapshot, ComparisonSnapshot, ForwardSnapshot
 from tests.flows.autograd.test_graph_examples_flow import choose
+from tests.gestures import click
 from widgets import theme
 
 pytestmark = pytest.mark.one_program
@@ -21,9 +22,7 @@ def bar_of(program):
 
 
 def press(program, name: str) -> None:
-    button = getattr(bar_of(program), name)
-    assert button.isEnabled() and button.isVisible(), name
-    button.click()
+    click(getattr(bar_of(program), name))
     program.bench.link.drain()
 
 

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 
 from app import templates
 from engine.protocol import BackwardSnapshot, GraphSnapshot
+from tests.gestures import click, click_button, press_key
 from widgets.rules.rule_card import RuleCard
 
 pytestmark = pytest.mark.one_program
@@ -95,7 +96,7 @@ def test_another_element_and_input_are_asked_for(lab, qtbot):
     move(lab, "to", node)
     page = card(lab).formula
     page.element.setText("1")
-    qtbot.keyClick(page.element, Qt.Key.Key_Return)
+    press_key(page.element, Qt.Key.Key_Return)
     lab.bench.link.drain()
     assert "∂L/∂c[1] = " in page.text()
     page.inputs.setCurrentIndex(page.inputs.count() - 1)
@@ -146,16 +147,16 @@ def test_a_rule_is_stepped_into_line_by_line(program, qtbot, by):
     page.steps.roots.choose("loss")
     program.bench.link.drain()
     node = node_named(program, "TripleBackward")
-    qtbot.keyClick(page.steps, Qt.Key.Key_F11, Qt.KeyboardModifier.ControlModifier)
+    press_key(page.steps, Qt.Key.Key_F11, Qt.KeyboardModifier.ControlModifier)
     program.bench.link.drain()
     assert page.currentWidget() is page.steps  # it has not run: there is nothing to step into
     move(program, "to", node)
     if by == "button":
         card(program).setCurrentWidget(card(program).ops)
         program.bench.link.drain()
-        qtbot.mouseClick(page.findChild(QPushButton, "rule_trace"), Qt.MouseButton.LeftButton)
+        click_button(page, "rule_trace")
     else:
-        qtbot.keyClick(page.steps, Qt.Key.Key_F11, Qt.KeyboardModifier.ControlModifier)
+        press_key(page.steps, Qt.Key.Key_F11, Qt.KeyboardModifier.ControlModifier)
     program.bench.link.drain()
     assert page.currentWidget() is page.trace
     trace = page.trace.trace
@@ -180,7 +181,7 @@ def test_an_index_that_is_not_there_is_told_in_place(lab, qtbot):
     page = card(lab).formula
     before = page.text()
     page.element.setText("9999")
-    qtbot.keyClick(page.element, Qt.Key.Key_Return)
+    press_key(page.element, Qt.Key.Key_Return)
     lab.bench.link.drain()
     assert "no element" in page.problem() and page.text() == before
 
@@ -209,14 +210,14 @@ def test_a_rule_of_the_console_is_checked_once_its_code_is_traced(program, qtbot
         page.steps.graph.node_selected.emit(node_named(program, "PowBackward0"))
         card(program).setCurrentWidget(card(program).check)
         program.bench.link.drain()
-        qtbot.mouseClick(card(program).check.button, Qt.MouseButton.LeftButton)
+        click(card(program).check.button)
         program.bench.link.drain()
         name = "rule_check_notes" if card(program).check.trace.isVisible() else "rule_verdict"
         return card(program).findChild(QLabel, name).text()
 
     assert "was not recorded" in checked()
     assert card(program).check.trace.isVisible()
-    qtbot.mouseClick(card(program).check.trace, Qt.MouseButton.LeftButton)
+    click(card(program).check.trace)
     program.bench.link.drain()
     assert page.currentWidget() is page.trace
     assert page.trace.trace.source == (

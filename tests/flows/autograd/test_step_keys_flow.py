@@ -7,12 +7,12 @@ from itertools import combinations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton, QWidget
 
 from app import templates
 from app.actions import TRACE_ACTIONS
 from engine.protocol import BackwardSnapshot, ForwardSnapshot
+from tests.gestures import press_key
 
 pytestmark = pytest.mark.one_program
 
@@ -39,7 +39,7 @@ def press(program, widget: QWidget, key: Qt.Key, modifier=Qt.KeyboardModifier.No
     widget.setFocus()
     focus = QApplication.focusWidget()
     assert focus is not None
-    QTest.keyClick(focus, key, modifier)
+    press_key(focus, key, modifier)
     settle(program)
 
 

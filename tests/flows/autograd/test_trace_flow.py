@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton
 from torch import nn
 
@@ -17,6 +16,7 @@ from engine.project import edits
 from engine.project.examples import trace_examples
 from engine.protocol import ForwardSnapshot, InterruptSignal, StopSignal
 from tests.flows.autograd.drawn import drawn
+from tests.gestures import click, click_button, press_key, type_text
 from widgets.trace.view import TraceView
 
 pytestmark = pytest.mark.one_program
@@ -38,14 +38,14 @@ def trace(program, view, source: str) -> None:
 
 
 def press(program, view, name: str) -> None:
-    button = view.findChild(QPushButton, f"trace_{name}")
-    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    program.window.show_workspace("autograd")
+    click_button(view, f"trace_{name}")
     program.bench.link.drain()
 
 
 def move(program, view, name: str, times: int = 1) -> None:
     for _ in range(times):
-        QTest.mouseClick(view.bar.buttons[name], Qt.MouseButton.LeftButton)
+        click(view.bar.buttons[name])
         program.bench.link.drain()
 
 
@@ -286,9 +286,9 @@ def test_code_that_does_not_end_can_be_interrupted(program, view, monkeypatch):
     view.source.input.set_source("x = torch.ones(1)\n")
     view.start()
     button = view.findChild(QPushButton, "trace_interrupt")
-    assert button.isVisible() and label(view, "state") == "Running…"
-    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert label(view, "state") == "Running…"
     (of,) = program.bench.link._unanswered
+    click(button)
     assert signals == [StopSignal(command=of), InterruptSignal(command=of)]
     program.bench.link.drain()
     assert not button.isVisible() and label(view, "state").startswith("Call 0 of")
@@ -299,8 +299,8 @@ def test_names_are_completed(program, view):
     program.bench.link.drain()
     editor = view.source.input
     editor.set_source("")
-    QTest.keyClicks(editor, "quanti")
-    QTest.keyClick(editor, Qt.Key.Key_Tab)
+    type_text(editor, "quanti")
+    press_key(editor, Qt.Key.Key_Tab)
     program.bench.link.drain()
     assert editor.source() == "quantity"
 
@@ -311,7 +311,7 @@ def test_its_keys_do_not_step_the_pass_of_the_model(program, view):
     trace(program, view, NAN)
     assert view.tree.hasFocus()
     for key in (Qt.Key.Key_F11, Qt.Key.Key_F10, Qt.Key.Key_F11):
-        QTest.keyClick(view.tree, key)
+        press_key(view.tree, key)
         program.bench.link.drain()
     names = [call.name or view.trace.lines[call.line].line for call in view.trace.calls]
     assert label(view, "call_name") == "tensor" and names[:4] == [
@@ -323,7 +323,7 @@ def test_its_keys_do_not_step_the_pass_of_the_model(program, view):
     assert program.bench.store.newest(ForwardSnapshot) is None
     # The same key outside steps the pass.
     program.window.page("autograd").setCurrentWidget(program.window.page("autograd").steps)
-    QTest.keyClick(program.window, Qt.Key.Key_F10)
+    press_key(program.window, Qt.Key.Key_F10)
     program.bench.link.drain()
     assert program.bench.store.newest(ForwardSnapshot) is not None
 

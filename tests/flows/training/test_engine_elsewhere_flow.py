@@ -19,7 +19,7 @@ from engine.connecting.engine_place import EnginePlace
 from engine.project import files
 from engine.project.document import replace
 from engine.protocol import TrainingSnapshot
-from tests.flows.conftest import started
+from tests.gestures import started
 
 WAIT_MS = 120_000
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -50,10 +51,10 @@ def _may_grow(row: RunRow, found: RunsSnapshot) -> bool:
 
 
 class RunsPresenter(QObject):
-    """`copies_wanted(copies, then)`: run these copies of Python files that are gone, and do what
-    comes then."""
+    """`agreement_wanted(title, then)`: ask the user to agree to the Python that the project names
+    now, and do what comes then."""
 
-    copies_wanted = Signal(object, object)
+    agreement_wanted = Signal(str, object)
 
     def __init__(self, bench: Workbench, train: TrainPresenter, parent: QObject) -> None:
         super().__init__(parent)
@@ -189,52 +190,36 @@ class RunsPresenter(QObject):
     def _open_read(self, row: RunRow, going: bool, kept: KeptRunSnapshot) -> None:
         """Take over the settings of the run, and go on from its last checkpoint: at once if
         `going`, else held there."""
-        if kept.code_problem:
-            self._pane.show_problem(kept.code_problem)
-        elif named := self._unknown_python(row, kept):
-            agree = partial(self._agree, row, going, kept)
-            self._bench.window.banners.show_banner(
-                "run_python",
-                "accent",
-                "This run names Python that your project does not",
-                "To go on uses it. Nothing runs until you say so.",
-                (("Go on", "Use it. It is asked once for this content of the run.", agree),),
-                code="\n".join(named),
-            )
-        elif kept.copies:
-            self.copies_wanted.emit(kept.copies, partial(self._go_on, row, going, kept))
-        else:
-            self._go_on(row, going, kept)
-
-    def _unknown_python(self, row: RunRow, kept: KeptRunSnapshot) -> tuple[str, ...]:
-        """What the run names of Python that neither the project names nor the user has agreed
-        to."""
-        if self._bench.settings.has_agreed(row.folder, python_digest(kept.project)):
-            return ()
-        known = expressions_of(self._bench.project)
-        return tuple(each for each in expressions_of(kept.project) if each not in known)
-
-    def _agree(self, row: RunRow, going: bool, kept: KeptRunSnapshot) -> None:
-        self._bench.settings.agree(row.folder, python_digest(kept.project))
-        self._open_read(row, going, kept)
-
-    def _go_on(self, row: RunRow, going: bool, kept: KeptRunSnapshot) -> None:
-        self._use_settings(kept)
         is_held = not going and row.state != "finished"
-        self._train.train(paused=is_held, checkpoint=row.checkpoint)
+        train = partial(self._train.train, paused=is_held, checkpoint=row.checkpoint)
+        self._use_settings(kept, train)
 
-    def _use_settings(self, kept: KeptRunSnapshot) -> None:
-        """Take over the settings of a run, as a step that can be undone."""
-        of_run = kept.project
+    def _use_settings(
+        self, kept: KeptRunSnapshot, then: Callable[[], object] = lambda: None
+    ) -> None:
+        """Take over the settings of a run, as a step that can be undone, and do what comes then:
+        once the user has agreed to the Python that the run names and the project does not."""
+        bench, of_run = self._bench, kept.project
+        if not bench.settings.has_agreed(kept.folder, python_digest(of_run)):
+            bench.store.unagreed |= {*expressions_of(of_run)} - {*expressions_of(bench.project)}
         project = replace(
-            self._bench.project,
+            bench.project,
             model=of_run.model,
             training=of_run.training,
             subject=of_run.subject,
             objective=of_run.objective,
         )
-        if project != self._bench.project:
-            self._bench.history.edit(project, "Take over the settings of a run")
+        if project != bench.project:
+            bench.history.edit(project, "Take over the settings of a run")
+        if bench.store.is_unagreed:
+            title = "This run names Python that your project did not"
+            self.agreement_wanted.emit(title, partial(self._agree, kept, then))
+        else:
+            then()
+
+    def _agree(self, kept: KeptRunSnapshot, then: Callable[[], object]) -> None:
+        self._bench.settings.agree(kept.folder, python_digest(kept.project))
+        self._use_settings(kept, then)
 
     # -- runs as they come -----------------------------------------------------------------------
 

@@ -23,7 +23,6 @@ from ....protocol import (
     TrainingState,
 )
 from ....random_states import random_states
-from ....runs.code import KeptCode
 from ....runs.record import Trial
 from ....runs.writer import RunWriter
 from ....training.loop import TrainingLoop
@@ -80,7 +79,7 @@ def begun(
     check_setup(project.training)
     add_script(writer, subject, objective, drawn, trials)
     loop = TrainingLoop(subject.module, project.training, objective, None, project.subject)
-    writer.keep_code(KeptCode(files_that_ran(lab, project)))
+    writer.note_code(files_that_ran(lab, project))
     return TrainingRun(loop, writer=writer)
 
 

@@ -13,14 +13,12 @@ from engine.project.subject import ConsoleSubject
 from engine.protocol import (
     CellSnapshot,
     CheckpointSnapshot,
-    FileCopy,
     FindCheckpointCommand,
     TrainingSnapshot,
 )
 from tests.app.conftest import SCRIPT
 from widgets.training.train_view import TrainView
 
-COPY = FileCopy("/gone/net.py", "/runs/a/code/net.py", "0" * 64)
 CELL = CellSnapshot(ok=True, error=None)
 
 
@@ -33,14 +31,12 @@ class Desk:
         self.trained: list[tuple[bool, str]] = []
         self.offered: list[str] = []
         self.problems: list[str] = []
-        self.wanted: list[Any] = []
         self.view.bar.offer_resume = self.offered.append
         self.view.show_problem = self.problems.append
         self.resuming = Resuming(
             bench, self.view, lambda: self.run,
             lambda paused, path: self.trained.append((paused, path)), bench.window,
         )  # fmt: skip
-        self.resuming.copies_wanted.connect(lambda copies, then: self.wanted.append((copies, then)))
 
     @property
     def asked(self) -> int:
@@ -102,9 +98,6 @@ def test_what_was_found_is_offered(desk: Desk) -> None:
         "There is a checkpoint of step 1,200, written 01 Jan 1970, 00:00: Resume goes on from"
         " there."
     )
-    desk.resuming.offer()
-    desk.link.answer(CheckpointSnapshot(copies=(COPY, replace(COPY, path="/gone/b.py"))))
-    assert desk.offered[-1].startswith("net.py, b.py is gone. A run has a copy of it")
     before = len(desk.offered)
     desk.resuming.offer()
     desk.link.answer(CheckpointSnapshot())
@@ -131,14 +124,10 @@ def test_code_is_sought_for_again_until_its_checkpoint_is_known(desk: Desk, benc
     assert desk.asked == 5  # of another project nothing is known
 
 
-def test_copies_of_code_run_before_it_goes_on_and_once(desk: Desk) -> None:
+def test_it_goes_on_from_what_was_found(desk: Desk) -> None:
     desk.resuming.resume()
-    desk.link.answer(CheckpointSnapshot(copies=(COPY,)))
-    ((copies, then),) = desk.wanted
-    assert copies == (COPY,) and desk.trained == []
-    then()
-    desk.link.answer(CheckpointSnapshot(path="/old.pt", step=7, copies=(COPY,)))
-    assert desk.trained == [(False, "/old.pt")] and len(desk.wanted) == 1
+    desk.link.answer(CheckpointSnapshot(path="/old.pt", step=7))
+    assert desk.trained == [(False, "/old.pt")]
 
 
 def test_why_there_is_none_to_go_on_from_is_told(desk: Desk, bench, link) -> None:

@@ -20,7 +20,6 @@ from engine.protocol import (
     CheckpointSnapshot,
     ContinueTrainingCommand,
     ErrorReport,
-    FileCopy,
     FileSnapshot,
     FindCheckpointCommand,
     LoopSnapshot,
@@ -191,28 +190,6 @@ def test_a_checkpoint_of_code_is_offered_once_its_file_has_run(desk, bench, link
     desk.presenter.resume()
     link.answer(CheckpointSnapshot(path="/old.pt", step=7))
     assert isinstance(link.sent[-1], TrainCommand) and link.sent[-1].checkpoint == "/old.pt"
-
-
-def test_resume_asks_to_run_the_copy_of_code_that_is_gone(desk, bench, link):
-    """Once: a copy that cannot be run is told by the file that has run, and not run again."""
-    bench.edit("x", lambda p: edits.set_subject(p, FileSubject("/x/net.py", "Net()")))
-    bench.edit("x", lambda p: edits.set_objective(p, Objective(data="loader")))
-    copies = (FileCopy("/x/net.py", "/runs/1/code/net.py", "abc"),)
-    wanted: list = []
-    desk.presenter.copies_wanted.connect(lambda copies, then: wanted.append((copies, then)))
-    link.answer(CheckpointSnapshot(copies=copies))
-    words = "net.py is gone. A run has a copy of it: Resume asks to run that, and goes on."
-    assert desk.view.bar._result.text() == words and wanted == []
-    desk.presenter.resume()
-    link.answer(CheckpointSnapshot(copies=copies))
-    ((told, then),) = wanted
-    assert told == copies and TrainCommand not in sent(link)
-    then()
-    link.answer(CheckpointSnapshot(copies=copies))
-    assert len(wanted) == 1 and bench.window.said[-1].startswith("There is no checkpoint")
-    then()
-    link.answer(CheckpointSnapshot(path="/old.pt", step=7))
-    assert link.sent[-1].checkpoint == "/old.pt"
 
 
 def test_a_run_of_another_subject_is_told_and_nothing_goes_on_from_it(

@@ -1,4 +1,4 @@
-"""Which of the user's files another process has to run for a run, and which are kept with it."""
+"""Which of the user's files a run needs, and which its record names."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from engine.handlers.training.code_files import (
     expressions_of,
     files_needed,
     files_that_ran,
-    run_again,
 )
 from engine.lab import Lab
 from engine.project.document import DataSetup, Loading, Model, TrainingSetup
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import RunFileCommand, TrainCommand
-from engine.runs.code import Ran
+from engine.runs.record import CodeFile, changed
 from engine.session import handler_of
-from engine.subjects.python_file import PythonFile
 
 
 def wanted(subject: Any = None, objective: Objective | None = None, **data: Any) -> TrainCommand:
@@ -61,9 +59,7 @@ def test_data_of_the_console_counts_where_it_is_trained_on(
     assert expressions_of(wanted(subject, objective, **data)) == [*expected, *own]
 
 
-def test_files_that_ran_are_told_with_what_they_import_and_copies_of_gone_ones(
-    tmp_path: Path,
-) -> None:
+def test_files_that_ran_are_told_with_what_they_import(tmp_path: Path) -> None:
     lab = Lab(emit=lambda snapshot: None)
     (tmp_path / "parts_that_ran.py").write_text("size = 3\n")
     net = tmp_path / "net.py"
@@ -73,17 +69,15 @@ def test_files_that_ran_are_told_with_what_they_import_and_copies_of_gone_ones(
     list(handler_of(RunFileCommand)(lab, RunFileCommand(path=str(net))))
     command = wanted(FileSubject(str(net), "Net()"), Objective("/never/ran.py:data"))
     file = lab.subjects.files[net]
-    (imported,) = file.imports.items()
+    parts = tmp_path / "parts_that_ran.py"
     assert list(files_that_ran(lab, command)) == [
-        Ran(net, tmp_path, file.digest),
-        Ran(imported[0], tmp_path, imported[1], imported=True),
+        CodeFile(str(net), file.digest),
+        CodeFile(str(parts), file.imports[parts]),
     ]
-    assert imported[0] == tmp_path / "parts_that_ran.py"
-    plain = [RunFileCommand(path=str(net)), RunFileCommand(path="/never/ran.py")]
-    assert list(run_again(lab, command)) == plain
-    copy = tmp_path / "copies" / "net.py"
-    lab.subjects.files[net] = PythonFile(copy, copy.parent, file.module, "5f", {}, file.modules)
-    assert list(run_again(lab, command)) == [
-        RunFileCommand(path=str(net), copy=str(copy), digest="5f"), plain[1],
-    ]  # fmt: skip
-    assert list(files_that_ran(lab, command)) == []  # what is kept is the user's own file
+
+
+def test_files_that_have_changed_are_named() -> None:
+    then = CodeFile("/own/net.py", "1f"), CodeFile("/own/act.py", "2f")
+    assert changed(then, then) == ()
+    assert changed(then, [then[0], CodeFile("/own/act.py", "3f")]) == ("act.py",)
+    assert changed((), then) == () and changed(then, ()) == ()

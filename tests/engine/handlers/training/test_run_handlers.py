@@ -112,22 +112,6 @@ def test_a_long_run_is_read_in_as_many_steps_as_a_snapshot_takes(tmp_path: Path)
     assert [row.validation_accuracy for row in kept.epoch_rows] == [0.25]
 
 
-def test_a_run_whose_copies_of_code_are_lost_is_read_and_says_so(
-    tmp_path: Path, monkeypatch
-) -> None:
-    folder = str(made(tmp_path))
-    whole = answer(runs.read_run, ReadRunCommand(folder=folder))
-    assert (whole.copies, whole.code_problem) == ((), "")
-
-    def lost(*_: Any) -> None:
-        raise runs.RunProblem("The copy of net.py is gone.")
-
-    monkeypatch.setattr(runs, "copies_wanted", lost)
-    told = answer(runs.read_run, ReadRunCommand(folder=folder))
-    assert (told.copies, told.code_problem) == ((), "The copy of net.py is gone.")
-    assert told.steps == whole.steps and told.epoch_rows == whole.epoch_rows
-
-
 def test_a_list_tells_when_it_was_read_and_how_many_are_put_aside(
     tmp_path: Path, monkeypatch
 ) -> None:

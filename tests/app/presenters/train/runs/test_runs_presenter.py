@@ -7,12 +7,13 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QPushButton
 
 from app.other_files import NoOtherFiles
+from app.presenters.cells import CellsPresenter
 from app.presenters.train.runs.runs import GROWS_S, RunsPresenter
 from app.presenters.train.train import TrainPresenter
 from engine.project.document import Project, replace
-from engine.project.subject import CanvasSubject, FileSubject, Objective
+from engine.project.subject import FileSubject, Objective
 from engine.protocol import (
-    FileCopy,
+    Command,
     KeptRunSnapshot,
     KeptState,
     ListRunsCommand,
@@ -86,38 +87,51 @@ def test_the_list_is_read_again_while_a_run_may_go_on(runs, link) -> None:
     assert runs._pane.table.ticked == ("a", "b")
 
 
-def test_a_run_whose_code_is_gone_wants_its_copies_first(runs, bench, link) -> None:
+FOREIGN = replace(
+    Project(), subject=FileSubject("/own/net.py", "Net()"), objective=Objective(data="data")
+)
+"""The project of a run, which names Python that the document does not."""
+
+
+def choose_foreign(bench, runs: RunsPresenter, link, signal: str) -> list[Command]:
+    """Choose a run of FOREIGN in the list; what was sent since its folder was read."""
     row = RunRow(folder="/runs/a", state="stopped", checkpoint="/runs/a/checkpoints/step-1.pt")
-    project = replace(
-        Project(), subject=FileSubject("/gone/net.py", "Net()"), objective=Objective(data="data")
-    )
-    copy = FileCopy("/gone/net.py", "/runs/a/code/net.py", "0" * 64)
-    kept = KeptRunSnapshot(folder=row.folder, steps=StepColumns(), project=project, copies=(copy,))
-    wanted: list[tuple] = []
-    runs.copies_wanted.connect(lambda copies, then: wanted.append((copies, then)))
-
-    def resume(answer: KeptRunSnapshot) -> int:
-        runs.list()
-        link.answer(RunsSnapshot(folder="/runs", runs=(row,)))
-        runs._pane.resume_requested.emit(row.folder)
-        before = len(link.sent)
-        link.answer(answer)
-        return before
-
-    resume(replace(kept, copies=(), code_problem="It is gone, and so is its copy."))
-    assert "so is its copy" in runs._pane.told.text()
-    resume(kept)
-    banner = bench.window.banners.banner("run_python")
-    assert banner.findChild(CodeEditor, "banner_code").toPlainText() == "/gone/net.py: Net()\ndata"
-    assert wanted == []  # of what the run names nothing runs before the user says so
+    listed(runs, link, row, folder="/runs")
+    getattr(runs._pane, signal).emit(row.folder)
     before = len(link.sent)
-    banner.findChild(QPushButton, "banner_go_on").click()
-    ((copies, then),) = wanted
-    assert copies == (copy,) and len(link.sent) == before
-    assert isinstance(bench.project.subject, CanvasSubject)  # nothing is taken over yet
-    then()
-    (command,) = [each for each in link.sent[before:] if isinstance(each, TrainCommand)]
-    assert command.checkpoint == row.checkpoint and command.subject == project.subject
+    link.answer(KeptRunSnapshot(folder=row.folder, steps=StepColumns(), project=FOREIGN))
+    return link.sent[before:]
+
+
+def trained(commands: list[Command]) -> list[str]:
+    return [each.checkpoint for each in commands if isinstance(each, TrainCommand)]
+
+
+def test_python_that_only_a_run_names_is_asked_about_before_it_goes_on(runs, bench, link) -> None:
+    runs.agreement_wanted.connect(CellsPresenter(bench, bench.window).ask)
+    assert trained(choose_foreign(bench, runs, link, "resume_requested")) == []
+    banner, before = bench.window.banners.banner("cells"), len(link.sent)
+    assert banner.title == "This run names Python that your project did not"
+    code = banner.findChild(CodeEditor, "banner_code").toPlainText()
+    assert code == "# %% What it names\n/own/net.py: Net()\ndata"
+    banner.findChild(QPushButton, "banner_allow_its_python").click()
+    assert trained(link.sent[before:]) == ["/runs/a/checkpoints/step-1.pt"]
+    assert not link.sent[-1].unagreed and bench.project.subject == FOREIGN.subject
+    bench.files.new()
+    sent = choose_foreign(bench, runs, link, "resume_requested")
+    assert len(trained(sent)) == 1  # it is asked once for this content of the run
+
+
+def test_settings_of_a_run_that_name_python_are_taken_over_unused(runs, bench, link) -> None:
+    runs.agreement_wanted.connect(CellsPresenter(bench, bench.window).ask)
+    sent = choose_foreign(bench, runs, link, "settings_requested")
+    assert bench.project.objective == FOREIGN.objective
+    assert sent and all(each.unagreed for each in sent) and bench.store.is_unagreed
+    bench.window.banners.banner("cells").findChild(QPushButton, "banner_allow_its_python").click()
+    assert not bench.store.is_unagreed and trained(link.sent) == []
+    bench.files.new()
+    choose_foreign(bench, runs, link, "settings_requested")
+    assert not bench.store.is_unagreed
 
 
 def listed(runs: RunsPresenter, link, *rows: RunRow, folder: str = "") -> None:
