@@ -14,7 +14,6 @@ from engine.connecting.engine_place import EnginePlace
 ThemeChoice = Literal["system", "light", "dark"]
 RECENT_FILES = 10
 AGREED_FILES = 200
-AGREED_HOSTS = 100
 
 
 class Settings:
@@ -95,15 +94,6 @@ class Settings:
     def engine_place(self, place: EnginePlace | None) -> None:
         self._store.setValue("engine/address", place.address if place else "")
         self._store.setValue("engine/python", place.python if place else "")
-
-    @property
-    def rank_hosts(self) -> tuple[str, ...]:
-        """Machines on which the window calls the ranks of a run without asking."""
-        return tuple(self._list("attach/rank_hosts"))
-
-    @rank_hosts.setter
-    def rank_hosts(self, hosts: tuple[str, ...]) -> None:
-        self._store.setValue("attach/rank_hosts", list(dict.fromkeys(hosts))[-AGREED_HOSTS:])
 
     @property
     def muted_advice(self) -> tuple[str, ...]:

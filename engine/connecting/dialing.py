@@ -27,14 +27,11 @@ ANSWER_S = 30.0
 
 class Call(NamedTuple):
     """A connection on which the other side has said welcome. `through` is the command that passes
-    it on, if one does; `host` is the machine that ssh has led to then, and `python` the
-    interpreter there, as in EnginePlace."""
+    it on, if one does."""
 
     connection: Connection
     welcome: Welcome
     through: subprocess.Popen[bytes] | None = None
-    host: str = ""
-    python: str = ""
 
 
 def dial(

@@ -57,12 +57,11 @@ def call_at(
     if not is_remote(address):
         return dial(address, version, key, wants, instead)
     try:
-        call = dial_through(relay_command(address, python, anew), version, wants, instead)
+        return dial_through(relay_command(address, python, anew), version, wants, instead)
     except Refused:
         raise
     except Unwelcome as error:
         raise Unwelcome(with_advice(str(error), address)) from error
-    return call._replace(host=_host_of(address)[0], python=python)
 
 
 class _Process(Struct):

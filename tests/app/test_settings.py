@@ -7,7 +7,7 @@ import os
 import pytest
 from PySide6.QtCore import QByteArray, QSettings
 
-from app.settings import AGREED_FILES, AGREED_HOSTS, RECENT_FILES, Settings
+from app.settings import AGREED_FILES, RECENT_FILES, Settings
 from engine.connecting.engine_place import EnginePlace
 
 
@@ -123,16 +123,11 @@ def test_a_file_agreed_to_again_is_kept_once(reopen):
     assert all(reopen().has_agreed("/x.py", str(number)) for number in range(AGREED_FILES))
 
 
-def test_hosts_and_muted_kinds_are_lists_of_their_own(reopen):
-    assert reopen().rank_hosts == reopen().muted_advice == () and reopen().attach_address == ""
-    reopen().rank_hosts = ("a", "b", "a")
+def test_muted_kinds_and_the_last_address_are_remembered(reopen):
+    assert reopen().muted_advice == () and reopen().attach_address == ""
     reopen().muted_advice = ("loop",)
     reopen().attach_address = "ssh box"
-    assert (reopen().rank_hosts, reopen().muted_advice) == (("a", "b"), ("loop",))
-    assert reopen().attach_address == "ssh box"
-    hosts = tuple(map(str, range(AGREED_HOSTS + 2)))
-    reopen().rank_hosts = hosts
-    assert reopen().rank_hosts == hosts[2:]
+    assert reopen().muted_advice == ("loop",) and reopen().attach_address == "ssh box"
 
 
 class Payload:
