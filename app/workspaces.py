@@ -23,7 +23,7 @@ from app.processes.link import Link
 from app.window.main_window import let_drops_through
 from app.workbench import Workbench
 from engine.project.examples import graph_examples
-from engine.protocol import Finding, HeldSnapshot, LoopSnapshot, Snapshot, TrainingSnapshot
+from engine.protocol import Finding, HeldSnapshot, LoopSnapshot, Snapshot
 
 if TYPE_CHECKING:
     from app.presenters.artifacts.files import FilesPresenter
@@ -324,10 +324,7 @@ class Workspaces(QObject):
         self.tensors.select(name)
 
     def _show_loop(self, snapshot: Snapshot) -> None:
-        """A cell runs a loop: make Train's page, which shows it, and say so elsewhere. An engine on
-        another machine tells a run whole, once: the page must be there."""
-        if isinstance(snapshot, TrainingSnapshot) and self._bench.link.elsewhere is not None:
-            self.train  # noqa: B018 - makes it
+        """A cell runs a loop: make Train's page, which shows it, and say so elsewhere."""
         if isinstance(snapshot, LoopSnapshot) and snapshot.reply_to != self._loop:
             self._loop = snapshot.reply_to
             if self.train and self._window.workspace != "train":

@@ -64,6 +64,20 @@ class AttachPresenter(QObject):
             return
         self._view.show_running([_running(place.about, str(place.socket)) for place in found])
 
+    def tell_former_engine(self) -> None:
+        """Say so if the settings of an earlier version let the engine run elsewhere."""
+        settings = self._bench.settings
+        address = settings.take_engine_address()
+        if address:
+            settings.attach_address = settings.attach_address or address
+            self._bench.window.banners.show_banner(
+                "former_engine",
+                "accent",
+                f"The engine runs on this machine now, not at {address}",
+                "Every window starts an engine here. The Start page attaches the window to one"
+                " elsewhere, and so does `tensorlab attach --ssh HOST`.",
+            )
+
     # -- attaching -------------------------------------------------------------------------------
 
     def attach(self, address: str, key: str = "", way: Way | None = None) -> None:

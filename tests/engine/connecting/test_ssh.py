@@ -32,8 +32,6 @@ def test_the_command_names_what_runs_there():
     assert relay_command("ssh box 4711") == ["ssh", "-T", *alive, "box", "tensorlab relay 4711"]
     started = "tensorlab relay --start tensorlab-engine"
     assert relay_command("ssh me@box")[-2:] == ["me@box", started]
-    anew = "tensorlab relay --anew tensorlab-engine"
-    assert relay_command("ssh box", anew=True)[-1] == anew
     there = "'/a b/python' -m tensorlab relay 'my run.py; rm x'"
     assert relay_command("ssh box 'my run.py; rm x'", "/a b/python")[-1] == there
 

@@ -183,3 +183,19 @@ def test_a_process_that_was_called_already_can_be_called_again(desk: Desk) -> No
     assert not desk.presenter.is_here and desk.told == [("attach", call)]
     desk.presenter.reconnect()
     assert desk.calling.ways == ["way"]
+
+
+def test_an_engine_that_the_settings_named_is_told_once_and_can_be_attached_to(
+    desk: Desk, bench
+) -> None:
+    desk.presenter.tell_former_engine()
+    assert bench.window.banners.banner("former_engine") is None
+    bench.settings._store.setValue("engine/address", "ssh box")
+    desk.presenter.tell_former_engine()
+    banner = bench.window.banners.banner("former_engine")
+    assert banner.title == "The engine runs on this machine now, not at ssh box"
+    assert "`tensorlab attach --ssh HOST`" in banner.text
+    assert bench.settings.attach_address == "ssh box"
+    bench.window.banners.dismiss("former_engine")
+    desk.presenter.tell_former_engine()
+    assert bench.window.banners.banner("former_engine") is None

@@ -119,7 +119,7 @@ def test_the_curves_of_ranks_are_drawn_in_their_order_once_they_have_steps(desk:
     desk.show()
     assert desk.drawn[1:] == [["rank 1 (ended)", "rank 3"]]
     assert desk.shown_links[-1] == (0, [2, 3])
-    desk.link.start_at(None)
+    desk.link.restart()
     assert desk.drawn[-1] == []
 
 
