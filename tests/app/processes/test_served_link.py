@@ -84,6 +84,9 @@ def test_a_run_goes_on_without_a_connection_and_is_found_again_whole(link, call,
     assert run.reply_to == began and link.busy  # it is a job of this window's, too
     link.signal(PauseSignal())
     qtbot.waitUntil(lambda: link.heard.of(TrainingSnapshot)[-1].state == "paused", timeout=WAIT_MS)
+    link.stop_run()
+    qtbot.waitUntil(lambda: not link.busy, timeout=WAIT_MS)
+    assert link.heard.of(TrainingSnapshot)[-1].state == "stopped"
 
 
 def until_free(call: Callable[[], Call]) -> Call:
