@@ -51,9 +51,6 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
          " program to look into."),
         ("file.open_folder", "Open &folder…", "", "folder-outline",
          "Look into a folder of Hugging Face, of torch.distributed.checkpoint or of a run."),
-        ("file.open_there", "Open on the engine's mac&hine…", "", "folder-network-outline",
-         "Look into a file of the other machine, on which the engine runs: tensors, a program, or"
-         " Python."),
         RECENT,
         SEPARATOR,
         ("file.attach", "&Attach to a script…", "", "connection",
@@ -71,8 +68,6 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
          "Write the subject's weights (.pt, safetensors, ...) or a program (Python, ONNX, ...); a"
          " fresh process reads it back and compares."),
         SEPARATOR,
-        ("file.settings", "Se&ttings…", "Ctrl+,", "cog-outline",
-         "Say where the engine runs: on this machine, on another one through ssh."),
         ("file.quit", "&Quit", "Ctrl+Q", "exit-to-app",
          "Close the window. It asks about unsaved changes first."),
     ),

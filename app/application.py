@@ -15,10 +15,7 @@ from app.history import History
 from app.presenters.advice import AdvicePresenter
 from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.attaching.calling import Way
-from app.presenters.attaching.engine_files import EngineFiles
-from app.presenters.attaching.place import PlacePresenter
 from app.presenters.attaching.ranks import RanksPresenter
-from app.presenters.attaching.traffic import TrafficPresenter
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
@@ -69,7 +66,7 @@ class Application(QObject):
         selection = Selection(self)
         link.ended.connect(selection.end_engine)
         self._recovery = recovery
-        weights = Weights(store, link, self, settings)
+        weights = Weights(store, link, self)
         self.bench = bench = Workbench(
             window=self.window,
             actions=self.window.actions_table,
@@ -92,18 +89,11 @@ class Application(QObject):
         self.engine = EnginePresenter(bench, self)
         self.attaching = AttachPresenter(bench, self.engine.may_end, self)
         self.engine.reconnect_requested.connect(self.attaching.reconnect)
-        self.place = PlacePresenter(bench, self.engine.may_end, self)
-        self.engine.place_requested.connect(self.place.open)
-        self.traffic = TrafficPresenter(bench, self)
         self.cells = CellsPresenter(bench, self)
         self.recording = RecordingPresenter(bench, self)
         self.python_files = PythonFiles(bench, self)
         self.subject = SubjectPresenter(bench, self.python_files, self.window.subject_chooser, self)
         self.weights = WeightsPresenter(bench, self)
-        self.there = EngineFiles(bench, self)
-        bench.files.there = self.there
-        weights.use_there(self.there)
-        self.there.began.connect(weights.begin_there)
         self.export = ExportPresenter(bench, self)
         console_history = recovery.parent / CONSOLE_HISTORY
         self.workspaces = Workspaces(
@@ -157,6 +147,7 @@ class Application(QObject):
         is_new = self.window.workspace is None
         if is_new and not path:
             self.open()
+        self.attaching.tell_former_engine()
         if attached is None:
             self.bench.link.start()
         else:
@@ -203,12 +194,10 @@ class Application(QObject):
             "file.new": bench.files.new,
             "file.open": bench.files.open,
             "file.open_folder": bench.files.open_folder,
-            "file.open_there": bench.files.open_there,
             "file.attach": lambda: to.at_start().ask_for_process(),
             "file.save": frame.save,
             "file.save_as": bench.files.save_as,
             "file.export": self.export.open,
-            "file.settings": self.place.open,
             "file.quit": self.window.close,
             "edit.undo": bench.history.stack.undo,
             "edit.redo": bench.history.stack.redo,

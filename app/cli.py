@@ -254,7 +254,7 @@ def _serve(options: argparse.Namespace) -> None:
 def _relay(options: argparse.Namespace) -> None:
     from app.commands.attaching.serving import relay_to
 
-    relay_to(options.address, options.start or options.anew, options.anew)
+    relay_to(options.address, options.start)
 
 
 def _run(options: argparse.Namespace) -> int:

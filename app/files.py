@@ -6,11 +6,10 @@ import os
 from pathlib import Path
 
 from PySide6 import QtCore
-from PySide6.QtCore import QObject, Signal, SignalInstance
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.history import History
-from app.other_files import NoOtherFiles, OtherFiles
 from app.settings import Settings
 from app.store import Store
 from app.weights import Weights, shown_name
@@ -61,14 +60,12 @@ class ProjectFiles(QObject):
         self._recovered = False
         self._kept_cells = store.project.cells
         self.path = ""
-        self.there: OtherFiles = NoOtherFiles()
-        """The files of the engine's machine, where that is another one."""
 
     @property
     def runs_folder(self) -> str:
         """The folder of the project's runs, for the engine: beside the project's file; "" is its
-        data folder, also where the engine is on another machine."""
-        return "" if self.there.machine else files.runs_folder(self.path)
+        data folder."""
+        return files.runs_folder(self.path)
 
     @property
     def modified(self) -> bool:
@@ -110,7 +107,7 @@ class ProjectFiles(QObject):
             return False
         path = str(Path(path).absolute())
         if os.path.isdir(path):
-            self._show_artifact(path)
+            self.artifact_chosen.emit(path)
             return False
         try:
             data = files.read(path)
@@ -120,9 +117,9 @@ class ProjectFiles(QObject):
                 self._settings.remove_recent_file(path)
             kind = problem.kind if isinstance(problem, files.OtherFile) else ""
             if kind == "python":
-                self._show_python(path)
+                self.python_chosen.emit(path)
             elif kind in ARTIFACTS or (is_readable(path) and os.path.exists(path)):
-                self._show_artifact(path)
+                self.artifact_chosen.emit(path)
             else:
                 self.failed.emit(f"{shown_name(Path(path))} was not opened. {problem}")
             return False
@@ -134,68 +131,12 @@ class ProjectFiles(QObject):
 
     def open_folder(self) -> None:
         """Ask for a folder that has tensors, and show them."""
-        if self.there.machine:
-            path = self.there.ask("Open a folder", "folder")
-            if path:
-                self.artifact_chosen.emit(path)
-            return
         path = self._dialogs.open_folder(self._window, "Open a folder", self._folder())
         if path:
             self.open(path)
 
-    def open_there(self) -> None:
-        """Ask for a file of Python, of tensors or of a program of the engine's machine, and show
-        it."""
-        path = self.there.ask("Open", "file") if self.there.machine else ""
-        if path:
-            is_python = path.endswith(".py")
-            (self.python_chosen if is_python else self.artifact_chosen).emit(path)
-
-    def _show_artifact(self, path: str) -> None:
-        """Show tensors or a program; a file is copied to the engine's machine first, if that is
-        another one."""
-        there, name = self.there, shown_name(Path(path))
-        if not there.machine:
-            self.artifact_chosen.emit(path)
-            return
-        if os.path.isdir(path):
-            self.failed.emit(
-                f"{name} is a folder of this machine, the engine is on {there.machine}: copy it"
-                " there, and open it there."
-            )
-            return
-        self._bring(path, f"{there.folder}/{name}", self.artifact_chosen)
-
-    def _show_python(self, path: str) -> None:
-        """Open a Python file; the user says where it is copied to, if the engine, which runs it, is
-        on another machine."""
-        if not self.there.machine:
-            self.python_chosen.emit(path)
-            return
-        name = shown_name(Path(path))
-        title = f"Copy {name} to run it, without the files beside it"
-        copy = self.there.ask(title, "save", name)
-        if copy:
-            self._bring(path, copy, self.python_chosen)
-
-    def _bring(self, path: str, copy: str, chosen: SignalInstance) -> None:
-        """Copy a file of this machine to the engine's, and show the copy."""
-        machine = self.there.machine
-
-        def done(failure: str) -> None:
-            if failure:
-                name = shown_name(Path(path))
-                self.failed.emit(f"{name} was not copied to {machine}. {failure}")
-            else:
-                chosen.emit(copy)
-
-        self.there.bring(Path(path), copy, done)
-
     def ask_artifact_path(self, title: str) -> str:
-        """Ask for a file of tensors or of a program, on the engine's machine; "" if the user
-        cancels."""
-        if self.there.machine:
-            return self.there.ask(title, "file")
+        """Ask for a file of tensors or of a program; "" if the user cancels."""
         return self._dialogs.open_path(self._window, title, self._folder(), ARTIFACT_FILTER)
 
     def save(self) -> bool:
@@ -218,10 +159,7 @@ class ProjectFiles(QObject):
         return path + Path(name).suffix if path and not Path(path).suffix else path
 
     def ask_data_path(self, what: str) -> str:
-        """Ask for a "file" or a "folder" of data, on the engine's machine; "" if the user
-        cancels."""
-        if self.there.machine:
-            return self.there.ask("Choose the data", "folder" if what == "folder" else "file")
+        """Ask for a "file" or a "folder" of data; "" if the user cancels."""
         if what == "folder":
             return self._dialogs.open_folder(self._window, "Choose the data", self._folder())
         return self._dialogs.open_path(
@@ -239,11 +177,9 @@ class ProjectFiles(QObject):
         return self.save() and self._weights_written() if answer == "save" else answer == "discard"
 
     def may_close(self) -> bool:
-        """As `may_leave`, for the window. An engine elsewhere goes on with its run and its
-        weights."""
-        if not self._weights.stay or self.document_modified:
-            return self.may_leave()
-        return True
+        """As `may_leave`, for the window. An engine that serves windows goes on with its run and
+        its weights."""
+        return (self._weights.stay and not self.document_modified) or self.may_leave()
 
     def _kept_weights(self) -> str:
         """Where learnt weights can be found even if they are discarded here, in words; empty if
@@ -258,8 +194,6 @@ class ProjectFiles(QObject):
 
     def _place_of(self, run: TrainingSnapshot) -> str:
         """The name of the folder of runs that a run is in."""
-        if self.there.machine:
-            return f"the data folder on {self.there.machine}"
         beside = Path(files.runs_folder(self.path))
         return shown_name(beside) if Path(run.folder).parent == beside else "your data folder"
 

@@ -9,12 +9,9 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from PySide6.QtCore import QByteArray, QSettings
 
-from engine.connecting.engine_place import EnginePlace
-
 ThemeChoice = Literal["system", "light", "dark"]
 RECENT_FILES = 10
 AGREED_FILES = 200
-AGREED_HOSTS = 100
 
 
 class Settings:
@@ -52,18 +49,6 @@ class Settings:
     def _keep_recent(self, paths: list[str]) -> None:
         self._store.setValue("recent_files", [_as_text(path) for path in paths])
 
-    @property
-    def going_run(self) -> tuple[str, str]:
-        """The run that went on when it was last seen, in an engine that outlives the window, and
-        the path of its project; empty if there is none."""
-        run, path = [*self._list("going_run"), "", ""][:2]
-        return run, _path_of(path)
-
-    @going_run.setter
-    def going_run(self, run_and_path: tuple[str, str]) -> None:
-        run, path = run_and_path
-        self._store.setValue("going_run", [run, _as_text(path)] if run else [])
-
     def has_agreed(self, path: str, digest: str) -> bool:
         """Whether the user has agreed to run the Python file with this content before."""
         return f"{digest} {_as_text(path)}" in self._list("agreed_files")
@@ -84,26 +69,13 @@ class Settings:
     def attach_address(self, address: str) -> None:
         self._store.setValue("attach/address", address)
 
-    @property
-    def engine_place(self) -> EnginePlace | None:
-        """Where the engine runs, without its key; None: on this machine."""
+    def take_engine_address(self) -> str:
+        """The address of the engine that an earlier version called at each start; empty if there is
+        none. It is forgotten."""
         address = str(self._store.value("engine/address", ""))
-        python = str(self._store.value("engine/python", ""))
-        return EnginePlace(address, python) if address else None
-
-    @engine_place.setter
-    def engine_place(self, place: EnginePlace | None) -> None:
-        self._store.setValue("engine/address", place.address if place else "")
-        self._store.setValue("engine/python", place.python if place else "")
-
-    @property
-    def rank_hosts(self) -> tuple[str, ...]:
-        """Machines on which the window calls the ranks of a run without asking."""
-        return tuple(self._list("attach/rank_hosts"))
-
-    @rank_hosts.setter
-    def rank_hosts(self, hosts: tuple[str, ...]) -> None:
-        self._store.setValue("attach/rank_hosts", list(dict.fromkeys(hosts))[-AGREED_HOSTS:])
+        for key in ("engine/address", "engine/python", "going_run", "attach/rank_hosts"):
+            self._store.remove(key)
+        return address
 
     @property
     def muted_advice(self) -> tuple[str, ...]:

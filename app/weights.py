@@ -14,9 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 from PySide6.QtCore import QObject, Signal
 
-from app.other_files import NoOtherFiles, OtherFiles
 from app.processes.link import Link
-from app.settings import Settings
 from app.store import Store
 from engine.project.files import weights_file
 from engine.protocol import (
@@ -59,18 +57,9 @@ class Weights(QObject):
     settled = Signal()
     failed = Signal(str)
 
-    def __init__(
-        self,
-        store: Store,
-        link: Link,
-        parent: QObject | None = None,
-        settings: Settings | None = None,
-    ) -> None:
+    def __init__(self, store: Store, link: Link, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._store, self._link, self._settings = store, link, settings
-        self._path = ""  # of the project
-        self._seen_going = ""  # the newest run that this window has seen going on
-        self._ended_unseen = ""  # the run of the project that ended while no window was there
+        self._store, self._link = store, link
         self._versions = count(1)
         self._current = self._saved = NEW
         self._file: _File | None = None
@@ -79,28 +68,10 @@ class Weights(QObject):
         self._opening: list[int] = []  # commands that open weights; only the last one counts
         self._writing: dict[int, tuple[int, Path]] = {}
         """Version and file by the command that the engine has not answered."""
-        self._copies = 0  # of written files, on their way to this machine
         self._must_open = False
-        self._there: OtherFiles = NoOtherFiles()
         link.snapshot.connect(self._on_snapshot)
         link.became_ready.connect(self._on_ready)
         link.ended.connect(self._on_ended)
-
-    def use_there(self, there: OtherFiles) -> None:
-        """Copy the file to and from the engine's machine, where that is another one."""
-        self._there = there
-
-    def begin_there(self) -> None:
-        """An engine elsewhere has told its run, and files can be copied to it. Open the weights
-        that wait, unless the engine needs none: it still has them, is training them, or has trained
-        them to the end."""
-        run = self._store.newest(TrainingSnapshot)
-        is_going = run is not None and _goes_on(run)
-        is_ours = run is not None and run.run == self._ended_unseen
-        if self._link.is_found_again or is_going or is_ours:
-            self._must_open = False
-        if self._must_open:
-            self._send_open()
 
     @property
     def modified(self) -> bool:
@@ -115,29 +86,20 @@ class Weights(QObject):
 
     @property
     def stay(self) -> bool:
-        """Whether the weights, and a run, outlive this window: the engine is elsewhere."""
-        return self._link.elsewhere is not None
+        """Whether the weights, and a run, outlive this window: its engine serves windows."""
+        return self._link.is_served
 
     @property
     def writing(self) -> bool:
-        return bool(self._writing or self._copies)
+        return bool(self._writing)
 
     def open(self, project_path: str) -> None:
-        """Another project is shown: load the weights beside its file, if there are any, unless the
-        engine has newer ones: those of its run that ended while no window was there."""
+        """Another project is shown: load the weights beside its file, if there are any."""
         run = self._store.newest(TrainingSnapshot)
-        self._path = project_path
-        if run is not None and not _goes_on(run) and self._has_ended_unseen(run):
-            self._file = _File.of(weights_file(project_path))
-            self._set(next(self._versions), next(self._versions) if self._file else NEW)
-            self._seen, self._must_open = (run.run, run.step), False
-            return
         if run is not None and run.run != self._old_run:
             self._old_run = run.run
-            if _goes_on(run):
+            if run.state in ("running", "paused"):
                 self.stop_run()
-                if self._settings is not None:
-                    self._settings.going_run = "", ""  # no later window is to wait for its end
         had_weights = self.learnt
         self._file = _File.of(weights_file(project_path)) if project_path else None
         self._set(*[next(self._versions)] * 2 if self._file else (NEW, NEW))
@@ -158,18 +120,15 @@ class Weights(QObject):
     def save(self, project_path: str) -> None:
         """Let the engine write what was learnt; for new weights, remove the file that this window
         wrote or read. `settled` follows."""
-        path, self._path = weights_file(project_path), project_path
+        path = weights_file(project_path)
         if not self.learnt:
             self._remove(path)
             return
         project = self._store.project
-        if self._there.machine and not self._there.folder:
-            self._fail_to_save(path, f"nothing can be copied from {self._there.machine} yet")
-            return
         command = SaveWeightsCommand(
             model=project.model,
             training=project.training,
-            path=os.fsencode(self._copy_of(path) or path),
+            path=os.fsencode(path),
             revision=self._store.revision,
         )
         command_id = self._link.send(command)
@@ -204,60 +163,25 @@ class Weights(QObject):
         if run.trial is not None:
             return  # after a sweep the model has the weights again that it had before
         seen = run.run, run.step
-        if self._has_ended_unseen(run):
-            self._ended_unseen = run.run
         if run.run != self._old_run and seen != self._seen and run.step > 0:
             self._set(next(self._versions), self._saved)
         self._seen = seen
 
-    def _has_ended_unseen(self, run: TrainingSnapshot) -> bool:
-        """Whether the run of this project has ended while no window was there: the settings
-        remember the run that was going on when a window last saw it."""
-        settings = self._settings
-        if settings is None or not self.stay or run.run == self._old_run:
-            return False
-        going, this = settings.going_run, (run.run, self._path)
-        if _goes_on(run):
-            self._seen_going = run.run
-            if going != this and (self._path or going[0] != run.run):
-                settings.going_run = this
-            return False
-        if not self._path or going != this:
-            return False
-        settings.going_run = "", ""
-        return self._seen_going != run.run
-
     def _end_writing(self, answer: SavedWeightsSnapshot | ErrorSnapshot) -> None:
         version, path = self._writing.pop(answer.reply_to)
-        copy = self._copy_of(path)
-
-        def fetched(failure: str) -> None:
-            self._copies -= 1
-            if failure:
-                self._fail_to_save(path, failure)
-            else:
-                self._end_copying(answer, version, path)
-
         if isinstance(answer, ErrorSnapshot):
             self._fail_to_save(path, answer.error.message)
-        elif copy:
-            self._copies += 1  # it goes on without the engine, and is told at its own end
-            self._there.fetch(copy, path, fetched)
-        else:
-            self._end_copying(answer, version, path)
-
-    def _end_copying(self, answer: Snapshot, version: int, path: Path) -> None:
-        if isinstance(answer, SavedWeightsSnapshot):
-            self._file = _File.of(path)
-            if self.learnt and self._seen[0] == answer.run and self._seen[1] <= answer.step:
-                # The file is as new as any snapshot of the run, also of one that comes later.
-                self._seen = answer.run, answer.step
-                version = self._current
-            self._set(self._current, version)
-            self._settle()
+            return
+        self._file = _File.of(path)
+        if self.learnt and self._seen[0] == answer.run and self._seen[1] <= answer.step:
+            # The file is as new as any snapshot of the run, also of one that comes later.
+            self._seen = answer.run, answer.step
+            version = self._current
+        self._set(self._current, version)
+        self._settle()
 
     def _on_ready(self) -> None:
-        if self._must_open and self._link.elsewhere is None:  # else `begin_there` comes
+        if self._must_open:
             self._send_open()
 
     def _on_ended(self) -> None:
@@ -269,37 +193,13 @@ class Weights(QObject):
         self._must_open = self._file is not None
         self._set(self._saved, self._saved)
 
-    def _copy_of(self, path: Path) -> str:
-        """Where the file is on the engine's machine; "" if that is this one."""
-        return f"{self._there.folder}/{shown_name(path)}" if self._there.machine else ""
-
     def _send_open(self) -> None:
-        path = self._file.path if self._file else None
-        if self._link.place is not None and self._link.attached is None:
-            self._must_open = path is not None  # it has not answered yet
-        elif path is None or not self._there.machine:
-            self._open_file(path)
-        elif not self._there.folder:
-            self._must_open = True
-        else:
-            copy = self._copy_of(path)
-            self._there.bring(path, copy, lambda failure: self._open_copy(path, copy, failure))
-
-    def _open_copy(self, path: Path, copy: str, failure: str) -> None:
-        if self._file is None or self._file.path != path:
-            return  # another project is shown
-        if failure:
-            self.failed.emit(f"The weights beside the project were not loaded. {failure}")
-        else:
-            self._open_file(Path(copy))
-
-    def _open_file(self, path: Path | None) -> None:
         project = self._store.project
         command_id = self._link.send(
             OpenWeightsCommand(
                 model=project.model,
                 training=project.training,
-                path=os.fsencode(path) if path else b"",
+                path=os.fsencode(self._file.path) if self._file else b"",
                 revision=self._store.revision,
             )
         )
@@ -334,10 +234,6 @@ class Weights(QObject):
     def _settle(self) -> None:
         if not self.writing:
             self.settled.emit()
-
-
-def _goes_on(run: TrainingSnapshot) -> bool:
-    return run.state in ("running", "paused")
 
 
 def shown_name(path: Path) -> str:

@@ -23,7 +23,7 @@ from app.processes.link import Link
 from app.window.main_window import let_drops_through
 from app.workbench import Workbench
 from engine.project.examples import graph_examples
-from engine.protocol import Finding, HeldSnapshot, LoopSnapshot, TrainingSnapshot
+from engine.protocol import Finding, HeldSnapshot, LoopSnapshot
 
 if TYPE_CHECKING:
     from app.presenters.artifacts.files import FilesPresenter
@@ -80,7 +80,6 @@ class Workspaces(QObject):
         bench.actions.give_step_keys(to_trace=False)
         self._loop = 0  # the command of the newest loop
         bench.store.on(LoopSnapshot, self._show_loop)
-        bench.store.on(TrainingSnapshot, self._make_train)
         self.held = HeldPresenter(bench, lambda: self.tensors, self)
         self.held.backward_held.connect(self._show_own_call)
 
@@ -321,11 +320,6 @@ class Workspaces(QObject):
         """Run Python that makes a tensor of the console, and select it in Tensors."""
         self.at_tensors().submit(source)
         self.tensors.select(name)
-
-    def _make_train(self, _: TrainingSnapshot) -> None:
-        """An engine on another machine tells a run whole, once: the page must be there."""
-        if self._bench.link.elsewhere is not None:
-            self.train  # noqa: B018 - makes it
 
     def _show_loop(self, snapshot: LoopSnapshot) -> None:
         """A cell runs a loop: make Train's page, which shows it, and say so elsewhere."""

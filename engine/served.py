@@ -84,12 +84,6 @@ class OpenMailbox(Mailbox):
         self.came()
         peer.start()
 
-    def hang_up(self) -> None:
-        """Leave the window that is there."""
-        peer, self._peer, self._told = self._peer, None, None
-        if peer is not None:
-            peer.close()
-
     def leave(self) -> None:
         """End the engine, after what it does now. For the handler of a signal, which may have come
         while its thread holds a lock: what needs locks is done on another one."""
@@ -105,8 +99,7 @@ class OpenMailbox(Mailbox):
         self.take(message)
 
     def _gone(self, peer: Peer) -> None:
-        if peer is self._peer:  # else another one has its place
-            self._peer = self._told = None
+        self._peer = self._told = None
 
     def _write(self, snapshot: Snapshot) -> None:
         if isinstance(snapshot, ReadySnapshot):
@@ -146,9 +139,7 @@ def serve_windows(name: str, host: str = "", port: int = 0) -> None:
     Raises OSError, and Unwelcome where it cannot listen.
     """
     mailbox = OpenMailbox()
-    about = About(
-        name=name, pid=os.getpid(), version=version(), started_s=time.time(), is_engine=True
-    )
+    about = About(name=name, pid=os.getpid(), version=version(), started_s=time.time())
 
     def admit(hello: Hello) -> Welcome | Refusal:
         if hello.version != about.version:
@@ -156,11 +147,8 @@ def serve_windows(name: str, host: str = "", port: int = 0) -> None:
                 f"This engine is of Tensor Lab {about.version}, your window of {hello.version}: use"
                 " the same one."
             )
-        if hello.instead:
-            mailbox.hang_up()
         if not mailbox.promise():
-            words = "Another window is attached to this engine. Close it there, or take its place."
-            return Refusal(words, is_taken=True)
+            return Refusal("Another window is attached to this engine: detach or close that one.")
         return Welcome(about, "steer", serves=True)
 
     listener = Listener(

@@ -10,14 +10,9 @@ from pathlib import Path
 _NAME = "tensorlab-engine-"
 
 
-def prefix() -> str:
-    """How the names of this process's temporary folders begin."""
-    return f"{_NAME}{os.getpid()}-"
-
-
 def make_folder() -> tempfile.TemporaryDirectory[str]:
     """A folder whose name holds the id of this process. Raises OSError."""
-    return tempfile.TemporaryDirectory(prefix=prefix())
+    return tempfile.TemporaryDirectory(prefix=f"{_NAME}{os.getpid()}-")
 
 
 def sweep() -> None:

@@ -229,8 +229,8 @@ def _relay(parser: argparse.ArgumentParser) -> None:
         "--start", action="store_true",
         help="start an engine of that name if none listens; it stays when the connection ends",
     )  # fmt: skip
-    parser.add_argument(
-        "--anew", action="store_true", help="end the engine of that name, and start a new one"
+    _add_gone(
+        parser, "--anew", "a signal or Ctrl+C ends an engine, and --start then starts a new one"
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from PySide6.QtCore import QObject, Signal
 
 from app.processes.exit_reasons import ExitReason
@@ -29,25 +27,22 @@ class EnginePresenter(QObject):
 
     `resume_requested()`: go on training from the run's last checkpoint. `restore_requested()`: only
     load its weights. `reconnect_requested()`: attach again to the process that was lost.
-    `place_requested()`: let the user say where the engine runs.
     """
 
     resume_requested = Signal()
-    place_requested = Signal()
     reconnect_requested = Signal()
     restore_requested = Signal()
 
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
-        self._was_ready = self._has_lost_elsewhere = False
+        self._was_ready = False
         bench.files.opened.connect(self._on_opened)
         bench.store.on(ErrorSnapshot, self._show_error)
         bench.store.on(HeldSnapshot, lambda _: self._show_state())
         bench.store.on(TrainingSnapshot, self._show_training)
         bench.link.state_changed.connect(self._show_state)
         bench.link.busy_changed.connect(self._show_state)
-        bench.link.became_ready.connect(self._on_ready)
         bench.link.lost.connect(self._on_lost)
 
     def restart(self) -> None:
@@ -64,8 +59,7 @@ class EnginePresenter(QObject):
     def may_end(self, question: str, yes: str) -> bool:
         """Whether this window's engine may end. If weights would be lost the user is asked; the
         question goes on with "weights are lost"."""
-        link = self._bench.link
-        if link.attached is not None and (link.elsewhere is None or yes != "Restart"):
+        if self._bench.link.attached is not None:
             return True  # it goes on
         asks = bool(self._ways_back()) or self._bench.weights.modified
         return not asks or self._bench.confirm(
@@ -75,7 +69,7 @@ class EnginePresenter(QObject):
     def detach(self) -> None:
         """Leave the process that the window is attached to."""
         if self._bench.link.attached is not None:
-            self._bench.link.restart(anew=False)
+            self._bench.link.restart()
 
     def _show_training(self, training: TrainingSnapshot) -> None:
         if training.state == "running":
@@ -98,78 +92,28 @@ class EnginePresenter(QObject):
             if (held := self._bench.store.held) is not None:
                 busy = "a step is held" if held.after else "your code is held"
             text = busy if link.busy else f"ready · {_versions(ready)}"
-            if link.elsewhere is not None:
-                text = f"{text} · {link.elsewhere.address}"
-            elif link.script is None and link.attached is not None:
-                text = f"{text} · {link.attached.about.title}"
+            if link.script is not None:
+                text = _attached(link.script, "held" if self._bench.store.held else "")
             elif link.attached is not None:
-                text = _attached(link.attached, "held" if self._bench.store.held else "")
+                text = f"{text} · {link.attached.about.title}"
             self._bench.window.show_engine("busy" if link.busy else "ready", text)
         elif link.state == "starting":
             words = "engine starting…"
-            if link.elsewhere is not None:
-                words = f"engine starting at {link.elsewhere.address}…"
-            elif link.attached is not None:
+            if link.attached is not None:
                 words = f"attaching to {link.attached.about.title}…"
-            elif link.place is not None:
-                words = f"calling {link.place.address}…"
             self._bench.window.show_engine("starting", words)
         else:
-            words = f"no connection · {link.place.address}" if link.place else "engine lost"
-            self._bench.window.show_engine("lost", words)
+            self._bench.window.show_engine("lost", "engine lost")
         self._bench.actions["engine.interrupt"].setEnabled(link.busy)
-        place = link.elsewhere
-        is_attached = link.attached is not None and place is None
-        can_restart = place.can_restart if place else not is_attached
+        is_attached = link.attached is not None
         for name, is_offered in (
-            ("engine.restart", can_restart),
+            ("engine.restart", not is_attached),
             ("engine.detach", is_attached),
         ):
             self._bench.actions[name].setEnabled(is_offered)
             self._bench.actions[name].setVisible(is_offered)
 
-    def _on_ready(self) -> None:
-        """Say that the engine elsewhere is a new one, if it is, and how to go on."""
-        link, had_engine = self._bench.link, self._has_lost_elsewhere
-        self._has_lost_elsewhere = False
-        if link.elsewhere is None or not had_engine:
-            return
-        self._bench.window.banners.dismiss("engine")
-        if not link.is_found_again:
-            choices = self._ways_back()
-            self._bench.window.banners.show_banner(
-                "engine",
-                "warning",
-                f"The engine at {link.elsewhere.address} is a new one: the other has ended",
-                f"It has no variables and no weights. {_CHECKPOINT if choices else ''}".strip(),
-                choices,
-            )
-
-    def _show_lost_elsewhere(self, reason: ExitReason) -> None:
-        """Nothing is started on this machine instead: the user says how to go on."""
-        link = self._bench.link
-        self._has_lost_elsewhere |= self._was_ready
-        self._was_ready = False
-        again = ("Reconnect", "Call the engine again.", link.start)
-        if reason.is_taken:
-            tip = "The other window loses the engine. What it runs goes on."
-            again = ("Take its place", tip, partial(link.start, True))
-        self._bench.window.banners.show_banner(
-            "engine",
-            "error",
-            reason.title,
-            f"{reason.detail} {reason.next_step}".strip(),
-            [
-                again,
-                ("Use this machine", "Start an engine here.", partial(link.start_at, None)),
-                ("Settings…", "Say where the engine runs.", self.place_requested.emit),
-            ],
-        )
-
     def _on_lost(self, reason: ExitReason) -> None:
-        if reason.was_elsewhere:
-            self._show_lost_elsewhere(reason)
-            return
         restarts = self._was_ready or reason.was_attached
         self._was_ready = False
         choices = [] if reason.was_attached else self._ways_back()

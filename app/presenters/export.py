@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 
 from app.presenters.questions import Questions, in_words
 from app.workbench import Workbench
-from engine.project.document import Project, replace
+from engine.project.document import Project
 from engine.project.subject import file_name
 from engine.protocol import (
     ErrorReport,
@@ -34,8 +34,6 @@ class ExportPresenter(QObject):
         super().__init__(parent)
         self._bench = bench
         self._questions = Questions(bench)
-        self._here: Path | None = None
-        """Where the file goes on this machine, if the engine writes it on another one."""
         bench.link.ended.connect(self._on_ended)
         bench.store.project_changed.connect(self._on_project_changed)
 
@@ -54,7 +52,6 @@ class ExportPresenter(QObject):
     def open(self, form: Format | None = None) -> None:
         """Show the dialog, with a format chosen."""
         dialog = self.dialog
-        dialog.show_machine(self._bench.files.there.machine)
         if form is not None and dialog.view.state == "idle":
             dialog.view.formats.choose(form)
         dialog.open_beside()
@@ -111,15 +108,7 @@ class ExportPresenter(QObject):
         row = FORMATS[cast(Format, form)]
         pattern = f"*{row.suffix}" if row.suffix else "*"
         name = self.dialog.view.proposed_name
-        files, self._here = self._bench.files, None
-        there = files.there
-        if there.machine and self.dialog.side.currentData():
-            path = there.ask("Export", "save", name)
-        else:
-            path = files.ask_save_path("Export", name, f"{row.title} ({pattern})")
-        if path and there.machine and not self.dialog.side.currentData():
-            self._here = Path(path)
-            path = f"{there.folder}/{self._here.name}"
+        path = self._bench.files.ask_save_path("Export", name, f"{row.title} ({pattern})")
         if path:
             self.export(row.key, path, cast(Dtype, dtype), opset)
 
@@ -128,39 +117,8 @@ class ExportPresenter(QObject):
         if isinstance(snapshot, ExportStageSnapshot):
             view.show_stage(snapshot)
         elif isinstance(snapshot, ExportSnapshot):
-            if self._here is not None:
-                self._fetch(snapshot, self._here)
-            else:
-                view.show_export(snapshot)
-                self._bench.say(f"Exported {snapshot.path}.")
-
-    def _fetch(self, snapshot: ExportSnapshot, here: Path) -> None:
-        """Copy what was written on the engine's machine to this one."""
-        left = [each.name for each in snapshot.files] or [here.name]
-        there = self._bench.files.there
-        count = len(left)
-
-        def go_on(failure: str) -> None:
-            if failure:
-                self.dialog.view.show_failed(f"Nothing was copied to this machine. {failure}")
-            elif left:
-                name = left.pop(0)
-                words = f"Copying {name} from {there.machine}"
-                stage = ExportStageSnapshot(words=words, done=count - len(left) - 1, stages=count)
-                self.dialog.view.show_stage(stage)
-                to = here.parent / name
-                try:
-                    to.parent.mkdir(parents=True, exist_ok=True)
-                except OSError as error:
-                    go_on(f"{to.parent}: {error.strerror or error}.")
-                    return
-                there.fetch(f"{there.folder}/{name}", to, go_on)
-            else:
-                self.dialog.view.show_export(replace(snapshot, path=str(here)))
-                self._bench.say(f"Exported {here}.")
-                there.clear()
-
-        go_on("")
+            view.show_export(snapshot)
+            self._bench.say(f"Exported {snapshot.path}.")
 
     def _on_failed(self, error: ErrorReport) -> None:
         cancelled = error.type == "KeyboardInterrupt"

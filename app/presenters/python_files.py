@@ -1,21 +1,20 @@
-"""Python files of the user's, on the engine's machine: opened, run when the user agrees, and
-watched."""
+"""Python files of the user's: opened, run when the user agrees, and watched."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
-from PySide6.QtCore import QFileSystemWatcher, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
-from app.presenters.digests import Digests
 from app.presenters.questions import Questions, in_words
 from app.weights import shown_name
 from app.window.banners import Choice, Tone
 from app.workbench import Workbench
+from engine.project import limits
+from engine.project.atomic import digest_of
 from engine.protocol import (
     ErrorReport,
     FileSnapshot,
@@ -44,8 +43,7 @@ class _Run(Struct):
 
 
 class PythonFiles(QObject):
-    """A file runs if the user says so, or has said so before of the same content on the same
-    machine. Those of another machine are looked at whenever the window comes to the front.
+    """A file runs if the user says so, or has said so before of the same content.
 
     `ran(FileSnapshot, opening)`: a file has run; `opening` if the user opens it, to choose a
     subject. `changed()`: `has_run`, `is_running` or `has_changed` says something else of a file.
@@ -62,8 +60,6 @@ class PythonFiles(QObject):
     def __init__(self, bench: Workbench, parent: QObject) -> None:
         super().__init__(parent)
         self._bench = bench
-        self._reader = Digests(bench, self)
-        self.absolute = self._reader.absolute
         # of each file that has run in this engine, and of what it imports: path to digest
         self._digests: dict[str, dict[str, str]] = {}
         self._changed: set[str] = set()
@@ -74,9 +70,6 @@ class PythonFiles(QObject):
         self._watcher.fileChanged.connect(lambda _path: self._settle.start())
         self._watcher.directoryChanged.connect(lambda _path: self._settle.start())
         bench.link.ended.connect(self._forget)
-        app = QGuiApplication.instance()
-        if isinstance(app, QGuiApplication):
-            app.applicationStateChanged.connect(self._on_application_state)
 
     def has_run(self, path: str) -> bool:
         return path in self._digests
@@ -94,25 +87,12 @@ class PythonFiles(QObject):
         path = path or self._ask_path()
         if not path:
             return
-        path = self.absolute(path)
-        if _is_utf8(path):
-            self._reader.read((path,), partial(self._open, path))
-        else:
+        path = str(Path(path).absolute())
+        if not _is_utf8(path):
             self._tell("error", f"{_name(path)} was not opened: rename it, in valid UTF-8.")
-
-    def _ask_path(self) -> str:
-        bench, title = self._bench, "Open a Python file"
-        if self._reader.machine:
-            return bench.files.there.ask(title, "file")
-        folder = str(Path(bench.files.path).parent) if bench.files.path else ""
-        return bench.dialogs.open_path(bench.window, title, folder or str(Path.home()), FILTER)
-
-    def _open(self, path: str, read: Mapping[str, str]) -> None:
-        machine = self._reader.machine
-        if path not in read:
-            where = f" on {machine}" if machine else ""
-            self._tell("error", f"{_name(path)} was not opened: it cannot be read{where}.")
-        elif self._bench.settings.has_agreed(self._place(path), read[path]):
+        elif not (digest := _digests((path,)).get(path)):
+            self._tell("error", f"{_name(path)} was not opened: it cannot be read.")
+        elif self._bench.settings.has_agreed(path, digest):
             self.run(path, opening=True)
         else:
             run = (
@@ -121,18 +101,24 @@ class PythonFiles(QObject):
                 partial(self.run, path, True),
             )
             text = (
-                "It runs as import would run it, with all that you may do on"
-                f" {machine or 'this computer'}. Nothing runs until you say so."
+                "It runs as import would run it, with all that you may do on this computer. Nothing"
+                " runs until you say so."
             )
             title = f"Opening {_name(path)} runs it in the engine"
-            self._tell("accent", title, text, (run, *self._console_choice(path)))
+            self._tell("accent", title, text, (run, self._console_choice(path)))
+
+    def _ask_path(self) -> str:
+        bench = self._bench
+        folder = str(Path(bench.files.path).parent) if bench.files.path else str(Path.home())
+        return bench.dialogs.open_path(bench.window, "Open a Python file", folder, FILTER)
 
     def run(self, path: str, opening: bool = False) -> None:
         """Run a file, as the user has asked to, also if it has run before."""
         self._bench.window.banners.dismiss(BANNER)
         self._bench.window.banners.dismiss(_change_key(path))
         run = _Run(Questions(self._bench), opening)
-        self._reader.read((path,), partial(self._agree, path))
+        if digest := _digests((path,)).get(path):
+            self._bench.settings.agree(path, digest)  # to what the file holds now
         taken, failed = partial(self._take, path), partial(self._fail, path)
         if not run.questions.ask(RunFileCommand(path=path), taken, failed):
             run.end()
@@ -148,23 +134,11 @@ class PythonFiles(QObject):
         self._bench.say(f"Running {_name(path)} …")
         self.changed.emit()
 
-    def _agree(self, path: str, read: Mapping[str, str]) -> None:
-        """The user has said so of what the file holds now."""
-        if path in read:
-            self._bench.settings.agree(self._place(path), read[path])
-
-    def _on_application_state(self, state: Qt.ApplicationState) -> None:
-        if state == Qt.ApplicationState.ApplicationActive and self._reader.machine:
-            self.compare()
-
     def compare(self) -> None:
         """Compare the files on disk with what has run, and offer to run those that differ."""
         files = dict.fromkeys(file for digests in self._digests.values() for file in digests)
-        if files:
-            self._watch(*files)
-            self._reader.read(files, self._compare)
-
-    def _compare(self, now: Mapping[str, str]) -> None:
+        self._watch(*files)
+        now = _digests(files)
         for path, digests in self._digests.items():
             known = [file for file in digests if file in now]
             differs = next((file for file in known if now[file] != digests[file]), "")
@@ -223,7 +197,7 @@ class PythonFiles(QObject):
             "error",
             what,
             error.hint if error.type != "LabError" else "",
-            (self._again_choice(path, opening), *self._console_choice(path)),
+            (self._again_choice(path, opening), self._console_choice(path)),
             error.traceback.rstrip(),
         )
         self.changed.emit()
@@ -248,10 +222,7 @@ class PythonFiles(QObject):
     # -- small parts -----------------------------------------------------------------------------
 
     def _watch(self, *paths: str) -> None:
-        """Watch files and their folders: an editor that replaces a file ends the watch on it. Those
-        of another machine cannot be watched."""
-        if self._reader.machine:
-            return
+        """Watch files and their folders: an editor that replaces a file ends the watch on it."""
         watched = {*self._watcher.files(), *self._watcher.directories()}
         new = {each for path in paths for each in (path, str(Path(path).parent))} - watched
         if new:
@@ -272,17 +243,15 @@ class PythonFiles(QObject):
     def _again_choice(self, path: str, opening: bool, text: str = "Run again") -> Choice:
         return text, "Run the whole file again in the engine.", partial(self.run, path, opening)
 
-    def _console_choice(self, path: str) -> tuple[Choice, ...]:
-        """The console shows files of this machine."""
-        if self._reader.machine:
-            return ()
+    def _console_choice(self, path: str) -> Choice:
         tip = "Show it in the console, cell by cell. Nothing runs until you say so."
-        return (("Open in the console", tip, partial(self.cells_wanted.emit, path)),)
+        return "Open in the console", tip, partial(self.cells_wanted.emit, path)
 
-    def _place(self, path: str) -> str:
-        """The consent of the user: the path, and the machine if it is another one."""
-        machine = self._reader.machine
-        return f"{machine}:{path}" if machine else path
+
+def _digests(paths: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of each file that can be read, by its path."""
+    found = {path: digest_of(path, limits.MAX_FILE_BYTES) for path in paths}
+    return {path: digest for path, digest in found.items() if digest}
 
 
 def _name(path: str) -> str:

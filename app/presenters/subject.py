@@ -224,7 +224,7 @@ class SubjectPresenter(QObject):
         """The first file of the subject or its data that has not run, or has changed since."""
         project, files = self._bench.project, self._python
         for named in files_of(project.subject, project.objective):
-            path = files.absolute(named)
+            path = str(Path(named).absolute())
             current = files.has_run(path) and not files.has_changed(path)
             if not current and not files.is_running(path):
                 return path

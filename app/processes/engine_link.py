@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -16,18 +14,15 @@ from app.processes.exit_reasons import (
     explain_departure,
     explain_exit,
     explain_no_start,
-    explain_unreached,
 )
 from app.processes.inbox import Inbox
 from app.processes.link import DOES_NOT_READ, NO_ENGINE, Link
-from engine.connecting.greeting import About, Welcome
 from engine.process import (
     Departure,
     EngineLost,
     EngineProcess,
     Exit,
     SpawnedEngine,
-    Unreached,
 )
 from engine.protocol import (
     AnySignal,
@@ -41,7 +36,6 @@ from engine.protocol import (
 
 if TYPE_CHECKING:
     from engine.connecting.dialing import Call
-    from engine.connecting.engine_place import EnginePlace
 
 
 _STEERS = (ContinueTrainingCommand, StepTrainingCommand, WatchCommand)
@@ -57,7 +51,6 @@ class EngineLink(Link):
         self._ending: list[threading.Thread] = []
         self._last_id = 0
         self._gave_up = False
-        self._last_served: About | None = None
         self._inbox = Inbox(self._on_arrived, self)
 
     @property
@@ -65,13 +58,9 @@ class EngineLink(Link):
         """The engine's process id; None without an engine."""
         return self._process.pid if self._process else None
 
-    def start(self, instead: bool = False, anew: bool = False) -> None:
+    def start(self) -> None:
         """Start the engine without waiting. `state` becomes "ready" when it has loaded torch."""
         if self._process is not None:
-            return
-        if self.place is not None:
-            place = self.place
-            self._start_calling(place, partial(place.call, instead, anew))
             return
         process = SpawnedEngine(self._last_id, self._superseded)
         try:
@@ -83,43 +72,14 @@ class EngineLink(Link):
             return
         self._begin(process)
 
-    def start_at(self, place: EnginePlace | None, call: Call | None = None) -> None:
-        self.close()
-        self.place = place
-        if place is not None and call is not None:
-            self._start_calling(place, lambda: call)
-        else:
-            self.start()
-
-    def _start_calling(self, place: EnginePlace, way: Callable[[], Call]) -> None:
-        from engine.process.called import CalledEngine
-
-        self._count_on()
-        process = CalledEngine(
-            place.address, way, lambda welcome: self._pass_on(process, welcome), self._last_id,
-            self._superseded,
-        )  # fmt: skip
-        process.start()
-        self._begin(process)
-
-    def _count_on(self) -> None:
-        """Let the numbers of commands be above all that windows before have sent to this engine: it
-        may still answer those."""
-        self._last_id = max(self._last_id, int(time.time() * 1000))
-
-    def _on_answered(self, welcome: Welcome) -> None:
-        """The engine elsewhere has taken the call; it says itself whether it is ready."""
-        self.is_found_again = welcome.about == self._last_served
-        self._last_served = welcome.about
-        self.attached = welcome
-        self.state_changed.emit(self.state)
-
     def attach(self, call: Call) -> None:
         from engine.process.attached import AttachedEngine
 
         self.close()
         if call.welcome.serves:
-            self._count_on()
+            # The numbers of commands are above all that windows before have sent to this engine: it
+            # may still answer those.
+            self._last_id = max(self._last_id, int(time.time() * 1000))
         process = AttachedEngine(call, self._last_id, self._superseded)
         process.start()
         self.attached = call.welcome
@@ -136,10 +96,6 @@ class EngineLink(Link):
             target=self._read, args=(process,), name="engine-reader", daemon=True
         )
         self._reader.start()
-
-    def traffic(self) -> tuple[int, int]:
-        process = self._process
-        return (process.sent_bytes, process.received_bytes) if process else (0, 0)
 
     def send(self, command: Command) -> int:
         self.unsent = NO_ENGINE
@@ -208,23 +164,15 @@ class EngineLink(Link):
     def _on_arrived(self, process: object, item: object) -> None:
         if process is not self._process:
             return  # `close` has ended it
-        if isinstance(item, Exit | Departure | Unreached):
+        if isinstance(item, Exit | Departure):
             self._on_process_ended(item)
-        elif isinstance(item, Welcome):
-            self._on_answered(item)
         elif isinstance(item, Snapshot):
             self._receive(item)
 
-    def _on_process_ended(self, how: Exit | Departure | Unreached) -> None:
+    def _on_process_ended(self, how: Exit | Departure) -> None:
         process, self._process = self._process, None
         assert process is not None
-        match how:
-            case Exit():
-                reason = self._explain(how)
-            case Departure():
-                reason = explain_departure(how, self.elsewhere)
-            case Unreached():
-                reason = explain_unreached(how)
+        reason = explain_departure(how) if isinstance(how, Departure) else self._explain(how)
         self._end(process)
         self._forget()
         self._set_state("lost")

@@ -7,8 +7,7 @@ import sys
 
 from msgspec import Struct
 
-from engine.connecting.engine_place import EnginePlace
-from engine.process import Departure, Unreached
+from engine.process import Departure
 
 _CRASHES = {
     "SIGSEGV": "it accessed memory that is not its own",
@@ -31,10 +30,6 @@ class ExitReason(Struct, frozen=True):
     """The engine was in a process of the user's."""
     can_reconnect: bool = False
     """The process that the window was attached to may still listen."""
-    was_elsewhere: bool = False
-    """The engine was this window's, and ran elsewhere."""
-    is_taken: bool = False
-    """Another window is attached to it."""
 
 
 def explain_exit(
@@ -81,16 +76,8 @@ def explain_exit(
     return ExitReason(title, detail, _next_step(running, checkpoint_step))
 
 
-def explain_departure(how: Departure, elsewhere: EnginePlace | None = None) -> ExitReason:
-    """Describe how a process of the user's was lost, or the window's engine `elsewhere`."""
-    if elsewhere is not None:
-        return ExitReason(
-            f"The connection to the engine at {elsewhere.address} was lost",
-            "What it runs goes on there, unless it has ended.",
-            "Reconnect finds it, and shows the steps since.",
-            can_reconnect=True,
-            was_elsewhere=True,
-        )
+def explain_departure(how: Departure) -> ExitReason:
+    """Describe how a process of the user's was lost."""
     if how.garbled:
         return ExitReason(
             f"{how.name} sent what the window cannot read",
@@ -117,18 +104,6 @@ def explain_departure(how: Departure, elsewhere: EnginePlace | None = None) -> E
         "Reconnect to attach to it again.",
         was_attached=True,
         can_reconnect=True,
-    )
-
-
-def explain_unreached(how: Unreached) -> ExitReason:
-    """Describe why the engine elsewhere was not reached."""
-    return ExitReason(
-        f"The engine at {how.name} was not reached",
-        how.words,
-        "",
-        can_reconnect=True,
-        was_elsewhere=True,
-        is_taken=how.is_taken,
     )
 
 

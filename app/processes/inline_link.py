@@ -42,7 +42,7 @@ class InlineLink(Link):
         self._idle = QTimer(self, interval=0)
         self._idle.timeout.connect(self._work)
 
-    def start(self, instead: bool = False, anew: bool = False) -> None:
+    def start(self) -> None:
         if self._session is not None:
             return
         from engine.session import Session  # this imports torch into the window's process

@@ -43,7 +43,6 @@ from engine.protocol import (
 
 if TYPE_CHECKING:
     from engine.connecting.dialing import Call
-    from engine.connecting.engine_place import EnginePlace
     from engine.connecting.greeting import Welcome
 
 LinkState = Literal["starting", "ready", "lost"]
@@ -97,12 +96,8 @@ class Link(QObject):
         self.state: LinkState = "lost"
         self.attached: Welcome | None = None
         """The process that the engine is in; None with an engine that this window has started."""
-        self.place: EnginePlace | None = None
-        """Where `start` finds the engine; None: it starts one on this machine."""
         self.pause_at: Callable[[], int] = lambda: 0
         """The step after which a script is held that is to pause; 0: after its next one."""
-        self.is_found_again = False
-        """Whether the engine is the one that this window had, and has gone on meanwhile."""
         self._unanswered: dict[int, Command] = {}
         self._asked: dict[int, tuple[Answered, Failed]] = {}
         self._code = 0  # the command that runs the user's code
@@ -117,9 +112,14 @@ class Link(QObject):
 
     @property
     def script(self) -> Welcome | None:
-        """The script that the engine is in; None if it is an engine of its own, wherever."""
-        attached = self.attached
-        return attached if attached is not None and not attached.serves else None
+        """The script that the engine is in; None if it is an engine of its own."""
+        return None if self.is_served else self.attached
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the window is attached to an engine that serves windows, and goes on without
+        this one."""
+        return self.attached is not None and self.attached.serves
 
     @property
     def busy(self) -> bool:
@@ -135,36 +135,19 @@ class Link(QObject):
         """Whether a cell or a file of the user's runs."""
         return self._code in self._unanswered
 
-    @property
-    def elsewhere(self) -> EnginePlace | None:
-        """Where the engine runs, once it has answered; None if it is one of this window's own, or
-        in a script."""
-        is_called = self.attached is not None and self.attached.serves
-        return self.place if is_called else None
-
-    def start(self, instead: bool = False, anew: bool = False) -> None:
-        """Start the engine without waiting, or call it where it runs: `instead` of another window
-        that is attached to it, or `anew`."""
+    def start(self) -> None:
+        """Start the engine without waiting."""
         raise NotImplementedError
 
-    def start_at(self, place: EnginePlace | None, call: Call | None = None) -> None:
-        """Leave or end the engine, and start one there, from now on; `call` has reached it
-        already."""
-        raise NotImplementedError
-
-    def restart(self, anew: bool = True) -> None:
-        """End the engine if there is one, and start a new one at once, which has no variables and
-        no weights. One elsewhere is only left and called again, unless `anew`."""
+    def restart(self) -> None:
+        """Leave or end the engine if there is one, and start a new one at once, which has no
+        variables and no weights."""
         self.close()
-        self.start(anew=anew)
+        self.start()
 
     def attach(self, call: Call) -> None:
         """End the engine, or leave it, and talk to the process that was called."""
         raise NotImplementedError
-
-    def traffic(self) -> tuple[int, int]:
-        """The bytes that were sent to this engine, and received from it, until now."""
-        return 0, 0
 
     def send(self, command: Command) -> int:
         """Send a command and return its id. 0 means that nothing was sent; `unsent` says why."""
@@ -301,7 +284,7 @@ class Link(QObject):
     def _follow(self, run: TrainingSnapshot) -> None:
         """A run that was begun before this window came is a job of this window's too."""
         is_going = run.state in ("running", "paused")
-        if is_going and self.elsewhere is not None and 0 < run.reply_to not in self._unanswered:
+        if is_going and self.is_served and 0 < run.reply_to not in self._unanswered:
             self._sent(run.reply_to, TrainCommand(model=Model(), training=TrainingSetup()))
 
     def _ended(self, command_id: int) -> None:

@@ -6,14 +6,11 @@ Classes of `QtWidgets` are made when they are first named: here when a question 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from PySide6 import QtWidgets
 from PySide6.QtCore import QEventLoop, Qt, SignalInstance
 from PySide6.QtWidgets import QWidget
-
-if TYPE_CHECKING:
-    from app.window.folder_dialog import FolderDialog
 
 UnsavedAnswer = Literal["save", "discard", "cancel"]
 
@@ -37,12 +34,6 @@ class Dialogs:
         """The chosen folder; empty if the user cancels."""
         options = self._options() | QtWidgets.QFileDialog.Option.ShowDirsOnly
         return QtWidgets.QFileDialog.getExistingDirectory(parent, title, start, options=options)
-
-    def path_there(self, dialog: FolderDialog) -> str:
-        """The path that the user chooses in a dialog with files of another machine; empty if the
-        user cancels."""
-        dialog.exec()
-        return dialog.path
 
     def save_path(self, parent: QWidget, title: str, start: str, name_filter: str) -> str:
         """The chosen file, which the user may have agreed to overwrite; empty if the user

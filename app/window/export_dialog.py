@@ -17,21 +17,7 @@ class ExportDialog(QDialog):
         self.setWindowTitle("Export")
         self.resize(920, 680)
         self.view = ExportView()
-        self.side = make.combo(
-            "export_side", "Machine of the file", "On which machine the file is written."
-        )
-        self._whose = make.label("Write to", of=self.side)
-        row = make.row(self._whose, self.side, make.STRETCH, margins=(16, 16, 16, 0))
-        make.column(row, (self.view, 1), on=self)
-        self.show_machine("")
-
-    def show_machine(self, machine: str) -> None:
-        """Offer the engine's machine beside this one; with "", it is this one."""
-        if machine != self.side.itemData(1):
-            self.side.clear()
-            make.add_choices(self.side, (("this machine", ""), (machine, machine)))
-        for widget in (self._whose, self.side):
-            widget.setVisible(bool(machine))
+        make.column(self.view, on=self)
 
     def open_beside(self) -> None:
         self.show()

@@ -178,10 +178,6 @@ class MainWindow(QMainWindow):
     def show_totals(self, text: str) -> None:
         self._totals.setText(text)
 
-    def show_traffic(self, text: str) -> None:
-        """Show the bytes of a second between the window and a process that it is attached to."""
-        make.tell(self._traffic, text)
-
     def show_ranks(self, text: str, tip: str, ranks: Sequence[tuple[int, str, bool]]) -> None:
         """Show the ranks of a run: (number, words, whether it is the one that the window shows) of
         each; empty to show none."""
@@ -259,19 +255,11 @@ class MainWindow(QMainWindow):
         menu.addAction(self.actions_table["engine.interrupt"])
         menu.addAction(self.actions_table["engine.restart"])
         menu.addAction(self.actions_table["engine.detach"])
-        menu.addAction(self.actions_table["file.settings"])
         self.rank_chip = make.tool_button("rank_chip", "mdi6.source-branch", text="Ranks")
         make.menu(self.rank_chip, accessible="Ranks")
         self.rank_chip.hide()
-        self._traffic = make.label("", "muted", "traffic")
-        self._traffic.setToolTip(
-            "What the process that the window is attached to says in a second, and what the window"
-            " says to it."
-        )
-        self._traffic.hide()
         self.statusBar().addPermanentWidget(self._totals)
         self.statusBar().addPermanentWidget(self.rank_chip)
-        self.statusBar().addPermanentWidget(self._traffic)
         self.statusBar().addPermanentWidget(self.engine_chip)
         self.show_engine("starting", "engine starting…")
         theme.notifier.changed.connect(self._paint_chip)

@@ -38,7 +38,6 @@ from ..protocol import (
     HoldWhenSignal,
     InterruptSignal,
     PauseSignal,
-    RankPlacesSnapshot,
     ReadHistogramsCommand,
     ReadModuleNormsCommand,
     RunHeldCommand,
@@ -97,8 +96,8 @@ class AttachedSession:
         self._now = Answering()
         self._is_over = self._is_finished = self._is_idle = False
         self._held: HeldSnapshot | None = None
-        self.tell, done = self._windows.tell, self._windows.done
-        self._session = Session(self.tell, done=done, apart=Worker().put)
+        windows = self._windows
+        self._session = Session(windows.tell, done=windows.done, apart=Worker().put)
         lab = self._lab = self._session.lab
         lab.emit = self._tell
         lab.attend = self._attend
@@ -132,9 +131,7 @@ class AttachedSession:
 
     # -- windows ---------------------------------------------------------------------------------
 
-    def add(
-        self, connection: Connection, role: Role, places: RankPlacesSnapshot | None = None
-    ) -> bool:
+    def add(self, connection: Connection, role: Role) -> bool:
         """Another window: it is told what the others know. False if the last one has just left.
         `role` is what the seat has given it."""
         with self._turn:
@@ -146,8 +143,6 @@ class AttachedSession:
                 peer.tell(self._held)
             with self._seeing():
                 peer.tell(list_variables(self._lab.console.namespace))
-            if places is not None:
-                peer.tell(places)
             self._windows.add(peer)
         peer.start()
         return True

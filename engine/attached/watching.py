@@ -26,13 +26,11 @@ from ..loops.hooks import Gate, Steps, steps_shown
 from ..loops.logged import histogram as histogram
 from ..loops.logged import image as image
 from ..loops.step_losses import StepLosses, know_all_optimizers
-from ..protocol import RankPlacesSnapshot
 from .about import about_this
-from .attached_session import FLUSH_S, AttachedSession
+from .attached_session import AttachedSession
 from .discovery import found_for
 from .group_end import pause_before_group_ends
 from .notebooks import follow_cells
-from .rank_places import RankPlaces
 from .telling import shielded, tell_once
 from .windows import Seat
 
@@ -65,8 +63,6 @@ class Watching(Steps):
         self._gate = Gate(is_shut=True, ended=self._end_step)
         """The session's: it shuts it while there is nothing to do in a step."""
         self._seat = Seat()
-        self._rank_places = RankPlaces(self.about, self._tell_places)
-        self._places: RankPlacesSnapshot | None = None
         self._attaching = threading.Lock()
         self._attached = threading.Event()
         self._hooks = ExitStack()
@@ -90,7 +86,6 @@ class Watching(Steps):
             self._hooks.close()
             raise
         atexit.register(self.close)
-        self._rank_places.begin()
         self._is_idle = False
         follow_cells(partial(self._set_idle, False), partial(self._set_idle, True))
 
@@ -119,7 +114,6 @@ class Watching(Steps):
         if os.getpid() != self.about.pid:
             return  # a forked process: the socket is its parent's
         self.listener.close()
-        self._rank_places.close(FLUSH_S)
         if self.session is not None:
             self._end_logged_step(self.session)
             # Set when an exception has ended the script; at a prompt, by an older one.
@@ -144,7 +138,6 @@ class Watching(Steps):
         session, gate = self.session, self._gate
         gate.steps += 1
         self.has_stepped = True
-        self._rank_places.begin()
         if session is None:
             with self._attaching:  # a window that comes now opens the gate again
                 if self.session is None:
@@ -261,9 +254,7 @@ class Watching(Steps):
     def _came(self, connection: Connection, role: Role) -> None:
         with self._attaching:
             session = self.session
-            self._rank_places.begin()
-            self._rank_places.want()
-            if session is None or not session.add(connection, role, self._places):
+            if session is None or not session.add(connection, role):
                 self._gate.patch()  # before the losses of a step are followed
                 main = vars(sys.modules["__main__"])
                 session = AttachedSession(
@@ -278,18 +269,11 @@ class Watching(Steps):
                     self._losses,
                 )
                 session.be_idle(self._is_idle)
-                session.add(connection, role, self._places)
+                session.add(connection, role)
                 self.session = session
                 self.is_awake = True
                 self._gate.open()
             self._attached.set()
-
-    def _tell_places(self, places: RankPlacesSnapshot) -> None:
-        with self._attaching:  # a window that comes now is told them, or comes before
-            self._places = places
-            session = self.session
-        if session is not None:
-            session.tell(places)
 
     def _set_idle(self, is_idle: bool) -> None:
         """A cell of a notebook has ended, or begins: when what is being answered has been."""

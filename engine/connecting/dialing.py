@@ -27,26 +27,20 @@ ANSWER_S = 30.0
 
 class Call(NamedTuple):
     """A connection on which the other side has said welcome. `through` is the command that passes
-    it on, if one does; `host` is the machine that ssh has led to then, and `python` the
-    interpreter there, as in EnginePlace."""
+    it on, if one does."""
 
     connection: Connection
     welcome: Welcome
     through: subprocess.Popen[bytes] | None = None
-    host: str = ""
-    python: str = ""
 
 
-def dial(
-    address: str, version: str, key: str = "", wants: Role = "steer", instead: bool = False
-) -> Call:
-    """Call a process by PID, name, path of its socket, or HOST:PORT with its key. `instead`: see
-    Hello.
+def dial(address: str, version: str, key: str = "", wants: Role = "steer") -> Call:
+    """Call a process by PID, name, path of its socket, or HOST:PORT with its key.
 
     Raises Unwelcome, in words.
     """
     end = socket_at(address)
-    return _greet(end, Hello(version, wants, instead), key if _is_tcp(address) else "")
+    return _greet(end, Hello(version, wants), key if _is_tcp(address) else "")
 
 
 def socket_at(address: str) -> socket.socket:
@@ -78,9 +72,7 @@ def _local(path: Path) -> socket.socket:
     return end
 
 
-def dial_through(
-    command: Sequence[str], version: str, wants: Role = "steer", instead: bool = False
-) -> Call:
+def dial_through(command: Sequence[str], version: str, wants: Role = "steer") -> Call:
     """Call through a command whose standard input and output are those of the process that
     listens.
 
@@ -98,7 +90,7 @@ def dial_through(
         finally:
             theirs.close()
         try:
-            return _greet(ours, Hello(version, wants, instead))._replace(through=process)
+            return _greet(ours, Hello(version, wants))._replace(through=process)
         except Unwelcome as error:
             process.terminate()
             process.wait()

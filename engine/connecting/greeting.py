@@ -20,19 +20,13 @@ class Unwelcome(Exception):
 
 
 class Refused(Unwelcome):
-    """The process has said so. `is_taken`: another window is attached, whose place this one can
-    take."""
-
-    def __init__(self, words: str, is_taken: bool) -> None:
-        super().__init__(words)
-        self.is_taken = is_taken
+    """The process has said so."""
 
 
 class About(Struct, frozen=True, kw_only=True):
     """The process that listens. `started_s` is in seconds since 1970; `rank` and `world_size` are
     those of torch.distributed, if it is one of several, and `group` is what the ranks of one run
-    have in common. `is_engine`: it is no script but an engine
-    that serves windows."""
+    have in common."""
 
     name: str
     pid: int
@@ -42,7 +36,6 @@ class About(Struct, frozen=True, kw_only=True):
     rank: int = 0
     world_size: int = 1
     group: str = ""
-    is_engine: bool = False
 
     @property
     def known_as(self) -> tuple[str, ...]:
@@ -57,12 +50,10 @@ class About(Struct, frozen=True, kw_only=True):
 
 
 class Hello(Struct, frozen=True, tag=True):
-    """The window's first message. `instead`: it takes the place of the window that is attached to
-    an engine which serves one."""
+    """The window's first message."""
 
     version: str
     wants: Role = "steer"
-    instead: bool = False
 
 
 class Welcome(Struct, frozen=True, tag=True):
@@ -76,10 +67,7 @@ class Welcome(Struct, frozen=True, tag=True):
 
 
 class Refusal(Struct, frozen=True, tag=True):
-    """`is_taken`: see Refused."""
-
     words: str
-    is_taken: bool = False
 
 
 def encode(message: Hello | Welcome | Refusal | About) -> bytes:
@@ -101,7 +89,7 @@ def decode_answer(data: bytes) -> Welcome:
     except (ValueError, RecursionError) as error:
         raise Unwelcome("What answers there is not Tensor Lab.") from error
     if isinstance(answer, Refusal):
-        raise Refused(answer.words, answer.is_taken)
+        raise Refused(answer.words)
     return answer
 
 

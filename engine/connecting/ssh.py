@@ -45,24 +45,19 @@ def call_at(
     key: str = "",
     wants: Role = "steer",
     python: str = "",
-    *,
-    instead: bool = False,
-    anew: bool = False,
 ) -> Call:
     """Call a process by its address, as `dial`, or on another machine. Raises Unwelcome.
 
     `python` is the interpreter there that has Tensor Lab; without it, the command `tensorlab` is.
-    `anew` ends the engine there, and calls a new one.
     """
     if not is_remote(address):
-        return dial(address, version, key, wants, instead)
+        return dial(address, version, key, wants)
     try:
-        call = dial_through(relay_command(address, python, anew), version, wants, instead)
+        return dial_through(relay_command(address, python), version, wants)
     except Refused:
         raise
     except Unwelcome as error:
         raise Unwelcome(with_advice(str(error), address)) from error
-    return call._replace(host=_host_of(address)[0], python=python)
 
 
 class _Process(Struct):
@@ -121,12 +116,11 @@ def is_remote(address: str) -> bool:
     return address.split(maxsplit=1)[:1] == [SSH]
 
 
-def relay_command(address: str, python: str = "", anew: bool = False) -> list[str]:
+def relay_command(address: str, python: str = "") -> list[str]:
     """The command that leads to a process of another machine, or to an engine there, which it
     starts if need be. Raises Unwelcome."""
     host, names = _host_of(address)
-    goal = names or ["--anew" if anew else "--start", ENGINE]
-    return _command(host, python, ["relay", *goal])
+    return _command(host, python, ["relay", *(names or ["--start", ENGINE])])
 
 
 def _host_of(address: str) -> tuple[str, list[str]]:

@@ -6,11 +6,11 @@ Not here: what the engine does (`serve`), and how a process that listens is call
 Threads of their own write to the pipe (`outbox`), read it and end it, so that the window never
 waits. `EngineProcess` talks; a subclass says how its engine starts and ends. A `SpawnedEngine` ends
 with all that its cells started. An `AttachedEngine` is in a process of the user's, which the window
-only leaves. A `CalledEngine` is the window's own on another machine, and goes on without it.
+only leaves.
 """
 
 from .engine_process import EngineLost, EngineProcess
-from .exits import Departure, Exit, Unreached
+from .exits import Departure, Exit
 from .spawned import SpawnedEngine
 
-__all__ = ["Departure", "EngineLost", "EngineProcess", "Exit", "SpawnedEngine", "Unreached"]
+__all__ = ["Departure", "EngineLost", "EngineProcess", "Exit", "SpawnedEngine"]

@@ -12,11 +12,10 @@ import psutil
 
 from ..connecting.dialing import Call
 from ..connecting.ending import end_reads_and_writes
-from ..connecting.greeting import Welcome
 from ..protocol import Command, FarewellSnapshot, Snapshot
 from .engine_process import EngineProcess
 from .exit_codes import ExitCode
-from .exits import Departure, Unreached
+from .exits import Departure
 
 ENDING_S = 2.0
 """A killed process closes its connection a little before it ends. A process that still lives after
@@ -25,42 +24,26 @@ LOOK_S = 0.02
 
 
 class AttachedEngine(EngineProcess):
-    """The other end of a call; None if it is still to be made. The process is the user's: it is
-    never ended, `stop` only leaves."""
+    """The other end of a call. The process is the user's: it is never ended, `stop` only leaves."""
 
     def __init__(
         self,
-        call: Call | None,
+        call: Call,
         last_id: int = 0,
         superseded: Callable[[Command], object] = lambda command: None,
     ) -> None:
         super().__init__(last_id, superseded)
-        self._call: Call | None = None
-        self._name = ""
-        self._process: psutil.Process | None = None
-        self._exit_code: ExitCode | None = None
+        self._call, self._process = call, _process_of(call)
+        self._exit_code = None if self._process is None else ExitCode(self._process.pid)
         self._told_code: int | None = None
         self._has_left = self._has_ended = False
-        if call is not None:
-            self._name = call.welcome.about.title
-            self._take(call)
-
-    @property
-    def welcome(self) -> Welcome:
-        assert self._call is not None
-        return self._call.welcome
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        assert self._call is not None
         self._talk(self._call.connection)
-
-    def _take(self, call: Call) -> None:
-        self._call, self._process = call, _process_of(call)
-        self._exit_code = None if self._process is None else ExitCode(self._process.pid)
 
     def is_alive(self) -> bool:
         """Whether the process lives; True where that cannot be known, because then the connection
@@ -83,7 +66,7 @@ class AttachedEngine(EngineProcess):
         if self._connection is not None and not self._connection.closed:
             end_reads_and_writes(self._connection)
 
-    def exit(self) -> Departure | Unreached:
+    def exit(self) -> Departure:
         lives = None
         if self._has_ended:
             lives = False
@@ -97,11 +80,11 @@ class AttachedEngine(EngineProcess):
         code = self._told_code
         if lives is False and code is None and self._exit_code is not None:
             code = self._exit_code.wait(ENDING_S)
-        return Departure(self._name, lives, self._garbled, code)
+        return Departure(self._call.welcome.about.title, lives, self._garbled, code)
 
     def _hang_up(self) -> None:
         super()._hang_up()
-        through = self._call.through if self._call else None
+        through = self._call.through
         if through is not None:
             try:
                 through.wait(ENDING_S)  # its input has ended

@@ -18,7 +18,7 @@ from ..protocol import (
     Snapshot,
     decode_snapshot_or_error,
 )
-from .exits import Departure, Exit, Unreached
+from .exits import Departure, Exit
 from .outbox import Outbox
 
 if TYPE_CHECKING:
@@ -48,8 +48,6 @@ class EngineProcess:
         self._superseded = superseded
         self._lost = False
         self._garbled = False
-        self.sent_bytes = self.received_bytes = 0
-        """The bytes of all messages until now."""
 
     @property
     def pid(self) -> int | None:
@@ -84,9 +82,7 @@ class EngineProcess:
             wait_s = _POLL_S if deadline is None else max(0.0, deadline - time.monotonic())
             try:
                 if connection.poll(min(wait_s, _POLL_S)):
-                    data = connection.recv_bytes(MAX_SNAPSHOT_BYTES)
-                    self.received_bytes += len(data)
-                    return decode_snapshot_or_error(data)
+                    return decode_snapshot_or_error(connection.recv_bytes(MAX_SNAPSHOT_BYTES))
                 # A child process of the engine may outlive it and hold the pipe open.
                 if not self.is_alive() and not connection.poll(0):
                     raise EOFError
@@ -109,7 +105,7 @@ class EngineProcess:
         """Ask the engine to end, or leave it if it is in a process of the user's."""
         raise NotImplementedError
 
-    def exit(self) -> Exit | Departure | Unreached:
+    def exit(self) -> Exit | Departure:
         """How the engine was lost. Call this before `close`."""
         raise NotImplementedError
 
@@ -138,7 +134,6 @@ class EngineProcess:
 
     def _write(self, data: bytes) -> None:
         self._open_connection().send_bytes(data)
-        self.sent_bytes += len(data)
 
     def _open_connection(self) -> Connection:
         if self._connection is None:

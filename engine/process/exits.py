@@ -20,15 +20,6 @@ class Exit(Struct, frozen=True):
     garbled: bool = False
 
 
-class Unreached(Struct, frozen=True):
-    """The engine was called, and no connection came about. `name` is its place in words, `words`
-    say why; `is_taken`: another window is attached, whose place this one can take."""
-
-    name: str
-    words: str
-    is_taken: bool = False
-
-
 class Departure(Struct, frozen=True):
     """How the engine inside a process of the user's was lost. `name` is the process in words.
 

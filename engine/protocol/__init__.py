@@ -37,7 +37,6 @@ from .training.predictions import *  # noqa: F403
 from .training.ranks import *  # noqa: F403
 from .training.runs import *  # noqa: F403
 from .training.snapshots import *  # noqa: F403
-from .transfers.messages import *  # noqa: F403
 from .value_snapshots import *  # noqa: F403
 from .values import *  # noqa: F403
 

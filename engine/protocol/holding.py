@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
-
 from .commands import Command
 from .snapshots import Snapshot
 
@@ -50,22 +48,6 @@ class FarewellSnapshot(Snapshot, frozen=True):
     not know."""
 
     code: int | None = None
-
-
-class RankPlace(Struct, frozen=True):
-    """Where a rank listens: its machine, as that calls itself, its process there, and the Python
-    that runs it."""
-
-    rank: int
-    host: str
-    pid: int
-    python: str
-
-
-class RankPlacesSnapshot(Snapshot, frozen=True):
-    """Where the ranks of the run listen, as far as that is known, by rank."""
-
-    places: tuple[RankPlace, ...]
 
 
 class StepLineCommand(Command, frozen=True, kw_only=True):

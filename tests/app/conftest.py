@@ -23,7 +23,6 @@ from app.window.banners import BannerArea
 from app.window.dialogs import Dialogs, UnsavedAnswer
 from app.workbench import Workbench
 from engine.connecting.dialing import Call
-from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import About, Welcome
 from engine.project.document import replace
 from engine.protocol import (
@@ -51,19 +50,9 @@ class AnsweringLink(Link):
         self.sent: list[Command] = []
         self.signals: list[AnySignal] = []
         self.calls: list[Call] = []
-        self.starts: list[tuple[bool, bool]] = []
 
-    def start(self, instead: bool = False, anew: bool = False) -> None:
-        self.starts.append((instead, anew))
+    def start(self) -> None:
         self._set_state("starting")
-
-    def start_at(self, place: EnginePlace | None, call: Call | None = None) -> None:
-        self.close()
-        self.place = place
-        if call is not None:
-            self.calls.append(call)
-            self.attached = call.welcome
-        self.start()
 
     def attach(self, call: Call) -> None:
         self.calls.append(call)
@@ -130,7 +119,7 @@ class Frame(QWidget):
         self.banners = BannerArea(self)
         self.said: list[str] = []
         self.engine: tuple[str, str] = ("", "")
-        self.totals = self.workspace = self.traffic = ""
+        self.totals = self.workspace = ""
         self.insertions: list[tuple[Callable[[str], None], QPoint]] = []
 
     def say(self, message: str) -> None:
@@ -141,9 +130,6 @@ class Frame(QWidget):
 
     def show_workspace(self, name: str) -> None:
         self.workspace = name
-
-    def show_traffic(self, text: str) -> None:
-        self.traffic = text
 
     def show_ranks(self, text: str, tip: str, ranks) -> None:
         self.ranks = text, [words for _, words, _ in ranks]

@@ -16,7 +16,7 @@ from app.settings import Settings
 from app.store import Store
 from app.weights import Weights
 from app.window.dialogs import Dialogs, UnsavedAnswer
-from engine.connecting.engine_place import EnginePlace
+from engine.connecting.greeting import About, Welcome
 from engine.project import edits, files
 from engine.project.document import Project
 from engine.protocol import SavedWeightsSnapshot, StopSignal
@@ -339,18 +339,12 @@ def test_a_folder_an_index_and_an_array_are_told_by_their_paths(desk, tmp_path):
     assert (desk.artifacts, desk.failures) == ([str(tmp_path), str(index), str(array)], [])
 
 
-class FarLink(AnsweringLink):
-    """Of an engine on another machine, which outlives the window."""
-
-    elsewhere = EnginePlace("ssh box")  # type: ignore[assignment]
-
-
-def test_a_window_of_an_engine_elsewhere_closes_without_a_question_about_weights(
+def test_a_window_of_an_engine_that_serves_others_closes_without_a_question_about_weights(
     desk, training_snapshot
 ):
-    desk.weights._link = far = FarLink()
-    far.get_ready()
-    desk.weights._follow(training_snapshot(step=3))
+    desk.link.attach_to(Welcome(About(name="box", pid=7), "steer", serves=True))
+    desk.link.get_ready()
+    desk.link.answer(training_snapshot(step=3))
     assert desk.files.modified and not desk.files.document_modified
     assert desk.files.may_close() and desk.answers.asked == []
     assert not desk.files.may_leave() and len(desk.answers.asked) == 1

@@ -12,8 +12,6 @@ from app import application
 from app.application import Application, build
 from app.selection.references import Blocks
 from app.settings import Settings
-from engine.connecting.engine_place import EnginePlace
-from engine.connecting.greeting import About, Welcome
 from engine.project import edits
 from engine.project.examples import graph_examples, mistakes
 from engine.project.subject import ConsoleSubject
@@ -29,7 +27,6 @@ from engine.protocol import (
 from tests.app.conftest import AnsweringLink, Person
 
 WORKSPACES = ("start", "tensors", "model", "autograd", "train", "files")
-SERVED = Welcome(About(name="engine", pid=7), "steer", serves=True)
 
 
 class Layouts(QObject):
@@ -79,7 +76,7 @@ def loop(reply_to: int) -> LoopSnapshot:
 def test_it_starts_with_the_start_page_and_the_canvas_ready(program):
     assert program.window.workspace == "start"
     assert list(program.window.pages) == ["start", "model"]
-    assert program.bench.link.starts[0] == (False, False)
+    assert program.bench.link.state == "ready"
 
 
 # -- actions ---------------------------------------------------------------------------------------
@@ -281,16 +278,6 @@ def test_a_loop_of_a_cell_is_told_once_where_train_is_not_seen(program, monkeypa
     program.window.show_workspace("train")
     link_of(program)._receive(loop(7))
     assert len(said) == 2
-
-
-@pytest.mark.parametrize("elsewhere", [False, True])
-def test_a_run_of_an_engine_elsewhere_makes_its_page(program, training_snapshot, elsewhere):
-    link = link_of(program)
-    if elsewhere:
-        link.place, link.attached = EnginePlace("box"), SERVED
-    assert "train" not in program.window.pages
-    link._receive(training_snapshot())
-    assert ("train" in program.window.pages) == elsewhere
 
 
 def test_a_finding_stands_beside_its_run_or_in_the_console(program):

@@ -7,8 +7,7 @@ import os
 import pytest
 from PySide6.QtCore import QByteArray, QSettings
 
-from app.settings import AGREED_FILES, AGREED_HOSTS, RECENT_FILES, Settings
-from engine.connecting.engine_place import EnginePlace
+from app.settings import AGREED_FILES, RECENT_FILES, Settings
 
 
 @pytest.fixture
@@ -68,12 +67,13 @@ def test_the_files_that_may_run_are_remembered_by_content(reopen):
     assert not reopen().has_agreed("/net.py", "a1")
 
 
-def test_where_the_engine_runs_is_remembered_without_its_key(reopen):
-    assert reopen().engine_place is None
-    reopen().engine_place = EnginePlace("ssh box", "/opt/python", "secret")
-    assert reopen().engine_place == EnginePlace("ssh box", "/opt/python")
-    reopen().engine_place = None
-    assert reopen().engine_place is None
+def test_the_engine_of_an_earlier_version_is_told_once(reopen):
+    assert reopen().take_engine_address() == ""
+    store = reopen()._store
+    for key in ("engine/address", "engine/python", "going_run", "attach/rank_hosts"):
+        store.setValue(key, "ssh box")
+    assert reopen().take_engine_address() == "ssh box"
+    assert reopen().take_engine_address() == "" and store.allKeys() == []
 
 
 @pytest.mark.parametrize(
@@ -102,17 +102,7 @@ def test_paths_of_any_bytes_come_back(reopen):
         reopen().add_recent_file(path)
         reopen().agree(path, "a1")
         assert reopen().has_agreed(path, "a1")
-        reopen().going_run = ("run", path)
-        assert reopen().going_run == ("run", path)
     assert reopen().recent_files == tuple(reversed(paths))
-
-
-def test_the_run_that_goes_on_is_remembered_until_it_has_ended(reopen):
-    assert reopen().going_run == ("", "")
-    reopen().going_run = ("r1", "")
-    assert reopen().going_run == ("r1", "")
-    reopen().going_run = ("", "/a.tlab")
-    assert reopen().going_run == ("", "")
 
 
 def test_a_file_agreed_to_again_is_kept_once(reopen):
@@ -123,16 +113,11 @@ def test_a_file_agreed_to_again_is_kept_once(reopen):
     assert all(reopen().has_agreed("/x.py", str(number)) for number in range(AGREED_FILES))
 
 
-def test_hosts_and_muted_kinds_are_lists_of_their_own(reopen):
-    assert reopen().rank_hosts == reopen().muted_advice == () and reopen().attach_address == ""
-    reopen().rank_hosts = ("a", "b", "a")
+def test_muted_kinds_and_the_last_address_are_remembered(reopen):
+    assert reopen().muted_advice == () and reopen().attach_address == ""
     reopen().muted_advice = ("loop",)
     reopen().attach_address = "ssh box"
-    assert (reopen().rank_hosts, reopen().muted_advice) == (("a", "b"), ("loop",))
-    assert reopen().attach_address == "ssh box"
-    hosts = tuple(map(str, range(AGREED_HOSTS + 2)))
-    reopen().rank_hosts = hosts
-    assert reopen().rank_hosts == hosts[2:]
+    assert reopen().muted_advice == ("loop",) and reopen().attach_address == "ssh box"
 
 
 class Payload:

@@ -17,7 +17,6 @@ from app.presenters.train.pictures.over_time import OverTimePresenter
 from app.presenters.train.runs.runs import RunsPresenter
 from app.selection.references import Element, Node
 from app.settings import Settings
-from app.weights import Weights
 from engine.project import edits, files
 from engine.project.document import Project, replace
 from engine.project.examples import graph_examples
@@ -259,9 +258,6 @@ def test_the_ways_after_an_engine_was_lost(program, calls) -> None:
         program.window.show_workspace("model")
         signal.emit()
         assert calls.newest() == (name,) and program.window.workspace == "train"
-    program.engine.place_requested.emit()
-    assert program.place.dialog.isVisible()
-    program.place.dialog.hide()
 
 
 def test_cells_run_again_in_the_console(program, calls) -> None:
@@ -308,21 +304,6 @@ def test_a_file_of_tensors_is_loaded_into_the_subject(program, monkeypatch) -> N
     assert (command.path, command.group, command.branches) == ("/a.pt", "ema.", {"a": "b"})
 
 
-@pytest.fixture
-def told_there(monkeypatch) -> list[Any]:
-    """What the weights of the project are told of the engine's machine."""
-    told: list[Any] = []
-    monkeypatch.setattr(Weights, "use_there", lambda self, there: told.append(there))
-    monkeypatch.setattr(Weights, "begin_there", lambda self: told.append("begin"))
-    return told
-
-
-def test_files_go_through_the_engine_s_machine(told_there, program) -> None:
-    assert program.bench.files.there is program.there
-    program.there.began.emit()
-    assert told_there == [program.there, "begin"]
-
-
 # -- beginning and end -----------------------------------------------------------------------------
 
 
@@ -364,9 +345,9 @@ def test_a_window_of_a_file_shows_start_first_only_without_a_project(
 
 def test_a_process_that_was_called_is_used(program, calls) -> None:
     calls.take(program.attaching, "use")
-    starts = len(link_of(program).starts)
+    calls.take(link_of(program), "start")
     program.start(attached=("call", "way"))
-    assert calls.newest() == ("use", "call", "way") and len(link_of(program).starts) == starts
+    assert calls.made == [("use", "call", "way")]
 
 
 def test_only_edits_are_put_aside_and_not_weights(program, monkeypatch) -> None:

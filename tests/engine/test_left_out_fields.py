@@ -59,8 +59,7 @@ FLAGS = {
         "Statistics",
     },
     "apart": {
-        "AnnotateRun", "BeginTransfers", "CompareRuns", "ListFolder", "ListRuns",
-        "ReadAnnotations", "ReadDigests", "ReadPart", "ReadRun", "WritePart",
+        "AnnotateRun", "CompareRuns", "ListRuns", "ReadAnnotations", "ReadRun",
     },
 }  # fmt: skip
 

@@ -14,7 +14,6 @@ from engine.protocol import (
     shape_text,
 )
 from engine.protocol.exporting.formats import CASTING, DTYPES, FORMATS, KEEPING, OPSETS, row_of
-from engine.protocol.transfers.messages import is_file_name
 
 
 @pytest.mark.parametrize(
@@ -85,13 +84,6 @@ def test_the_rows_of_formats_name_their_files() -> None:
     assert row_of("hf") is FORMATS["hf"] and row_of("pt", in_parts=True) is FORMATS["pt"]
     parts = row_of("hf", in_parts=True)
     assert len(parts.file_names("/a/net")) == 3 and "strict=False" in parts.load_lines("/a/net")
-
-
-def test_only_a_plain_name_is_that_of_a_file() -> None:
-    for text in ("a", "a.py", "...", " ", "ü", "a b", ".a"):
-        assert is_file_name(text)
-    for text in ("", ".", "..", "a/b", "/", "a\\b", "a\0"):
-        assert not is_file_name(text)
 
 
 def test_a_shape_is_written_as_a_tuple() -> None:

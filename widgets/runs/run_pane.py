@@ -32,9 +32,7 @@ class RunPane(QWidget):
     """`open_requested(folder)`, `resume_requested(folder)`, `delete_requested(folders)`,
     `restore_requested()`, `compare_requested(first, second)`; `folder_requested()`: show the runs
     of another folder, `home_requested()`: those of the project again; `events_requested(folders)`:
-    write runs as event files, `events_here_requested(folders)`: on this machine,
-    `fetch_requested(folders)`: copy runs to this machine,
-    `stop_requested()`: stop that, or copying;
+    write runs as event files, `stop_requested()`: stop that, or copying;
     `settings_requested(folder)`: take over the settings of a run; `sweep_opened()`: the form of
     `sweeps` is shown; `came_in_sight()`: the list is shown. The notes and ticks are those of
     `table`."""
@@ -49,8 +47,6 @@ class RunPane(QWidget):
     settings_requested = Signal(str)
     sweep_opened = Signal()
     events_requested = Signal(tuple)
-    events_here_requested = Signal(tuple)
-    fetch_requested = Signal(tuple)
     stop_requested = Signal()
     came_in_sight = Signal()
 
@@ -150,20 +146,6 @@ class RunPane(QWidget):
             " and times, and the settings as text.",
             accessible="Write the selected runs as TensorBoard's event files",
         )
-        self.events_here = make.button(
-            "runs_events_here",
-            "TensorBoard here…",
-            "mdi6.chart-line",
-            lambda: self.events_here_requested.emit(self.table.chosen),
-            accessible="Write TensorBoard's event files of the selected runs to this machine",
-        )
-        self.fetch = make.button(
-            "runs_fetch",
-            "Copy here…",
-            "mdi6.download-outline",
-            lambda: self.fetch_requested.emit(self.table.chosen),
-            accessible="Copy the selected runs to this machine",
-        )
         self.stop = make.button(
             "runs_stop",
             "Stop",
@@ -186,15 +168,14 @@ class RunPane(QWidget):
             (
                 *(self.search, self.sweep, self.open, self.resume, self.use, self.compare),
                 *(self.delete, self.undo),
-                *(self.folder, self.home, self.events, self.events_here, self.fetch, self.stop),
+                *(self.folder, self.home, self.events, self.stop),
             ),
             (
-                *(self.events, self.events_here, self.fetch, self.folder, self.use, self.compare),
+                *(self.events, self.folder, self.use, self.compare),
                 *(self.home, self.delete, self.sweep, self.resume, self.open),
             ),
         )
         self.buttons.offer(self.stop, False)
-        self.show_machine("")
         self.lists = make.splitter(self.table, self.difference, sizes=(720, 400), shares=(2, 1))
         parts = (self.sweeps, self.place, self.told, (self.empty, 1), (self.lists, 1))
         make.column(self.buttons, *parts, on=self, gap=GRID // 2, margins=(0, GRID, 0, 0))
@@ -233,19 +214,6 @@ class RunPane(QWidget):
             words = f"{left:,} older runs are not listed." if left else ""
             self.show_told(" ".join(filter(None, (words, snapshot.problem))))
         self._show_rows()
-
-    def show_machine(self, machine: str) -> None:
-        """Runs can be copied from the engine's machine, if it is another one."""
-        self.buttons.offer(self.fetch, bool(machine))
-        self.buttons.offer(self.events_here, bool(machine))
-        self.events_here.setToolTip(
-            f"Write the selected runs, which are on {machine or 'the engine'}, as event files of"
-            " TensorBoard, and copy these to a folder of this machine."
-        )
-        self.fetch.setToolTip(
-            f"Copy the selected runs, with their checkpoints, from {machine or 'the engine'} to a"
-            " folder of this machine. Open folder shows them there, once the engine is here."
-        )
 
     def show_place(self, folder: str) -> None:
         """Say whose runs these are: those of the project if `folder` is empty."""
@@ -336,17 +304,11 @@ class RunPane(QWidget):
             bool(chosen)
             and all(rows[folder].state not in ("running", "event files") for folder in chosen)
         )
-        self.fetch.setEnabled(
+        self.events.setEnabled(
             bool(chosen)
             and not self.buttons.offers(self.stop)
-            and not {rows[folder].state for folder in chosen} & {"running", "silent", "event files"}
+            and all(rows[folder].state not in ("damaged", "event files") for folder in chosen)
         )
-        for button in (self.events, self.events_here):
-            button.setEnabled(
-                bool(chosen)
-                and not self.buttons.offers(self.stop)
-                and all(rows[folder].state not in ("damaged", "event files") for folder in chosen)
-            )
 
     # -- what the user wants ---------------------------------------------------------------------
 

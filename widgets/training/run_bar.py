@@ -227,12 +227,11 @@ class RunBar(QFrame):
 
     # -- showing ---------------------------------------------------------------------------------
 
-    def show_engine_state(self, state: EngineState, goes_on: bool = False) -> None:
-        """If the engine is lost, say that the run has ended and that its checkpoint remains, unless
-        it `goes_on` without a connection."""
+    def show_engine_state(self, state: EngineState) -> None:
+        """If the engine is lost, say that the run has ended and that its checkpoint remains."""
         self._engine = state
         if state == "lost" and self._snapshot is not None:
-            self._cut_off = not goes_on and self._snapshot.state in ("running", "paused")
+            self._cut_off = self._snapshot.state in ("running", "paused")
         self._show()
 
     def show_attached(self, role: Attached) -> None:

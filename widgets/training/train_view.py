@@ -174,8 +174,8 @@ class TrainView(QWidget):
     def show_devices(self, devices: Sequence[Device]) -> None:
         self.form.show_devices(devices)
 
-    def show_engine_state(self, state: EngineState, goes_on: bool = False) -> None:
-        self.bar.show_engine_state(state, goes_on)
+    def show_engine_state(self, state: EngineState) -> None:
+        self.bar.show_engine_state(state)
 
     def show_attached(self, role: Attached) -> None:
         """Show what there is of a script's loop: it has a set-up of its own."""

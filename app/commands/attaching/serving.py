@@ -6,20 +6,15 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
-
-import psutil
 
 from app.commands.failures import CommandFailure
 from engine.connecting.greeting import Unwelcome
-from engine.connecting.places import is_listening, listening
+from engine.connecting.places import is_listening
 from engine.data_folder import data_folder
 from engine.program import program_file
 
 START_S = 60.0
 """The time that a new engine has until it listens."""
-END_S = 3.0
-"""The time that an engine has to end before it is killed."""
 LOOK_S = 0.05
 """How often to look whether it listens, or has ended."""
 
@@ -34,33 +29,17 @@ def serve(name: str, host: str, port: int) -> None:
         raise CommandFailure(f"serve: {error}") from None
 
 
-def relay_to(address: str, start: bool, anew: bool = False) -> None:
+def relay_to(address: str, start: bool) -> None:
     """Pass bytes on until either side ends; with `start`, to a new engine if there is none of that
-    name, with `anew` in any case. Raises CommandFailure if nothing listens."""
+    name. Raises CommandFailure if nothing listens."""
     from engine.connecting.relay import relay
 
     try:
-        if anew:
-            _end(address)
         if start and not is_listening(address):
             _start(address)
         relay(address)
     except (OSError, Unwelcome) as error:
         raise CommandFailure(f"relay: {error}") from None
-
-
-def _end(name: str) -> None:
-    """End the engines of this name, no scripts: one that does not end by itself is killed."""
-    engines = []
-    for about, _ in listening():
-        if about.is_engine and about.name == name:
-            with suppress(psutil.NoSuchProcess):
-                engines.append(psutil.Process(about.pid))
-                engines[-1].terminate()
-    for engine in psutil.wait_procs(engines, END_S)[1]:
-        with suppress(psutil.NoSuchProcess):
-            engine.kill()
-    psutil.wait_procs(engines, END_S)
 
 
 def _start(name: str) -> None:

@@ -12,7 +12,6 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.presenters.attaching.calling import Calling, Way
 from app.workbench import Workbench
-from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import About, Unwelcome
 from engine.version import version
 from widgets.start.attach_view import AttachView, Running
@@ -34,8 +33,8 @@ class AttachPresenter(QObject):
         self._view: AttachView | None = None
         self._address = ""
         self._way: Way | None = None  # to the process that was called last
-        self.place: EnginePlace | None = None
-        """Where ssh has led to that process; None: it is on this machine."""
+        self.is_here = True
+        """Whether that process was called without ssh."""
         self._calling = Calling(self)
         self._calling.answered.connect(self._on_answered)
         self._calling.failed.connect(self._on_failed)
@@ -65,6 +64,20 @@ class AttachPresenter(QObject):
             return
         self._view.show_running([_running(place.about, str(place.socket)) for place in found])
 
+    def tell_former_engine(self) -> None:
+        """Say so if the settings of an earlier version let the engine run elsewhere."""
+        settings = self._bench.settings
+        address = settings.take_engine_address()
+        if address:
+            settings.attach_address = settings.attach_address or address
+            self._bench.window.banners.show_banner(
+                "former_engine",
+                "accent",
+                f"The engine runs on this machine now, not at {address}",
+                "Every window starts an engine here. The Start page attaches the window to one"
+                " elsewhere, and so does `tensorlab attach --ssh HOST`.",
+            )
+
     # -- attaching -------------------------------------------------------------------------------
 
     def attach(self, address: str, key: str = "", way: Way | None = None) -> None:
@@ -91,7 +104,7 @@ class AttachPresenter(QObject):
     def use(self, call: Call, way: Way) -> None:
         """Attach to a process that was called already; `way` calls it again."""
         self._way = way
-        self.place = EnginePlace.on(call.host, call.python) if call.host else None
+        self.is_here = call.through is None
         self._bench.link.attach(call)
         self._bench.window.show_workspace("train")
 

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.attaching.member import Member
-from app.presenters.attaching.siblings import Siblings, address_of, way_to
+from app.presenters.attaching.siblings import Siblings, way_to
 from app.processes.engine_link import EngineLink
 from app.workbench import Workbench
 from engine.project.document import Project
@@ -24,8 +24,6 @@ from engine.protocol import (
     KeptRunSnapshot,
     LoopSnapshot,
     PauseSignal,
-    RankPlace,
-    RankPlacesSnapshot,
     Snapshot,
     StepTrainingCommand,
     WatchCommand,
@@ -40,8 +38,6 @@ SETTLE_MS = 1000
 AHEAD_S = 0.5
 """Ranks are told to hold after a step that the fastest one reaches in this time at the earliest: by
 then all have been told."""
-
-_BANNER = "ranks"
 
 Overlays = Sequence[tuple[str, KeptRunSnapshot]]
 
@@ -68,10 +64,8 @@ class RanksPresenter(QObject):
         self._left: list[EngineLink] = []  # their threads may not have ended yet
         self._ended: list[Member] = []
         self._is_drawn = False  # whether curves of other ranks are drawn
-        self._siblings = Siblings(bench.settings, self)
+        self._siblings = Siblings(self)
         self._siblings.called.connect(self._add)
-        self._siblings.told.connect(self._on_told)
-        self._asked: set[str] = set()  # the machines that the user was asked about
         self._seen = (0.0, 0)  # (time, step) of this rank's newest step
         self._rate = 0.0  # its steps a second
         self._is_wanted = False  # whether all ranks are to be held
@@ -82,7 +76,6 @@ class RanksPresenter(QObject):
         self._show_timer.timeout.connect(self._show)
         bench.link.state_changed.connect(self._on_state)
         bench.link.steered.connect(self._pass_on)
-        bench.store.on(RankPlacesSnapshot, self._take_places)
         bench.store.on((HeldSnapshot, LoopSnapshot), self._take_own)
         bench.window.rank_chosen.connect(self.choose)
 
@@ -99,7 +92,8 @@ class RanksPresenter(QObject):
         if about is not None and not is_same:
             self._own = self._members[about.rank] = Member(about)
             self._bench.link.pause_at = self._common_step
-            self._siblings.find(about, self._attaching.place)
+            if self._attaching.is_here:
+                self._siblings.find(about)
             self._show_timer.start()
 
     def _add(self, call: Call) -> None:
@@ -139,7 +133,6 @@ class RanksPresenter(QObject):
         self._is_wanted = False
         for timer in (self._show_timer, self._settle_timer):
             timer.stop()
-        self._bench.window.banners.dismiss(_BANNER)
         if had_any:
             self._bench.window.show_ranks("", "", ())
 
@@ -150,45 +143,13 @@ class RanksPresenter(QObject):
 
     def choose(self, rank: int) -> None:
         """Show this rank in the window; the one that it shows now becomes one of the others."""
-        for host, places in self._siblings.elsewhere.items():
-            if rank in [place.rank for place in places]:
-                self._agree([host])
-                return
         member = self._members.get(rank)
         if member is not None and member is not self._own:
-            pid, place = member.about.pid, self._siblings.place_of(rank)
+            pid = member.about.pid
             self._leave()
-            self._attaching.attach(address_of(pid, place), way=way_to(pid, place))
-
-    def _on_told(self) -> None:
-        """Ask about machines that have ranks of the run, once."""
-        self._show_timer.start()
-        elsewhere = self._siblings.elsewhere
-        hosts = [host for host in elsewhere if host not in self._asked]
-        if hosts:
-            self._asked.update(hosts)
-            where = [f"{_ranks(elsewhere[host])} on {host}" for host in hosts]
-            verb = "is" if sum(len(elsewhere[host]) for host in hosts) == 1 else "are"
-            ways = [f"ssh {host} {elsewhere[host][0].python}" for host in hosts]
-            self._bench.window.banners.show_banner(
-                _BANNER,
-                "accent",
-                f"Of this run there {verb} also {' and '.join(where)}.",
-                f"This window calls them by {' and '.join(ways)}, and shows and holds all ranks"
-                " together. From then on it does not ask about these machines.",
-                [("Call them", "Call the ranks there through ssh", lambda: self._agree(hosts))],
-            )
-
-    def _agree(self, hosts: Sequence[str]) -> None:
-        self._bench.window.banners.dismiss(_BANNER)
-        for host in hosts:
-            self._siblings.agree(host)
+            self._attaching.attach(str(pid), way=way_to(pid))
 
     # -- what they say ---------------------------------------------------------------------------
-
-    def _take_places(self, places: RankPlacesSnapshot) -> None:
-        if self._own is not None:
-            self._siblings.take(places)
 
     def _take_own(self, snapshot: HeldSnapshot | LoopSnapshot) -> None:
         if self._own is None:
@@ -288,12 +249,8 @@ class RanksPresenter(QObject):
         if own is None:
             return
         members = [self._members[rank] for rank in sorted(self._members)]
-        elsewhere = self._siblings.elsewhere
-        text, tip = _state(members, own, self._siblings.where, elsewhere)
-        tip += f" {self._siblings.problem}" if self._siblings.problem else ""
+        text, tip = _state(members, own)
         rows = [(m.about.rank, m.words, m is own) for m in members]
-        for host, places in elsewhere.items():
-            rows += [(p.rank, f"rank {p.rank}: on {host}, call it by ssh", False) for p in places]
         self._bench.window.show_ranks(text, tip, rows)
         links = {m.about.rank: m.link for m in members if m.link is not None}
         if links != self._links:
@@ -318,35 +275,19 @@ class RanksPresenter(QObject):
             self._show_overlays(curves)
 
 
-def _ranks(places: Sequence[RankPlace]) -> str:
-    numbers = [str(place.rank) for place in places]
-    return f"rank {numbers[0]}" if len(numbers) == 1 else f"ranks {', '.join(numbers)}"
-
-
-def _state(
-    members: Sequence[Member],
-    own: Member,
-    machine: str,
-    elsewhere: Mapping[str, Sequence[RankPlace]],
-) -> tuple[str, str]:
-    """Where the ranks are, in a few words and in more. `machine` is the one that they listen on, or
-    those are that could be called `elsewhere`."""
+def _state(members: Sequence[Member], own: Member) -> tuple[str, str]:
+    """Where the ranks are, in a few words and in more."""
     of = f"rank {own.about.rank} of {own.about.world_size}"
     held = [m for m in members if m.is_held]
     running = [m for m in members if not m.is_held]
     missing = own.about.world_size - len(members)
-    unseen = missing - sum(map(len, elsewhere.values()))
     tip = "The ranks of this run. Choose the one that the window shows; Pause, Step and Continue"
     tip += " are for all."
-    for host, places in elsewhere.items():
-        tip += f" {_ranks(places).capitalize()} listen{'s' * (len(places) == 1)} on {host}: choose"
-        tip += " it to call it." if len(places) == 1 else " one of them to call all there."
-    if unseen > 0:
-        verb, them = ("does", "it") if unseen == 1 else ("do", "them")
+    if missing:
+        verb, them = ("does", "it") if missing == 1 else ("do", "them")
         tip += (
-            f" {unseen} of them {verb} not listen on {machine}, nor tell where: this window cannot"
-            f" show or hold {them}. A rank is found once it has called init_process_group and"
-            " tensorlab.watch."
+            f" {missing} of them {verb} not listen on this machine: this window cannot show or hold"
+            f" {them}. A rank is found once it has called tensorlab.watch here."
         )
     if held and not running and len({m.step for m in held}) == 1 and not missing:
         return f"{of} · all held after step {own.step:,}", tip

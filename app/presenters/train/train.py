@@ -257,11 +257,7 @@ class TrainPresenter(QObject):
 
     def _on_engine_state(self, state: LinkState) -> None:
         run, link = self._shown, self._bench.link
-        has_ended = state != "ready"
-        if link.place is not None and not isinstance(run, LoopSnapshot):
-            # The engine goes on without a connection.
-            has_ended = state == "ready" and not link.is_found_again
-        if has_ended and run is not None and run.state in ("running", "paused"):
+        if state != "ready" and run is not None and run.state in ("running", "paused"):
             # The engine has ended, and the run with it, but not its checkpoint.
             is_script = isinstance(run, LoopSnapshot) and self._end.script is not None
             ended = replace(run, state="stopped" if is_script else "failed", remaining_s=None)
@@ -270,8 +266,8 @@ class TrainPresenter(QObject):
             self._bench.store.take(replace(ended, steps=StepColumns(), epoch_rows=()))
             if is_script:
                 self._end.tell_left(run.step)
-        if state == "ready" and link.is_found_again:
-            self._clear()  # it tells all steps again
+        if state == "ready" and link.is_served:
+            self._clear()  # it tells all steps of its run
         attached = link.script
         if attached is not None and attached.about != self._script:
             # The loop of another run of a script has the same name. The curves of the process that
@@ -281,7 +277,7 @@ class TrainPresenter(QObject):
             self._clear()
         self.view.bar.show_held(self._bench.store.held)
         self.view.show_attached(attached.role if attached else "")
-        self.view.show_engine_state(state, link.place is not None)
+        self.view.show_engine_state(state)
         self._resuming.offer()
         ready = self._bench.newest(ReadySnapshot)
         if ready is not None:

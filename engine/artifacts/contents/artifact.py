@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from torch import Tensor
 
 from ...errors import LabError
-from ...protocol import ProgramGraph, is_file_name
+from ...protocol import ProgramGraph
 
 MAX_TEXT_CHARS = 2_000
 MAX_KEY_CHARS = 1_000
@@ -97,7 +97,7 @@ class Artifact:
 def file_beside(path: Path, name: str) -> Path:
     """The file of this name in the folder of `path`, which names it. Raises LabError for a name
     that leads out of the folder, and for a file that is not there."""
-    if not is_file_name(name):
+    if name in ("", ".", "..") or set(name) & {"/", "\\", "\0"}:  # on any system
         raise LabError(
             f"{path.name} was refused: it names {plain(name, 80)}, outside of its own folder.",
             hint="The files that it names lie beside it.",

@@ -42,7 +42,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "diff a b": {"first": Path("a"), "second": Path("b"), "json": None},
     "exec f.py": {"file": Path("f.py"), "json": None},
     "serve": {"name": "engine", "host": "", "port": 0},
-    "relay box": {"address": "box", "start": False, "anew": False},
+    "relay box": {"address": "box", "start": False},
     "run f.py": {"window": False, "wait": False, "script": Path("f.py"), "arguments": []},
     "doctor": {"json": False},
 }  # fmt: skip
@@ -74,7 +74,7 @@ MOST: dict[str, dict[str, Any]] = {
     "exec f.py --json j": {"file": Path("f.py"), "json": Path("j")},
     "serve --name n --host 127.0.0.1 --port 65535": {
         "name": "n", "host": "127.0.0.1", "port": 65535},
-    "relay box --start --anew": {"address": "box", "start": True, "anew": True},
+    "relay box --start": {"address": "box", "start": True},
     "run --window --wait f.py --lr 3": {
         "window": True, "wait": True, "script": Path("f.py"), "arguments": ["--lr", "3"]},
     "doctor --json": {"json": True},
@@ -182,9 +182,8 @@ GIVEN: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "diff a b --json j": ("inspect_file", "diff", (Path("a"), Path("b"), "j")),
     "exec f.py --json j": ("exec_file", "exec_file", (Path("f.py"), Path("j"))),
     "serve --name n --host h --port 5": ("attaching.serving", "serve", ("n", "h", 5)),
-    "relay box": ("attaching.serving", "relay_to", ("box", False, False)),
-    "relay box --start": ("attaching.serving", "relay_to", ("box", True, False)),
-    "relay box --anew": ("attaching.serving", "relay_to", ("box", True, True)),
+    "relay box": ("attaching.serving", "relay_to", ("box", False)),
+    "relay box --start": ("attaching.serving", "relay_to", ("box", True)),
     "run --wait f.py a": (
         "attaching.run_script", "run_script", (Path("f.py"), ["a"], False, True)
     ),

@@ -8,8 +8,6 @@ from PySide6.QtWidgets import QPushButton
 from app.presenters.engine import EnginePresenter
 from app.processes.exit_reasons import ExitReason
 from app.workbench import WAITS
-from engine.connecting.engine_place import EnginePlace
-from engine.connecting.greeting import About, Welcome
 from engine.project.document import Model, TrainingSetup
 from engine.protocol import (
     CheckModelCommand,
@@ -183,10 +181,3 @@ def test_while_a_cell_runs_what_waits_for_its_end_says_so(engine, bench, link) -
     link.answer(VariablesSnapshot(variables=()), cell)
     bench.send(RecordCommand(on=True))  # the cell has ended
     assert bench.window.said == [WAITS]
-
-
-def test_the_first_engine_elsewhere_is_not_called_a_new_one(engine, bench, link) -> None:
-    link.place = EnginePlace("ssh box")
-    link.attached = Welcome(About(name="engine", pid=7), "steer", serves=True)
-    link.get_ready()
-    assert bench.window.banners.banner("engine") is None

@@ -1,4 +1,5 @@
-"""What is said of an engine elsewhere, of a script and of held code, and which ways are offered."""
+"""What is said of an engine that serves windows, of a script and of held code, and which ways are
+offered."""
 
 from __future__ import annotations
 
@@ -8,7 +9,6 @@ import pytest
 
 from app.presenters.engine import EnginePresenter
 from app.processes.exit_reasons import ExitReason
-from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import About, Welcome
 from engine.project.document import Model, TrainingSetup, replace
 from engine.protocol import (
@@ -24,7 +24,7 @@ from tests.app.conftest import SCRIPT
 from tests.app.presenters.test_engine import choices, press
 
 READY = "ready · torch 2.13.0 · CPU of 8 cores"
-ENGINE = Welcome(About(name="engine", pid=7, is_engine=True), "steer", serves=True)
+ENGINE = Welcome(About(name="engine", pid=7), "steer", serves=True)
 
 
 @pytest.fixture
@@ -46,21 +46,16 @@ def test_an_engine_of_this_window_is_restarted_and_not_detached(engine, bench, l
     assert offered(bench) == {"restart": True, "detach": False}
 
 
-@pytest.mark.parametrize(("address", "restarts"), [("ssh box", True), ("box:4000", False)])
-def test_an_engine_elsewhere_is_named_and_restarted_if_the_window_started_it(
-    engine, bench, link, address: str, restarts: bool
-) -> None:
-    link.place = EnginePlace(address)
-    link.start()
-    assert bench.window.engine == ("starting", f"calling {address}…")
-    link.attached = ENGINE
-    link.state_changed.emit("starting")
-    assert bench.window.engine == ("starting", f"engine starting at {address}…")
+def test_an_engine_that_serves_windows_is_named_and_left(engine, bench, link) -> None:
+    link.attach_to(ENGINE)
+    assert bench.window.engine == ("starting", "attaching to engine (pid 7)…")
     link.get_ready()
-    assert bench.window.engine == ("ready", f"{READY} · {address}")
-    assert offered(bench) == {"restart": restarts, "detach": False}
+    assert bench.window.engine == ("ready", f"{READY} · engine (pid 7)")
+    assert offered(bench) == {"restart": False, "detach": True}
+    link.send(HelloCommand())
+    assert bench.window.engine == ("busy", "engine busy… · engine (pid 7)")
     link.close()
-    assert bench.window.engine == ("lost", f"no connection · {address}")
+    assert bench.window.engine == ("lost", "engine lost")
 
 
 @pytest.mark.parametrize(
@@ -91,31 +86,17 @@ def test_held_code_is_told_apart_from_a_held_step(engine, bench, link) -> None:
 def test_a_script_is_left_without_a_question_and_a_lost_one_is_not(
     engine, bench, link, training_snapshot
 ) -> None:
-    anew: list[bool] = []
-    link.restart = lambda anew=True, _told=anew: _told.append(anew)
+    left: list[bool] = []
+    link.restart = lambda: left.append(True)
     link.get_ready()
     engine.detach()
-    assert anew == []  # it is attached to nothing
+    assert left == []  # it is attached to nothing
     link.attach_to(SCRIPT)
     link.get_ready()
     bench.store.take(training_snapshot(checkpoint="/a.pt"))
     assert engine.may_end("Restart the engine? Its", "Restart") and bench.dialogs.asked == []
     engine.detach()
-    assert anew == [False]
-
-
-def test_before_an_engine_elsewhere_is_restarted_the_user_is_asked(
-    engine, bench, link, training_snapshot
-) -> None:
-    link.place, link.attached = EnginePlace("ssh box"), ENGINE
-    link.get_ready()
-    bench.store.take(training_snapshot(checkpoint="/a.pt"))
-    assert engine.may_end("Use another engine? This one's", "Use") and bench.dialogs.asked == []
-    bench.dialogs.agrees = False
-    assert not engine.may_end("Restart the engine? Its", "Restart")
-    assert bench.dialogs.asked == [
-        "Restart the engine? Its weights are lost; checkpoints and files stay."
-    ]
+    assert left == [True]
 
 
 def test_weights_that_no_file_has_are_asked_about(engine, bench, link, monkeypatch) -> None:
@@ -150,7 +131,7 @@ def test_a_script_that_has_ended_is_no_error_and_one_that_lives_is_called_again(
     link.lost.emit(lost(was_attached=True))
     banner = bench.window.banners.banner("engine")
     assert banner.text == "It says so. Wait. An engine of the window's own is starting."
-    assert choices(bench) == [] and link.starts  # the run was the window's own
+    assert choices(bench) == [] and link.state == "starting"  # the run was the window's own
     link.lost.emit(lost(was_attached=True, can_reconnect=True))
     assert choices(bench) == ["Reconnect"] and tones == ["accent", "error"]
     press(bench, "engine", "Reconnect")
@@ -162,7 +143,7 @@ def test_what_an_engine_that_cannot_start_says_is_shown_with_both_ways(
 ) -> None:
     bench.store.take(training_snapshot(checkpoint="/a.pt"))
     link.lost.emit(lost())
-    assert choices(bench) == ["Restart", "Resume"] and link.starts == []
+    assert choices(bench) == ["Restart", "Resume"] and link.state == "lost"
 
 
 def test_errors_of_the_check_and_of_new_weights_have_their_traceback(engine, bench, link) -> None:
@@ -177,10 +158,3 @@ def test_errors_of_the_check_and_of_new_weights_have_their_traceback(engine, ben
     link.fail("No.")
     bench.files.opened.emit()
     assert bench.window.banners.banner("error_InitialiseCommand") is None
-
-
-def test_while_it_is_busy_an_engine_elsewhere_is_named_too(engine, bench, link) -> None:
-    link.place, link.attached = EnginePlace("ssh box"), ENGINE
-    link.get_ready()
-    link.send(HelloCommand())
-    assert bench.window.engine == ("busy", "engine busy… · ssh box")

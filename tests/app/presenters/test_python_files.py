@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QToolButton
 
 from app.presenters.python_files import PythonFiles
 from app.presenters.subject import SubjectPresenter
-from engine.project import edits
+from engine.project import edits, limits
 from engine.project.document import Project, replace
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
@@ -113,6 +113,15 @@ def test_a_file_is_asked_about_once_for_its_content(bench, link, files, net):
     copy.write_text("one = 1\n")
     files.open(str(copy))
     assert len(runs(link)) == 2
+
+
+def test_a_file_that_is_gone_or_too_large_is_not_opened(bench, link, files, net, monkeypatch):
+    link.get_ready()
+    files.open(str(net.with_name("gone.py")))
+    assert banner(bench).title == "gone.py was not opened: it cannot be read."
+    monkeypatch.setattr(limits, "MAX_FILE_BYTES", 3)
+    files.open(str(net))
+    assert banner(bench).title == "net.py was not opened: it cannot be read." and not runs(link)
 
 
 def test_it_can_be_shown_in_the_console_instead(bench, link, files, net):

@@ -1,22 +1,14 @@
-"""Presenters of one switch or one question each: recording, notes of advice, digests of files."""
+"""Presenters of one switch or one question each: recording, notes of advice."""
 
 from __future__ import annotations
-
-from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
 from app.presenters.advice import AdvicePresenter
-from app.presenters.digests import Digests
 from app.presenters.recording import RecordingPresenter
-from engine.connecting.engine_place import EnginePlace
-from engine.project import limits
 from engine.protocol import (
-    DigestsSnapshot,
     Finding,
     FindingSnapshot,
-    ReadDigestsCommand,
     RecordCommand,
 )
 from tests.app.conftest import SCRIPT
@@ -122,52 +114,3 @@ def test_what_was_muted_at_the_last_start_can_be_shown_again(bench) -> None:
     bench.settings.muted_advice = (ONE,)
     Notes(bench)
     assert bench.actions["tensors.show_muted_advice"].isEnabled()
-
-
-# -- digests ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def digests(bench, link) -> Digests:
-    link.get_ready()
-    return Digests(bench, bench.window)
-
-
-def test_files_of_this_machine_are_read_at_once(digests, link, tmp_path: Path, monkeypatch) -> None:
-    file, large = tmp_path / "a.py", tmp_path / "large.py"
-    file.write_bytes(b"x = 1\n")
-    large.write_bytes(b"#" * 101)
-    monkeypatch.setattr(limits, "MAX_FILE_BYTES", 100)
-    read: list[dict] = []
-    digests.read([str(file), str(tmp_path / "gone.py"), str(large)], read.append)
-    assert read == [{str(file): sha256(b"x = 1\n").hexdigest()}]
-    assert not any(isinstance(each, ReadDigestsCommand) for each in link.sent)
-    monkeypatch.chdir(tmp_path)
-    assert digests.machine == "" and digests.absolute("a.py") == str(file)
-
-
-@pytest.fixture
-def elsewhere(digests, link) -> Digests:
-    link.place = EnginePlace("ssh box")
-    assert digests.machine
-    return digests
-
-
-def test_files_of_another_machine_are_read_by_the_engine_there(elsewhere, link) -> None:
-    read: list[dict] = []
-    elsewhere.read(["/a.py"], read.append)
-    first = link.sent[-1]
-    elsewhere.read(["/b.py"], read.append)
-    assert (first.paths, link.sent[-1].paths) == (("/a.py",), ("/b.py",)) and not read
-    link.answer(DigestsSnapshot(digests={"/b.py": "2"}))
-    link.answer(DigestsSnapshot(digests={"/a.py": "1"}), to=len(link.sent) - 1)
-    assert read == [{"/b.py": "2"}, {"/a.py": "1"}]
-    assert elsewhere.absolute("a.py") == "a.py"
-
-
-def test_an_engine_that_ends_answers_no_more(elsewhere, link) -> None:
-    read: list[dict] = []
-    elsewhere.read(["/a.py"], read.append)
-    link.ended.emit()
-    link.answer(DigestsSnapshot(digests={"/a.py": "1"}))
-    assert read == []

@@ -6,15 +6,8 @@ import signal
 
 import pytest
 
-from app.processes.exit_reasons import (
-    ExitReason,
-    explain_departure,
-    explain_exit,
-    explain_no_start,
-    explain_unreached,
-)
-from engine.connecting.engine_place import EnginePlace
-from engine.process import Departure, Unreached
+from app.processes.exit_reasons import explain_departure, explain_exit, explain_no_start
+from engine.process import Departure
 
 
 @pytest.mark.parametrize(
@@ -121,23 +114,10 @@ def test_a_script_is_lost_in_words(how: Departure, title: str, can_reconnect: bo
     assert ("Reconnect" in reason.next_step) == can_reconnect
 
 
-def test_an_engine_elsewhere_can_be_called_again():
-    reason = explain_departure(Departure("x", lives=False), EnginePlace("ssh box", "python"))
-    assert reason == ExitReason(
-        "The connection to the engine at ssh box was lost",
-        "What it runs goes on there, unless it has ended.",
-        "Reconnect finds it, and shows the steps since.",
-        can_reconnect=True,
-        was_elsewhere=True,
-    )
-    for taken in (False, True):
-        assert explain_unreached(Unreached("box", "No way.", taken)) == ExitReason(
-            "The engine at box was not reached", "No way.", "",
-            can_reconnect=True, was_elsewhere=True, is_taken=taken,
-        )  # fmt: skip
+def test_what_the_system_says_of_an_engine_that_did_not_start():
     reason = explain_no_start(OSError(12, "Cannot allocate memory"))
     assert reason.detail == "The system says: [Errno 12] Cannot allocate memory."
-    assert not reason.can_reconnect and not reason.was_elsewhere
+    assert not reason.can_reconnect and not reason.was_attached
 
 
 @pytest.mark.parametrize(
@@ -162,7 +142,7 @@ def test_an_engine_elsewhere_can_be_called_again():
 def test_how_a_script_was_lost_in_more_words(how: Departure, detail: str):
     reason = explain_departure(how)
     assert reason.detail == detail
-    assert (reason.was_attached, reason.was_elsewhere, reason.is_taken) == (True, False, False)
+    assert reason.was_attached
 
 
 @pytest.mark.parametrize(

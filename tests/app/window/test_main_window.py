@@ -125,16 +125,8 @@ def test_the_chip_tells_the_engines_state(window, qapp, state, role) -> None:
         assert getattr(colors, role) in seen
     assert [action.text() for action in chip.menu().actions()] == [
         window.actions_table[name].text()
-        for name in ("engine.interrupt", "engine.restart", "engine.detach", "file.settings")
+        for name in ("engine.interrupt", "engine.restart", "engine.detach")
     ]
-
-
-def test_what_the_window_and_a_script_say_is_in_the_status_bar(window) -> None:
-    traffic = window.statusBar().findChild(QLabel, "traffic")
-    window.show_traffic("1.5 KiB/s in · 100 B/s out")
-    assert traffic.text() == "1.5 KiB/s in · 100 B/s out" and not traffic.isHidden()
-    window.show_traffic("")
-    assert traffic.isHidden()
 
 
 def test_words_in_the_status_bar(window, qtbot) -> None:

@@ -9,8 +9,6 @@ from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from app.window.card import Card
 from app.window.export_dialog import ExportDialog
-from app.window.folder_dialog import FolderDialog
-from app.window.settings_dialog import SettingsDialog
 from app.window.weights_panel import WeightsPanel
 from engine.project.document import replace
 from engine.protocol import FitSnapshot, KeyFit
@@ -113,35 +111,10 @@ def test_what_fits_can_be_loaded(window, qtbot, counts, matched, words, can_load
         assert panel.isHidden()
 
 
-def test_the_export_dialog_offers_the_machine_of_the_engine(window) -> None:
+def test_the_export_dialog_opens_beside_the_window(window) -> None:
     dialog = ExportDialog(window)
     assert dialog.size().toTuple() == (920, 680) and not dialog.isModal()
-    for machine, chosen in (("", -1), ("box", 0), ("box", 1), ("other", 0), ("", 0)):
-        dialog.show_machine(machine)
-        assert dialog.side.isVisibleTo(dialog) == bool(machine)
-        if machine:
-            sides = range(dialog.side.count())
-            assert [dialog.side.itemText(n) for n in sides] == ["this machine", machine]
-            assert [dialog.side.itemData(n) for n in sides] == ["", machine]
-            assert dialog.side.currentIndex() == chosen
-            dialog.side.setCurrentIndex(1)
     dialog.open_beside()
     assert dialog.isVisible()
     QTest.keyClick(dialog, Qt.Key.Key_Escape)
     assert not dialog.isVisible()
-
-
-def test_settings_open_beside_the_window(window) -> None:
-    dialog = SettingsDialog(window)
-    assert dialog.size().toTuple() == (80 * GRID, 48 * GRID)
-    dialog.open_beside()
-    assert dialog.isVisible() and not dialog.isModal() and dialog.windowTitle() == "Settings"
-    assert dialog.focusWidget() is dialog.engine.kind
-
-
-def test_a_file_that_is_chosen_closes_its_question(window) -> None:
-    dialog = FolderDialog(window, "Open", "box", "file")
-    assert (dialog.windowTitle(), dialog.path) == ("Open: box", "")
-    assert dialog.size().toTuple() == (80 * GRID, 64 * GRID)
-    dialog.view.chosen.emit("/x/w.pt")
-    assert dialog.path == "/x/w.pt" and dialog.result() == FolderDialog.DialogCode.Accepted

@@ -7,14 +7,12 @@ import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from engine.attached.watching import Watching
-from engine.connecting.dialing import Call, dial
+from engine.connecting.dialing import dial
 from engine.connecting.greeting import Hello, Role, encode
-from engine.protocol import RankPlace, RankPlacesSnapshot, decode_snapshot
 from engine.version import version
 from tests.engine.processes import WAIT_S
 
@@ -70,29 +68,3 @@ def test_a_window_that_goes_before_it_is_told_leaves_its_place(watching: Watchin
     call = dial(watching.listener.address, version())
     assert call.welcome.role == "steer"
     call.connection.close()
-
-
-def test_a_window_that_comes_wants_the_places_of_the_ranks_and_is_told_those_known(
-    watching: Watching,
-) -> None:
-    asked: list[str] = []
-    places = RankPlacesSnapshot((RankPlace(0, "here", 1, "python"),))
-    watching._rank_places = SimpleNamespace(  # pyright: ignore[reportAttributeAccessIssue]
-        begin=lambda: asked.append("begin"), want=lambda: asked.append("want"),
-        close=lambda timeout_s: asked.append("close"),
-    )  # fmt: skip
-
-    def told(call: Call) -> RankPlacesSnapshot:
-        while True:
-            snapshot = decode_snapshot(call.connection.recv_bytes())
-            if isinstance(snapshot, RankPlacesSnapshot):
-                return snapshot
-
-    first = dial(watching.listener.address, version())
-    assert watching.wait(WAIT_S) and asked == ["begin", "want"]
-    watching._tell_places(places)
-    assert told(first) == places
-    second = dial(watching.listener.address, version())
-    assert told(second) == places
-    for call in (first, second):
-        call.connection.close()

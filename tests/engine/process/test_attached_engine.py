@@ -53,8 +53,8 @@ def lost(engine: AttachedEngine) -> Departure:
 
 def test_it_answers_by_numbers_that_count_on(engine: AttachedEngine, script: Script) -> None:
     assert (engine.pid, engine.is_alive()) == (script.process.pid, True)
-    assert (engine.welcome.about.name, engine.welcome.role) == ("train.py", "steer")
-    assert engine.welcome.models == ("net",)
+    assert (engine._call.welcome.about.name, engine._call.welcome.role) == ("train.py", "steer")
+    assert engine._call.welcome.models == ("net",)
     asked = engine.send(ReadVariablesCommand())
     assert asked == 8
     answers = []
@@ -64,7 +64,6 @@ def test_it_answers_by_numbers_that_count_on(engine: AttachedEngine, script: Scr
         answers += [snapshot] if snapshot.reply_to == asked else []
     assert isinstance(answers[0], VariablesSnapshot)
     assert "net" in [variable.name for variable in answers[0].variables]
-    assert engine.sent_bytes > 10 and engine.received_bytes > 100
 
 
 def test_leaving_ends_nothing(engine: AttachedEngine, script: Script, tmp_path: Path) -> None:
@@ -115,7 +114,7 @@ def test_a_process_that_hangs_up_and_goes_on_is_told_so(
 ) -> None:
     monkeypatch.setattr(attached_module, "ENDING_S", 0.0)
     engine, other = peer
-    assert engine.welcome.role == "watch"
+    assert engine._call.welcome.role == "watch"
     other.close()
     assert lost(engine) == Departure(f"train.py (pid {os.getpid()})", lives=True)
     with pytest.raises(EngineLost):

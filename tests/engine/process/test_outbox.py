@@ -1,35 +1,23 @@
-"""Messages that wait for an engine that does not read, and an engine that is called."""
+"""Messages that wait for an engine that does not read."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from engine.attached.about import about_this
-from engine.connecting.dialing import Call
-from engine.connecting.greeting import Refused, Unwelcome, Welcome
-from engine.process import attached
 from engine.process import outbox as outboxes
-from engine.process.called import CalledEngine
-from engine.process.engine_process import EngineLost
-from engine.process.exits import Departure, Unreached
 from engine.process.outbox import Outbox
 from engine.process.spawned import SpawnedEngine
 from engine.protocol import (
-    Command,
     HelloCommand,
     NodeDetailCommand,
     PauseSignal,
     RuleCommand,
     StopSignal,
-    VariablesSnapshot,
     decode_message,
-    encode_snapshot,
 )
 
 
@@ -127,95 +115,6 @@ def test_closing_drops_what_waits(slow: Slow, outbox: Outbox) -> None:
     slow.may.release()
     closing.join(20)
     assert slow.written == [HelloCommand(id=1)] and not outbox._thread.is_alive()
-
-
-# -- an engine elsewhere -------------------------------------------------------------------------
-
-
-class Way:
-    """How the engine is called: the answer comes when it `may`."""
-
-    def __init__(self) -> None:
-        self.may = threading.Event()
-        self.answer: Call | Exception | None = None
-        self.welcomed: list[Welcome] = []
-
-    def __call__(self) -> Call:
-        assert self.may.wait(20)
-        assert self.answer is not None
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-@pytest.fixture
-def far() -> Iterator[Callable[[], tuple[CalledEngine, Way, Connection]]]:
-    """A called engine, the way to it, and the other end of its connection."""
-    made: list[tuple[CalledEngine, Way, Connection]] = []
-
-    def make() -> tuple[CalledEngine, Way, Connection]:
-        way = Way()
-        ours, theirs = Pipe()
-        way.answer = Call(ours, Welcome(about_this("far", "1"), "steer"))
-        engine = CalledEngine("the box", way, way.welcomed.append, last_id=40)
-        made.append((engine, way, theirs))
-        engine.start()
-        return made[-1]
-
-    yield make
-    for engine, way, theirs in made:
-        way.may.set()
-        engine.close()
-        theirs.close()
-
-
-def test_messages_wait_for_the_answer_and_then_go_both_ways(
-    far: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attached, "ENDING_S", 0.0)  # the process is this one, which goes on
-    engine, way, theirs = far()
-    assert engine.send(HelloCommand()) == 41
-    assert engine.receive(0.0) is None and not way.welcomed and engine.pid is None
-    way.may.set()
-    theirs.send_bytes(encode_snapshot(VariablesSnapshot(reply_to=41, variables=())))
-    told = engine.receive(20)
-    assert isinstance(told, VariablesSnapshot) and told.reply_to == 41
-    sent = decode_message(theirs.recv_bytes())
-    assert isinstance(sent, Command) and sent.id == 41
-    assert [each.about.name for each in way.welcomed] == ["far"]
-    theirs.close()
-    with pytest.raises(EngineLost):
-        engine.receive(20)
-    told = engine.exit()
-    assert isinstance(told, Departure) and (told.name, told.lives) == ("the box", True)
-
-
-@pytest.mark.parametrize(
-    ("error", "is_taken"),
-    [(Unwelcome("No."), False), (Refused("No.", True), True), (Refused("No.", False), False)],
-)
-def test_why_nothing_answers_is_told(far: Any, error: Exception, is_taken: bool) -> None:
-    engine, way, _ = far()
-    way.answer = error
-    engine.send(HelloCommand())
-    way.may.set()
-    with pytest.raises(EngineLost):
-        engine.receive(20)
-    assert engine.exit() == Unreached("the box", "No.", is_taken) and way.welcomed == []
-    with pytest.raises(EngineLost):
-        engine.send(HelloCommand())
-
-
-def test_a_window_that_waits_no_longer_hangs_up_on_the_answer(far: Any) -> None:
-    engine, way, theirs = far()
-    assert engine.receive(0.0) is None
-    engine.stop()
-    with pytest.raises(EngineLost):
-        engine.receive()
-    way.may.set()
-    with pytest.raises(EOFError):
-        theirs.recv_bytes()
-    assert way.welcomed == []
 
 
 def test_an_engine_that_was_not_started_says_so() -> None:

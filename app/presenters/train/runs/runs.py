@@ -11,7 +11,6 @@ from app.presenters.questions import Questions, in_words
 from app.presenters.train.runs.curves import Curves
 from app.presenters.train.runs.event_files import EventFilesPresenter
 from app.presenters.train.runs.run_copies import RunCopies
-from app.presenters.train.runs.run_fetches import RunFetches
 from app.presenters.train.runs.sweeps import SweepsPresenter
 from app.presenters.train.train import TrainPresenter
 from app.workbench import Workbench
@@ -63,7 +62,7 @@ class RunsPresenter(QObject):
         self._curves = Curves(bench, train.view, self)
         SweepsPresenter(bench, train, self)
         RunCopies(bench, self._pane, self)
-        EventFilesPresenter(bench, self._pane, RunFetches(bench, self._pane, self), self)
+        EventFilesPresenter(bench, self._pane, self)
         self._unsaved: list[str] = []
         """The folders of the runs of this document while it has no file."""
         self._place = ""
@@ -116,11 +115,7 @@ class RunsPresenter(QObject):
     def _ask_folder(self) -> None:
         """Let the user choose another folder of runs."""
         bench = self._bench
-        title = "Runs of a folder"
-        if bench.files.there.machine:
-            folder = bench.files.there.ask(title, "folder")
-        else:
-            folder = bench.dialogs.open_folder(bench.window, title, self._folder)
+        folder = bench.dialogs.open_folder(bench.window, "Runs of a folder", self._folder)
         if folder:
             self.show_folder(folder)
 

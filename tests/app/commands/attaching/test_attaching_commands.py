@@ -1,4 +1,4 @@
-"""Which engines a relay ends and starts, which process is called, and what `run` becomes."""
+"""Which engine a relay starts, which process is called, and what `run` becomes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from engine.connecting.greeting import About, Unwelcome
 from engine.connecting.places import Place
 from engine.version import version
 
-ENGINE = About(name="box", pid=11, is_engine=True)
+ENGINE = About(name="box", pid=11)
 SCRIPT = About(name="box", pid=12)
-OTHER = About(name="tower", pid=13, is_engine=True)
+OTHER = About(name="tower", pid=13)
 
 
 def places(*abouts: About) -> list[Place]:
@@ -27,17 +27,11 @@ def places(*abouts: About) -> list[Place]:
 
 
 @pytest.mark.parametrize(
-    ("start", "anew", "listens", "did"),
-    [
-        (False, False, False, ["relay"]),
-        (True, False, True, ["relay"]),
-        (True, False, False, ["start", "relay"]),
-        (False, True, False, ["end", "relay"]),
-        (True, True, False, ["end", "start", "relay"]),
-    ],
+    ("start", "listens", "did"),
+    [(False, False, ["relay"]), (True, True, ["relay"]), (True, False, ["start", "relay"])],
 )
 def test_a_relay_starts_an_engine_where_none_listens(
-    start: bool, anew: bool, listens: bool, did: list[str], monkeypatch: pytest.MonkeyPatch
+    start: bool, listens: bool, did: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
 
@@ -49,10 +43,9 @@ def test_a_relay_starts_an_engine_where_none_listens(
         return noted
 
     monkeypatch.setattr(serving, "is_listening", lambda address: listens)
-    monkeypatch.setattr(serving, "_end", note("end"))
     monkeypatch.setattr(serving, "_start", note("start"))
     monkeypatch.setattr("engine.connecting.relay.relay", note("relay"))
-    serving.relay_to("box", start, anew)
+    serving.relay_to("box", start)
     assert done == did
 
 
@@ -66,39 +59,6 @@ def test_what_cannot_be_relayed_or_served_is_told(monkeypatch: pytest.MonkeyPatc
         serving.relay_to("box", False)
     with pytest.raises(CommandFailure, match=r"^serve: Nothing answers\.$"):
         serving.serve("box", "", 0)
-
-
-def test_only_engines_of_the_name_are_ended_and_killed_if_they_stay(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    did: list[tuple[str, int]] = []
-
-    class Process:
-        def __init__(self, pid: int) -> None:
-            if pid == 14:
-                raise serving.psutil.NoSuchProcess(pid)
-            self.pid = pid
-
-        def terminate(self) -> None:
-            did.append(("terminate", self.pid))
-
-        def kill(self) -> None:
-            did.append(("kill", self.pid))
-
-    waits: list[list[int]] = []
-
-    def wait_procs(engines: list[Process], seconds: float) -> tuple[list, list[Process]]:
-        assert seconds == serving.END_S
-        waits.append([each.pid for each in engines])
-        return [], [each for each in engines if each.pid == 15]
-
-    gone, stays = (About(name="box", pid=pid, is_engine=True) for pid in (14, 15))
-    monkeypatch.setattr(serving, "listening", lambda: places(ENGINE, SCRIPT, OTHER, gone, stays))
-    monkeypatch.setattr(serving.psutil, "Process", Process)
-    monkeypatch.setattr(serving.psutil, "wait_procs", wait_procs)
-    serving._end("box")
-    assert did == [("terminate", 11), ("terminate", 15), ("kill", 15)]
-    assert waits == [[11, 15], [11, 15]]
 
 
 def test_an_engine_is_started_with_a_log_and_waited_for(

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +15,7 @@ import pytest
 
 from app.templates import load_template
 from engine.connecting.dialing import dial, dial_through
-from engine.connecting.engine_place import EnginePlace
-from engine.connecting.greeting import About, Refusal, Refused, Unwelcome
-from engine.connecting.listener import Listener
+from engine.connecting.greeting import Refused, Unwelcome
 from engine.connecting.places import listening
 from engine.protocol import (
     CellSnapshot,
@@ -71,8 +68,7 @@ def attach() -> Window:
     while True:
         try:
             window = Window(dial("box", version()))
-        except Refused as refused:
-            assert refused.is_taken
+        except Refused:
             continue
         window.until(ReadySnapshot)
         return window
@@ -88,11 +84,9 @@ def test_variables_stay_when_the_window_goes(served) -> None:
     first.close()
     second = attach()
     assert [v.name for v in second.until(VariablesSnapshot).variables] == ["x"]
-    third = Window(dial("box", version(), instead=True))  # the second has lost its way, say
-    second.to_end()
-    third.send(RunCellCommand(source="print(x + 1)"))
-    assert third.until(OutputSnapshot).text == "43\n"
-    third.close()
+    second.send(RunCellCommand(source="print(x + 1)"))
+    assert second.until(OutputSnapshot).text == "43\n"
+    second.close()
 
 
 def test_a_run_goes_on_while_no_window_is_there_and_the_next_one_is_shown_all_of_it(served) -> None:
@@ -198,31 +192,23 @@ def test_a_relay_to_nobody(sockets: Path) -> None:
     assert "No process nobody listens" in ended.stderr
 
 
-def test_a_script_of_the_name_is_not_ended(sockets: Path) -> None:
-    """`--anew` is for engines; this process stands for a script."""
-    about = About(name="box", pid=os.getpid(), started_s=time.time())
-    listener = Listener(about, lambda _: Refusal("Not today."), lambda *_: None)
-    ended = subprocess.run(
-        [*PROGRAM, "relay", "--anew", "box"], input="", capture_output=True, text=True
-    )
-    listener.close()
-    assert ended.returncode == 0
+def test_the_option_that_started_an_engine_anew_is_gone() -> None:
+    ended = subprocess.run([*PROGRAM, "relay", "--anew", "box"], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert "--anew is gone: a signal or Ctrl+C ends an engine, and --start" in ended.stderr
 
 
-def test_a_place_with_a_key_is_called_and_a_wrong_key_is_told(sockets: Path) -> None:
-    """As Settings does for HOST:PORT."""
+def test_an_engine_at_a_port_is_called_with_its_key_and_a_wrong_key_is_told(sockets: Path) -> None:
     engine = subprocess.Popen(
         [*PROGRAM, "serve", "--host", "127.0.0.1"], stdout=subprocess.PIPE, text=True
     )
     assert engine.stdout is not None
     *_, address, _, key = engine.stdout.readline().split()
-    place = EnginePlace(address, key=key)
-    assert place.is_other_machine and not place.can_restart
-    window = Window(place.call())
+    window = Window(dial(address, version(), key))
     assert window.until(ReadySnapshot).pid == engine.pid
     for wrong, words in (("0" * 32, "The key is another one"), ("", "asks for its key")):
         with pytest.raises(Unwelcome, match=words):
-            EnginePlace(address, key=wrong).call()
+            dial(address, version(), wrong)
     window.close()
     engine.kill()
     engine.communicate()

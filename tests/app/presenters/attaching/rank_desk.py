@@ -12,18 +12,10 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.presenters.attaching import ranks
 from app.presenters.attaching.ranks import SHOW_MS, RanksPresenter
-from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import About, Welcome
-from engine.protocol import (
-    HeldSnapshot,
-    LoopSnapshot,
-    RankPlace,
-    RankPlacesSnapshot,
-    StepColumns,
-)
+from engine.protocol import HeldSnapshot, LoopSnapshot, StepColumns
 
 AFTER_STEP, IN_STEP, ON = HeldSnapshot(at="step"), HeldSnapshot(at="line"), HeldSnapshot()
-BOX = EnginePlace.on("box")
 
 
 def rank(number: int, of: int = 2) -> About:
@@ -40,30 +32,19 @@ def at(step: int) -> LoopSnapshot:
 class Siblings(QObject):
     """In place of those that look for the other ranks."""
 
-    called, told = Signal(object), Signal()
+    called = Signal(object)
     newest: Siblings
 
-    def __init__(self, settings: Any, parent: QObject) -> None:
+    def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         Siblings.newest = self
-        self.problem, self.where = "", "this machine"
-        self.elsewhere: dict[str, list[RankPlace]] = {}
         self.done: list[Any] = []
 
-    def find(self, own: About, place: EnginePlace | None) -> None:
-        self.done.append((own.rank, place))
+    def find(self, own: About) -> None:
+        self.done.append(own.rank)
 
     def forget(self) -> None:
         self.done.append("forget")
-
-    def take(self, told: RankPlacesSnapshot) -> None:
-        self.done.append(told)
-
-    def agree(self, host: str) -> None:
-        self.done.append(host)
-
-    def place_of(self, number: int) -> EnginePlace | None:
-        return BOX if number == 2 else None
 
 
 class Link(QObject):
@@ -100,7 +81,7 @@ class Attaching:
     """In place of the presenter that calls processes."""
 
     def __init__(self) -> None:
-        self.place: EnginePlace | None = None
+        self.is_here = True
         self.called: list[tuple[str, Any]] = []
 
     def attach(self, address: str, way: Any) -> None:
@@ -166,7 +147,7 @@ def desks(
     monkeypatch.setattr(ranks, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
     monkeypatch.setattr(ranks, "Siblings", Siblings)
     monkeypatch.setattr(ranks, "EngineLink", Link)
-    monkeypatch.setattr(ranks, "way_to", lambda pid, place: ("way", pid, place))
+    monkeypatch.setattr(ranks, "way_to", lambda pid: ("way", pid))
     made = Desk(bench, link)
     yield made
     made.presenter.close()

@@ -13,7 +13,6 @@ from PySide6.QtCore import QTimer
 
 from app.presenters.attaching import attach as module
 from app.presenters.attaching.attach import LOOK_MS, AttachPresenter
-from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import About, Unwelcome, Welcome
 from engine.version import version
 from tests.app.presenters.attaching.test_siblings import Asked
@@ -22,10 +21,8 @@ from widgets.start.attach_view import AttachView, Running
 ABOUT = About(name="train.py", pid=7, script="/a/train.py", started_s=1_700_000_000.0)
 
 
-def call_of(host: str = "", python: str = "", through: object = None) -> Any:
-    return SimpleNamespace(
-        welcome=Welcome(ABOUT, "steer"), host=host, python=python, through=through
-    )
+def call_of(through: object = None) -> Any:
+    return SimpleNamespace(welcome=Welcome(ABOUT, "steer"), through=through)
 
 
 class Desk:
@@ -141,28 +138,25 @@ def test_a_process_that_answers_is_shown_in_train(desk: Desk, bench) -> None:
     call = call_of()
     desk.calling.answered.emit(call)
     assert desk.told == [("calling", ""), ("attach", call)]
-    assert bench.window.workspace == "train" and desk.presenter.place is None
+    assert bench.window.workspace == "train" and desk.presenter.is_here
     for key in ("engine", "attach"):
         assert bench.window.banners.banner(key) is None
 
 
 @pytest.mark.parametrize(
-    ("address", "call", "remembered", "place"),
+    ("address", "call", "remembered", "is_here"),
     [
-        ("7", call_of(), "train.py", None),
-        ("box:4000", call_of(), "box:4000", None),
-        (
-            "ssh box 7", call_of("box", "/usr/bin/python", object()), "ssh box 7",
-            EnginePlace.on("box", "/usr/bin/python"),
-        ),
+        ("7", call_of(), "train.py", True),
+        ("box:4000", call_of(), "box:4000", True),
+        ("ssh box 7", call_of(through=object()), "ssh box 7", False),
     ],
-)  # fmt: skip
+)
 def test_what_is_called_again_in_the_next_window(
-    desk: Desk, bench, address: str, call: Any, remembered: str, place: EnginePlace | None
+    desk: Desk, bench, address: str, call: Any, remembered: str, is_here: bool
 ) -> None:
     desk.presenter.attach(address, way=lambda: call)
     desk.calling.answered.emit(call)
-    assert bench.settings.attach_address == remembered and desk.presenter.place == place
+    assert bench.settings.attach_address == remembered and desk.presenter.is_here == is_here
 
 
 def test_why_none_answers_is_said_where_it_is_seen(desk: Desk, bench) -> None:
@@ -184,8 +178,24 @@ def test_why_none_answers_is_said_where_it_is_seen(desk: Desk, bench) -> None:
 def test_a_process_that_was_called_already_can_be_called_again(desk: Desk) -> None:
     desk.presenter.reconnect()
     assert desk.calling.ways == []  # none was called
-    call = call_of("box")
+    call = call_of(through=object())
     desk.presenter.use(call, "way")  # pyright: ignore[reportArgumentType]
-    assert desk.presenter.place == EnginePlace.on("box", "") and desk.told == [("attach", call)]
+    assert not desk.presenter.is_here and desk.told == [("attach", call)]
     desk.presenter.reconnect()
     assert desk.calling.ways == ["way"]
+
+
+def test_an_engine_that_the_settings_named_is_told_once_and_can_be_attached_to(
+    desk: Desk, bench
+) -> None:
+    desk.presenter.tell_former_engine()
+    assert bench.window.banners.banner("former_engine") is None
+    bench.settings._store.setValue("engine/address", "ssh box")
+    desk.presenter.tell_former_engine()
+    banner = bench.window.banners.banner("former_engine")
+    assert banner.title == "The engine runs on this machine now, not at ssh box"
+    assert "`tensorlab attach --ssh HOST`" in banner.text
+    assert bench.settings.attach_address == "ssh box"
+    bench.window.banners.dismiss("former_engine")
+    desk.presenter.tell_former_engine()
+    assert bench.window.banners.banner("former_engine") is None

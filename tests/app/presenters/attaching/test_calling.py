@@ -1,4 +1,4 @@
-"""Another process is asked on a thread: only the last question is answered."""
+"""Another process is called on a thread: only the last call counts."""
 
 from __future__ import annotations
 
@@ -6,36 +6,37 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from app.presenters.attaching.calling import Asking, Calling
+from app.presenters.attaching.calling import Calling
 from engine.connecting.greeting import Unwelcome
 
 
 class Answers:
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, calling: Calling) -> None:
         self.told: list[Any] = []
-        asking.answered.connect(lambda answer: self.told.append(("answered", answer)))
-        asking.failed.connect(lambda error: self.told.append(("failed", str(error))))
+        calling.answered.connect(lambda answer: self.told.append(("answered", answer)))
+        calling.failed.connect(lambda error: self.told.append(("failed", str(error))))
+
+
+def here() -> Any:
+    return "here"
 
 
 def refuse() -> Any:
     raise Unwelcome("Nobody is there.")
 
 
-@pytest.mark.parametrize("kind", [Asking, Calling])
-def test_an_answer_or_a_refusal_comes_to_the_window_s_thread(bench, qtbot, kind) -> None:
-    asking = kind(bench.window)
-    answers = Answers(asking)
+def test_an_answer_or_a_refusal_comes_to_the_window_s_thread(bench, qtbot) -> None:
+    calling = Calling(bench.window)
+    answers = Answers(calling)
     threads: list[int] = []
 
     def way() -> Any:
         threads.append(threading.get_ident())
-        return "here"
+        return here()
 
-    asking.ask(way)
+    calling.call(way)
     qtbot.waitUntil(lambda: len(answers.told) == 1)
-    asking.ask(refuse)
+    calling.call(refuse)
     qtbot.waitUntil(lambda: len(answers.told) == 2)
     assert answers.told == [("answered", "here"), ("failed", "Nobody is there.")]
     assert threads != [threading.get_ident()]
@@ -51,11 +52,11 @@ def test_a_call_that_nobody_wants_any_more_is_hung_up(bench, qtbot) -> None:
         return late
 
     calling.call(slow)
-    calling.ask(lambda: "second")
+    calling.call(here)
     qtbot.waitUntil(lambda: len(answers.told) == 1)
     go_on.set()
     qtbot.waitUntil(lambda: closed == [True])
-    assert answers.told == [("answered", "second")]
+    assert answers.told == [("answered", "here")]
 
 
 def test_a_refusal_that_comes_late_is_not_told(bench, qtbot) -> None:
@@ -68,11 +69,11 @@ def test_a_refusal_that_comes_late_is_not_told(bench, qtbot) -> None:
         ended.append(True)
         return refuse()
 
-    calling.ask(slow)
-    calling.ask(lambda: "second")
+    calling.call(slow)
+    calling.call(here)
     qtbot.waitUntil(lambda: len(answers.told) == 1)
     go_on.set()
     qtbot.waitUntil(lambda: ended == [True])
-    calling.ask(lambda: "third")
+    calling.call(here)
     qtbot.waitUntil(lambda: len(answers.told) == 2)
     assert [told for told, _ in answers.told] == ["answered", "answered"]

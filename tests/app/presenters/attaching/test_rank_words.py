@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app.presenters.attaching.member import Member
-from app.presenters.attaching.ranks import _ranks, _state
+from app.presenters.attaching.ranks import _state
 from engine.connecting.greeting import About
-from engine.protocol import HeldSnapshot, RankPlace
+from engine.protocol import HeldSnapshot
 
 CALLED = (
     "The ranks of this run. Choose the one that the window shows; Pause, Step and Continue are for"
@@ -22,12 +22,8 @@ def member(rank: int, of: int = 2, held_at: str = "", step: int = 0) -> Member:
     return made
 
 
-def place(rank: int) -> RankPlace:
-    return RankPlace(rank, "two", 1, "python")
-
-
-def state(*members: Member, **elsewhere: list[RankPlace]) -> tuple[str, str]:
-    return _state(members, members[0], "this machine", elsewhere)
+def state(*members: Member) -> tuple[str, str]:
+    return _state(members, members[0])
 
 
 def test_ranks_that_run_or_are_held_together_need_few_words() -> None:
@@ -57,26 +53,12 @@ def test_a_rank_that_is_held_lets_the_others_wait(
 
 
 @pytest.mark.parametrize(
-    ("ranks", "words"),
-    [
-        ((1,), " Rank 1 listens on two: choose it to call it."),
-        ((1, 3), " Ranks 1, 3 listen on two: choose one of them to call all there."),
-    ],
-)
-def test_ranks_that_listen_elsewhere_can_be_called(ranks: tuple[int, ...], words: str) -> None:
-    _, tip = state(member(0, len(ranks) + 1), two=[place(rank) for rank in ranks])
-    assert tip == CALLED + words
-    assert _ranks([place(rank) for rank in ranks]) == words.split(" listen")[0].strip().lower()
-
-
-@pytest.mark.parametrize(
     ("of", "words", "them"),
-    [(3, "1 of them does not listen", "it"), (4, "2 of them do not listen", "them")],
+    [(2, "1 of them does not listen", "it"), (4, "3 of them do not listen", "them")],
 )
-def test_ranks_that_nobody_knows_of_are_counted(of: int, words: str, them: str) -> None:
-    _, tip = state(member(0, of), two=[place(1)])
-    rest = tip.removeprefix(f"{CALLED} Rank 1 listens on two: choose it to call it.")
-    assert rest == (
-        f" {words} on this machine, nor tell where: this window cannot show or hold {them}. A rank"
-        " is found once it has called init_process_group and tensorlab.watch."
+def test_ranks_that_are_not_found_are_counted(of: int, words: str, them: str) -> None:
+    _, tip = state(member(0, of))
+    assert tip.removeprefix(CALLED) == (
+        f" {words} on this machine: this window cannot show or hold {them}. A rank is found once it"
+        " has called tensorlab.watch here."
     )

@@ -8,13 +8,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtWidgets import QPushButton
 
 from app.presenters.attaching.attach import AttachPresenter
 from app.presenters.attaching.member import Member
@@ -24,8 +22,7 @@ from app.presenters.train.pictures.over_time import OverTimePresenter
 from app.processes.engine_link import EngineLink
 from app.workbench import Workbench
 from engine.connecting.dialing import dial
-from engine.connecting.engine_place import EnginePlace
-from engine.connecting.greeting import About, Unwelcome, Welcome
+from engine.connecting.greeting import About, Welcome
 from engine.connecting.places import listening
 from engine.project.subject import ConsoleSubject
 from engine.protocol import (
@@ -48,8 +45,7 @@ pytestmark = pytest.mark.usefixtures("forked_processes")
 WAIT_MS = 120_000
 
 RANK = """
-import os, pathlib, socket, sys
-socket.gethostname = lambda: os.environ["HOST"]
+import pathlib, sys
 import torch, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 import tensorlab as lab
@@ -89,15 +85,6 @@ def files(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def ranks(files: Path, sockets: Path) -> Iterator[list[subprocess.Popen[str]]]:
-    with running(files, [("here", sockets.parent)] * 2) as started:
-        yield started
-
-
-@contextmanager
-def running(
-    files: Path, places: Sequence[tuple[str, Path]]
-) -> Iterator[list[subprocess.Popen[str]]]:
-    """A rank at each place: the name of its machine, and the folder that its sockets are in."""
     (files / "ranks.py").write_text(RANK)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -109,10 +96,10 @@ def running(
     started = [
         subprocess.Popen(
             arguments, cwd=files,
-            env={**env, "RANK": str(rank), "HOST": host, "XDG_RUNTIME_DIR": str(folder)},
+            env={**env, "RANK": str(rank)},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
-        for rank, (host, folder) in enumerate(places)
+        for rank in range(2)
     ]  # fmt: skip
     yield started
     for process in started:
@@ -203,7 +190,7 @@ def test_histograms_of_another_rank_are_chosen(ranks, desk, files, qtbot):
     presenter = RanksPresenter(desk, attaching, lambda _: None, desk.window, over_time.show_ranks)
     qtbot.waitUntil(lambda: len(listening()) == 2, timeout=WAIT_MS)
     pids = {about.rank: about.pid for about, _ in listening()}
-    way = way_to(pids[0], None)
+    way = way_to(pids[0])
     assert view.rank.isHidden()
     attaching.use(way(), way)
     view.tabs.setCurrentWidget(view.histograms)
@@ -227,82 +214,6 @@ def test_histograms_of_another_rank_are_chosen(ranks, desk, files, qtbot):
     assert watched[-1].paths == ("module",)
     end(ranks, files)
     qtbot.waitUntil(lambda: view.rank.isHidden(), timeout=WAIT_MS)
-    presenter.close()
-
-
-def test_ranks_of_another_machine_are_found_and_called_there(
-    ranks, machine, desk, files, qtbot, monkeypatch
-):
-    """A stand-in for ssh leads to them; on this machine none is seen. Another one is chosen there,
-    too."""
-    attaching = AttachPresenter(desk, lambda *_: True, desk.window)
-    presenter = RanksPresenter(desk, attaching, lambda _: None, desk.window)
-    qtbot.waitUntil(lambda: len(listening()) == 2, timeout=WAIT_MS)
-    (about,) = (about for about, _ in listening() if about.rank == 0)
-    place = EnginePlace.on("box", sys.executable)
-    monkeypatch.setattr("engine.connecting.places.listening", list)
-    way = way_to(about.pid, place)
-    attaching.use(way(), way)
-    qtbot.waitUntil(lambda: len(presenter._members) == 2, timeout=WAIT_MS)
-    other = presenter._members[1].link.attached.about
-    assert (other.rank, other.group) == (1, about.group)
-    called: list = []
-    monkeypatch.setattr(attaching, "attach", lambda address, way: called.append((address, way)))
-    desk.window.rank_chosen.emit(1)
-    ((address, way),) = called
-    assert address == f"ssh box {other.pid}" and way.args == (address, sys.executable)
-    end(ranks, files)
-    presenter.close()
-
-
-def test_ranks_on_two_machines_are_shown_and_held_by_one_window(
-    desk, files, qtbot, sockets, tmp_path, monkeypatch
-):
-    """The stand-in for ssh leads to the sockets of the machine that it is given. The user is asked
-    once; from then on the window finds its way, also back to the machine that it began at."""
-    folders = {host: sockets.parent / host for host in ("one", "two")}
-    stand_in = tmp_path / "ssh"
-    stand_in.write_text(
-        "#!/bin/sh\nfor each; do host=$there; there=$each; done\n"
-        f'XDG_RUNTIME_DIR={sockets.parent}/$host exec sh -c "exec $there"\n'
-    )
-    stand_in.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folders["one"]))
-    for folder in folders.values():
-        folder.mkdir()
-    attaching = AttachPresenter(desk, lambda *_: True, desk.window)
-    presenter = RanksPresenter(desk, attaching, lambda _: None, desk.window)
-    members = presenter._members
-    with running(files, list(folders.items())) as ranks:
-        qtbot.waitUntil(lambda: len(listening()) == 1, timeout=WAIT_MS)
-        (about,) = (about for about, _ in listening())
-        way = way_to(about.pid, None)
-        attaching.use(way(), way)
-        asks = lambda: desk.window.banners.banner("ranks") is not None  # noqa: E731
-        qtbot.waitUntil(asks, timeout=WAIT_MS)
-        banner = desk.window.banners.banner("ranks")
-        assert banner.title == "Of this run there is also rank 1 on two."
-        assert f"ssh two {sys.executable}" in banner.text and len(members) == 1
-        row = "rank 1: on two, call it by ssh"
-        shown = lambda: row in getattr(desk.window, "ranks", ("", ()))[1]  # noqa: E731
-        qtbot.waitUntil(shown, timeout=WAIT_MS)
-        banner.findChild(QPushButton, "banner_call_them").click()
-        qtbot.waitUntil(lambda: set(members) == {0, 1}, timeout=WAIT_MS)
-        assert desk.settings.rank_hosts == ("two",)
-        desk.link.signal(PauseSignal())
-        are_held = lambda: all(m.is_after_step for m in members.values())  # noqa: E731
-        qtbot.waitUntil(are_held, timeout=WAIT_MS)
-        qtbot.waitUntil(lambda: members[0].step == members[1].step > 0, timeout=WAIT_MS)
-        desk.link.send(ContinueTrainingCommand())
-        desk.window.rank_chosen.emit(1)
-        is_shown = lambda: desk.link.script is not None and desk.link.script.about.rank == 1  # noqa: E731
-        qtbot.waitUntil(is_shown, timeout=WAIT_MS)
-        assert attaching.place == EnginePlace.on("two", sys.executable)
-        qtbot.waitUntil(lambda: set(members) == {0, 1}, timeout=WAIT_MS)
-        assert presenter._siblings.place_of(0) is None
-        end(ranks, files)
     presenter.close()
 
 
@@ -396,33 +307,4 @@ def test_the_curves_of_a_rank_stay_when_it_has_ended(bench, link):
     assert [title for title, _ in drawn[-1]] == ["rank 1 (ended)"]
     link.start()
     assert not drawn[-1]
-    presenter.close()
-
-
-def test_what_the_window_cannot_reach_is_said(bench, link, qtbot, monkeypatch):
-    """Two of three ranks listen nowhere that it can look, and then it cannot look at all."""
-    tips: list[str] = []
-    bench.window.show_ranks = lambda text, tip, rows: tips.append(tip)
-    attaching = AttachPresenter(bench, lambda *_: True, bench.window)
-    presenter = RanksPresenter(bench, attaching, lambda _: None, bench.window)
-    monkeypatch.setattr("engine.connecting.places.listening", list)
-    about = About(name="r", pid=1, rank=0, world_size=3, group="g")
-    link.attach_to(Welcome(about, "steer"))
-    presenter._show()
-    assert (
-        "2 of them do not listen on this machine, nor tell where: this window cannot show or hold"
-        " them." in tips[-1]
-    )
-    link.close()
-
-    def refuse(host: str, python: str):
-        raise Unwelcome(f"ssh: no route to {host}.")
-
-    monkeypatch.setattr("engine.connecting.ssh.listening_at", refuse)
-    attaching.place = EnginePlace("ssh box 1")
-    link.attach_to(Welcome(about, "steer"))
-    qtbot.waitUntil(lambda: bool(presenter._siblings.problem), timeout=WAIT_MS)
-    presenter._show()
-    assert "2 of them do not listen on box, nor tell where:" in tips[-1]
-    assert tips[-1].endswith("The ranks on box cannot be listed. ssh: no route to box.")
     presenter.close()

@@ -1,4 +1,4 @@
-"""Train's page that is made late, an engine elsewhere, and what the bar's other buttons send."""
+"""Train's page that is made late, whose engine it is, and what the bar's other buttons send."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from app.presenters.train.pictures.over_time import OverTimePresenter
 from app.presenters.train.train import TrainPresenter
-from engine.connecting.engine_place import EnginePlace
 from engine.connecting.greeting import About, Welcome
 from engine.project import edits
 from engine.project.document import replace
@@ -27,7 +26,7 @@ from engine.protocol import (
 from tests.app.conftest import SCRIPT, AnsweringLink
 from widgets.training.train_view import TrainView
 
-SERVED = Welcome(About(name="engine", pid=7, is_engine=True), "steer", serves=True)
+SERVED = Welcome(About(name="engine", pid=7), "steer", serves=True)
 
 
 def loop(state: str = "running", step: int = 3) -> LoopSnapshot:
@@ -90,37 +89,28 @@ def test_a_page_that_is_made_late_shows_the_run_or_the_loop(
 def test_without_an_engine_and_a_run_a_page_shows_neither(bench, qtbot) -> None:
     desk = Desk(bench, qtbot)
     assert desk.of("show_training") == desk.of("show_devices") == []
-    assert desk.of("show_engine_state") == [("lost", False)] and desk.of("show_attached") == [("",)]
+    assert desk.of("show_engine_state") == [("lost",)] and desk.of("show_attached") == [("",)]
 
 
-# -- an engine elsewhere ---------------------------------------------------------------------------
+# -- whose engine it is ---------------------------------------------------------------------------
 
 
 def test_the_page_knows_whose_engine_it_has(desk: Desk, link) -> None:
     link.attach_to(SCRIPT)
     link.get_ready()
     assert desk.of("show_attached")[-1] == ("steer",)
-    assert desk.of("show_engine_state")[-1] == ("ready", False)
+    assert desk.of("show_engine_state")[-1] == ("ready",)
     link.close()
-    link.place = EnginePlace("ssh box")
     link.start()
-    assert desk.of("show_engine_state")[-1] == ("starting", True)
+    assert desk.of("show_attached")[-1] == ("",)
+    assert desk.of("show_engine_state")[-1] == ("starting",)
 
 
-@pytest.mark.parametrize("found", [True, False])
-def test_a_run_elsewhere_ends_only_with_its_engine(
-    desk: Desk, bench, link, training_snapshot, found: bool
-) -> None:
-    link.place, link.attached = EnginePlace("ssh box"), SERVED
-    link.state_changed.emit("ready")
-    bench.store.take(training_snapshot(state="running", checkpoint="/c.pt"))
-    link.close()
-    assert bench.newest(TrainingSnapshot).state == "running"  # it goes on without a connection
-    desk.told.clear()
-    link.is_found_again = found
+def test_an_engine_that_serves_windows_tells_all_steps_again(desk: Desk, link) -> None:
+    link.attach_to(SERVED)
+    assert desk.of("clear") == []
     link.get_ready()
-    assert bench.newest(TrainingSnapshot).state == ("running" if found else "failed")
-    assert (desk.of("clear") != []) == found  # it tells all steps again
+    assert desk.of("clear") == [()] and desk.of("show_attached")[-1] == ("",)
 
 
 @pytest.mark.parametrize(("state", "after"), [("paused", "failed"), ("finished", "finished")])

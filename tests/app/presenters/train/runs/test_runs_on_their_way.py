@@ -8,7 +8,6 @@ import pytest
 
 from app.presenters.train.runs.event_files import EventFilesPresenter
 from app.presenters.train.runs.run_copies import RunCopies
-from app.presenters.train.runs.run_fetches import RunFetches
 from app.presenters.train.runs.sweeps import options_of
 from engine.project.document import Block, Model, Project, TrainingSetup
 from engine.project.subject import ConsoleSubject
@@ -34,7 +33,7 @@ def pane(bench, link, qtbot) -> RunPane:
     link.get_ready()
     pane = RunPane()
     qtbot.addWidget(pane)
-    EventFilesPresenter(bench, pane, RunFetches(bench, pane, bench.window), bench.window)
+    EventFilesPresenter(bench, pane, bench.window)
     RunCopies(bench, pane, bench.window)
     bench.dialogs.open_folder = lambda parent, title, start: OUT
     return pane

@@ -6,7 +6,6 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QPushButton
 
-from app.other_files import NoOtherFiles
 from app.presenters.cells import CellsPresenter
 from app.presenters.train.runs.runs import GROWS_S, RunsPresenter
 from app.presenters.train.train import TrainPresenter
@@ -30,16 +29,6 @@ from widgets.model.code_editor import CodeEditor
 from widgets.training.train_view import TrainView
 
 
-class There(NoOtherFiles):
-    """The engine's machine is another one; its user chooses a folder."""
-
-    machine = "box"
-
-    def ask(self, title: str, wanted: str, name: str = "") -> str:
-        self.asked = wanted
-        return "/there"
-
-
 @pytest.fixture
 def runs(bench, link, qtbot) -> RunsPresenter:
     link.get_ready()
@@ -55,14 +44,11 @@ def folders_listed(link) -> list[str]:
     return [each.runs for each in link.sent if isinstance(each, ListRunsCommand)]
 
 
-def test_a_folder_is_chosen_on_the_machine_of_the_engine(runs, bench, link) -> None:
+def test_a_folder_of_runs_is_chosen(runs, bench, link) -> None:
     pane = runs._pane
     bench.dialogs.open_folder = lambda parent, title, start: "/here"
     pane.folder.click()
     assert folders_listed(link)[-1] == "/here"
-    bench.files.there = there = There()
-    pane.folder.click()
-    assert there.asked == "folder" and folders_listed(link)[-1] == "/there"
 
 
 def test_the_list_is_read_again_while_a_run_may_go_on(runs, link) -> None:
