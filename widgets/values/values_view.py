@@ -168,7 +168,7 @@ class ValuesView(QWidget):
         asked = self._asked
         if asked is None or _cells_of(values) != _cells_of(asked):
             return  # about another tensor or window
-        self._asked = None
+        more_wanted = self._more_wanted
         fits = self._shown is not None and values.dims == self._dims
         self._shown, self._dims, self._slice_shown = values, values.dims, values.slice
         self._show_parts(True)
@@ -180,6 +180,9 @@ class ValuesView(QWidget):
             self.tabs.show_size(values)
         if values.cells or not values.picture:
             self.table.show_cells(values.row_start, values.column_start, values.cells)
+        # The table has asked for cells as it got its size, before it got these.
+        self._asked, self._more_wanted = None, more_wanted
+        self._ask_for_window(self.table.cells_in_sight())
         editable = values.edit != "" and not values.note.startswith("unreadable")
         self.table.set_editing(self._check if editable else None)
         self.tabs.show_pictures(values)

@@ -200,7 +200,8 @@ class _LineTab(Tab[L]):
         self.view.refresh()
 
     def _ask(self, command: Command) -> None:
-        self._questions.ask(command, self.view.show_snapshot, self.view.show_error)
+        if self.view.isVisible():  # else it is refreshed as it comes to the front
+            self._questions.ask(command, self.view.show_snapshot, self.view.show_error)
 
 
 class OperationTab(_LineTab[OperationView]):

@@ -19,6 +19,7 @@ import pytest
 
 from app import templates
 from app.application import Application
+from engine.protocol import ReadValuesCommand, RunCellCommand, StatisticsCommand
 
 ROOT = Path(__file__).parents[3]
 
@@ -87,9 +88,17 @@ def test_a_step_moves_little(mlp, qtbot):
     assert counted.total() <= 240
 
 
-def test_a_cell_moves_little(mlp):
+def test_a_cell_moves_little_and_asks_for_what_is_in_front_alone(mlp, monkeypatch):
     mlp.window.show_workspace("tensors")
-    console = mlp.window.page("tensors").console
-    for source in ("import torch\nx = torch.ones(3, 2)", "y = x.T", "y = x.T"):
+    mlp.bench.link.drain()
+    console, link = mlp.window.page("tensors").console, mlp.bench.link
+    sent: list[type] = []
+    send = link.send
+    monkeypatch.setattr(
+        link, "send", lambda command: (sent.append(type(command)), send(command))[1]
+    )
+    for source in ("import torch\nx = torch.ones(3, 2)", "y = x.T"):
+        sent.clear()
         counted = counted_for(mlp, lambda: console.run_requested.emit(source, ""))  # noqa: B023
-    assert counted.total() <= 410
+        assert sent == [RunCellCommand, ReadValuesCommand, StatisticsCommand]
+    assert counted.total() <= 470

@@ -35,6 +35,10 @@ class View(QObject):
         super().__init__()
         self.told: list[tuple[Any, ...]] = []
         self.element: Any = None
+        self.in_front = True
+
+    def isVisible(self) -> bool:
+        return self.in_front
 
     def wanted(self) -> tuple[int | None, int]:
         return 5, 7
@@ -180,6 +184,9 @@ def test_a_line_is_explained_and_forgotten_with_its_engine(
     assert line.of("refresh") == [()]
     line.run_requested.emit("y = x")
     assert tab.heard == ["y = x"]
+    line.in_front = False
+    line.asked.emit(ReadValuesCommand(expression="x"))
+    assert len(link.sent) == asked  # a tab in the back asks nothing
 
 
 def test_another_project_clears_the_lines(bench, link, line: LineView) -> None:
