@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 
 import msgspec
 import numpy as np
@@ -20,10 +19,10 @@ from ..protocol import MAX_SNAPSHOT_BYTES, Variable, VariableKind, VariablesSnap
 from ..signatures import takes_tensors, tensor_methods
 from ..tensors.readable import dtype_name, readable
 from ..tensors.storages import Storages
+from .describers import MAX_TEXT, words_of
 from .namespace import Namespace
 from .tensor_report import or_none
 
-MAX_TEXT = 80
 MAX_NAME = 200
 ANSWER_S = 2.0
 _TRUSTED = sys.stdlib_module_names | {"numpy", "torch"}
@@ -107,7 +106,7 @@ def describe(name: str, value: object, storages: Storages) -> Variable:
         name=name,
         kind="function" if or_none(lambda: takes_tensors(value)) else _kind(kind),
         type=kind.__name__,
-        text=_clip(or_none(lambda: _words(value)) or ""),
+        text=_clip(or_none(lambda: words_of(value)) or ""),
         device=or_none(lambda: _devices(value)) or "",
         size_bytes=or_none(lambda: _module_bytes(value)),
         methods=or_none(lambda: _methods(value)) or (),
@@ -168,26 +167,6 @@ def _array(name: str, array: np.ndarray, storages: Storages) -> Variable:
         size_bytes=array.nbytes,
         storage=storages.number(array),
     )
-
-
-def _words(value: object) -> str:
-    if isinstance(value, nn.Module):
-        count = sum(p.numel() for p in value.parameters())
-        return f"{count:,} parameters"
-    if isinstance(value, torch.optim.Optimizer):
-        count = sum(len(group["params"]) for group in value.param_groups)
-        return f"lr {value.param_groups[0]['lr']:g}, {count:,} parameter tensors"
-    if isinstance(value, ModuleType):
-        return value.__name__
-    if isinstance(value, type):
-        return "class"
-    if isinstance(value, (str, bytes, numbers.Number, np.generic, torch.dtype, torch.device)):
-        return repr(value if not isinstance(value, (str, bytes)) else value[:MAX_TEXT])
-    if callable(value):
-        return f"function {getattr(value, '__name__', '')}".strip()
-    if isinstance(value, Sized):
-        return f"{len(value):,} items"
-    return ""
 
 
 def _module_bytes(value: object) -> int | None:

@@ -97,7 +97,7 @@ def test_modules_optimizers_numbers_and_others_are_listed(console):
     assert found["m"].size_bytes == sum(p.nbytes for p in m.parameters()) == 32
     assert found["m"].text == "8 parameters"
     assert found["o"].text == "lr 0.01, 2 parameter tensors"
-    assert (found["k"].text, found["s"].text, found["l"].text) == ("3", "'word'", "2 items")
+    assert (found["k"].text, found["s"].text, found["l"].text) == ("3", "'word'", "2 items: 1, 2")
     assert (found["a"].shape, found["a"].dtype, found["a"].size_bytes) == ((2, 2), "float64", 32)
 
 
@@ -110,11 +110,64 @@ def test_values_are_told_in_few_words(console):
     assert {name: variable.text for name, variable in found.items()} == {
         "f": "function f", "C": "class", "math": "math", "w": f"'{'a' * 78}…", "b": "b'raw'",
         "t": "torch.float64", "d": "device(type='meta')", "n": repr(np.float32(1.5)),
-        "k": "1 items", "o": "", "z": "(1+2j)", "m": "6 parameters", "lines": "'a b'",
+        "k": "1 item", "o": "", "z": "(1+2j)", "m": "6 parameters", "lines": "'a b'",
     }  # fmt: skip
     assert found["m"].size_bytes == sum(t.nbytes for t in nn.BatchNorm1d(3).state_dict().values())
     assert (found["m"].device, found["k"].device, found["k"].size_bytes) == ("meta", "", None)
     assert (found["n"].kind, found["z"].kind, found["m"].kind) == ("number", "number", "module")
+
+
+def test_what_a_value_holds_is_named_with_it(console):
+    found = console.run(
+        "import argparse, collections, dataclasses, enum\n"
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "w = {'weight': torch.ones(3, 2), 'bias': torch.ones(3), 'step': 7, '_own': 1}\n"
+        "seq = [torch.ones(2, 3), np.ones(4), 'word', None, nn.ReLU(), [1]]\n"
+        "long = list(range(1000)); text = ['a' * 100]; odd = {1: 2, 'a': 3}\n"
+        "@dataclasses.dataclass\nclass Config:\n    lr: float = 0.1\n    net: object = None\n"
+        "config = Config(net=nn.Linear(1, 1))\n"
+        "Batch = collections.namedtuple('Batch', 'x y'); batch = Batch(torch.ones(8, 3), 5)\n"
+        "arguments = argparse.Namespace(epochs=3, name='run')\n"
+        "class Own:\n    def __init__(self): self.x, self._y = torch.ones(2), 1\n"
+        "own = Own(); size = torch.Size([2, 3]); r = range(3); s = {4, 5}; e = ()\n"
+        "class Color(enum.Enum): RED = 1\ncolor = Color.RED\n"
+        "data = TensorDataset(torch.ones(100, 2)); one = TensorDataset(torch.ones(1, 2))\n"
+        "loader = DataLoader(data, batch_size=30); nested = {'n': torch.nested.nested_tensor([])}"
+    )
+    texts = {name: variable.text for name, variable in found.items()}
+    assert texts["w"] == "4 items: weight (3, 2), bias (3,), step 7"
+    assert texts["seq"] == "6 items: (2, 3), (4,), 'word', None, ReLU, list"
+    assert texts["long"] == "1,000 items: 0, 1, 2, 3, 4, 5, 6, 7"
+    assert texts["text"] == f"1 item: '{'a' * 15}…'"
+    assert texts["config"] == "lr 0.1, net Linear"
+    assert texts["batch"] == "x (8, 3), y 5"
+    assert texts["arguments"] == "epochs 3, name 'run'"
+    assert texts["own"] == "x (2,)"
+    assert (texts["size"], texts["r"]) == ("torch.Size([2, 3])", "range(0, 3)")
+    assert (texts["s"], texts["e"], texts["odd"]) == ("2 items", "0 items", "2 items")
+    assert texts["color"] == "<Color.RED: 1>"
+    assert (texts["data"], texts["one"]) == ("100 samples", "1 sample")
+    assert texts["loader"] == "4 batches of 30"
+    assert texts["nested"].startswith("1 item: n ")
+
+
+def test_a_data_frame_is_described_by_its_size_and_columns(console):
+    """By the name of its class, since no data frame is installed with the program."""
+    found = console.run(
+        "class DataFrame:\n    __module__ = 'pandas.core.frame'\n    shape = (1500, 2)\n"
+        "    columns = ['age', 'height']\nframe = DataFrame()"
+    )
+    assert found["frame"].text == "1,500 rows × 2 columns: age, height"
+
+
+def test_a_tensor_that_a_value_holds_runs_no_code_of_its_class(console):
+    found = console.run(
+        "ran = []\nclass Loud(torch.Tensor):\n    @classmethod\n"
+        "    def __torch_function__(cls, *given, **named):\n        ran.append(1)\n"
+        "        return super().__torch_function__(*given, **named)\n"
+        "held = [torch.ones(2).as_subclass(Loud)]; ran.clear()"
+    )
+    assert (found["held"].text, found["ran"].text) == ("1 item: (2,)", "0 items")
 
 
 def test_what_stood_there_before_and_private_names_are_left_out(console):
@@ -387,7 +440,7 @@ def test_an_object_that_does_not_say_its_length_is_asked_once(interruptible_cons
     console.run(HANGING)
     found = console.run("h, q, other = Hanging(), Quick([1]), 3")
     assert found["h"].text == "does not answer: its methods take too long"
-    assert (found["q"].text, found["other"].text) == ("1 items", "3")
+    assert (found["q"].text, found["other"].text) == ("1 item: 1", "3")
     found = console.run("g = Hanging(); asked = Hanging.asked")
     assert found["g"].text == found["h"].text
     assert found["asked"].text == "1"
