@@ -163,7 +163,8 @@ class Store(QObject):
         whole = self._joined(snapshot)
         if whole is not None:
             self._snapshots[type(whole)] = whole
-            for kind in type(whole).__mro__:
+            # The kind itself last: a page that is made for it, and reads it, gets it once.
+            for kind in reversed(type(whole).__mro__):
                 if kind in self._news:
                     self._news[kind].came.emit(whole)
         return True

@@ -16,6 +16,7 @@ from engine.protocol import (
     LoopSnapshot,
     ModelSnapshot,
     ReadySnapshot,
+    RunSnapshot,
     Snapshot,
     StepColumns,
     TrainingSnapshot,
@@ -198,3 +199,26 @@ def test_what_is_forgotten_is_no_more():
     store.take(model_snapshot(revision=1))
     store.forget(ModelSnapshot, ForwardSnapshot)
     assert store.newest(ModelSnapshot) is None
+
+
+def test_a_listener_that_comes_while_a_snapshot_is_given_does_not_get_it(training_snapshot):
+    """As a page does that is made for it, and reads the newest one itself."""
+    store = Store()
+    got: list[Snapshot] = []
+
+    def come(_: TrainingSnapshot) -> None:
+        store.on((RunSnapshot, TrainingSnapshot), got.append)
+
+    store.on(RunSnapshot, lambda _: None)
+    store.on(TrainingSnapshot, come)
+    assert store.take(training_snapshot())
+    assert not got
+
+
+def test_a_kind_stands_for_those_that_derive_from_it(training_snapshot):
+    store = Store()
+    got: list[Snapshot] = []
+    store.on(RunSnapshot, got.append)
+    store.on((GraphSnapshot, ModelSnapshot), got.append)
+    run = training_snapshot()
+    assert store.take(run) and got == [run]

