@@ -14,7 +14,6 @@ from PySide6.QtGui import (
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
-    QTextDocument,
     QTextFormat,
     QTextFrameFormat,
     QTextLength,
@@ -55,29 +54,17 @@ class GuidePage(QTextBrowser):
         super().__init__()
         make.named(self, "guide_page", "Guide")
         self._texts = texts
+        self.name = ""
+        """The file name of the guide that is shown."""
         self.setOpenLinks(False)
         self.setFrameShape(QTextBrowser.Shape.NoFrame)
         self.anchorClicked.connect(self._follow)
+        self.sourceChanged.connect(self._on_source_changed)
         self._highlighter = _CodeHighlighter(self.document())
         theme.notifier.changed.connect(self._use_theme)
 
-    @property
-    def name(self) -> str:
-        """The file name of the guide that is shown."""
-        return self.source().fileName()
-
     def loadResource(self, kind: int, url: QUrl) -> object:
         return document_text(self._texts[url.fileName()])
-
-    def doSetSource(
-        self,
-        url: QUrl,
-        type: QTextDocument.ResourceType = QTextDocument.ResourceType.MarkdownResource,
-    ) -> None:
-        super().doSetSource(url, QTextDocument.ResourceType.MarkdownResource)
-        self._dress()  # Qt has read it again: it does so wherever the document was changed
-        self._scroll_to(url.fragment())
-        self.dressed.emit(url)
 
     def select(self, position: int, length: int) -> None:
         """Select text and scroll so that it stands in the upper half."""
@@ -123,10 +110,18 @@ class GuidePage(QTextBrowser):
             block = block.next()
         bar.setValue(0)
 
+    def _on_source_changed(self, url: QUrl) -> None:
+        """Give the document that Qt has read, again where it was read before, its looks. Going
+        back and forward, Qt then scrolls to where the reader was."""
+        self.name = url.fileName()
+        self._dress()
+        self._scroll_to(url.fragment())
+        self.dressed.emit(url)
+
     # -- looks -----------------------------------------------------------------------------------
 
     def _use_theme(self) -> None:
-        if not self.source().isEmpty():
+        if self.name:
             self._dress()
             self.dressed.emit(self.source())
 
@@ -219,6 +214,7 @@ def _changes(form: QTextCharFormat, level: int, language: str, points: float) ->
         made.setFont(font)
     elif language or form.fontFixedPitch():
         made.setFont(theme.mono_font(points - 0.5))
+        made.setFontFixedPitch(True)  # what Qt has marked as code stays marked
         if not language:
             made.setBackground(colors.color("window"))
         elif language == _OUTPUT:
