@@ -147,8 +147,8 @@ def test_its_command_lines_run(name, forked_processes, sockets, tmp_path, monkey
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
     parser = command_parser(cli.COMMANDS, cli._RUNS)
-    (commands,) = (each for each in parser._actions if isinstance(each.choices, dict))
-    return commands.choices
+    (commands,) = (e.choices for e in parser._actions if isinstance(e.choices, dict))
+    return commands
 
 
 def options_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:

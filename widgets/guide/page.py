@@ -66,6 +66,18 @@ class GuidePage(QTextBrowser):
     def loadResource(self, kind: int, url: QUrl) -> object:
         return document_text(self._texts[url.fileName()])
 
+    def scroll_to(self, anchor: str) -> None:
+        """Scroll to the heading with this anchor, to the top without one."""
+        bar = self.verticalScrollBar()
+        block = self.document().begin()
+        while anchor and block.isValid():
+            if block.blockFormat().headingLevel() and anchor_of(block.text()) == anchor:
+                top = self.document().documentLayout().blockBoundingRect(block).top()
+                bar.setValue(round(top) - GRID)
+                return
+            block = block.next()
+        bar.setValue(0)
+
     def select(self, position: int, length: int) -> None:
         """Select text and scroll so that it stands in the upper half."""
         cursor = QTextCursor(self.document())
@@ -99,23 +111,12 @@ class GuidePage(QTextBrowser):
         elif url.fileName() in self._texts:
             self.setSource(url)
 
-    def _scroll_to(self, anchor: str) -> None:
-        bar = self.verticalScrollBar()
-        block = self.document().begin()
-        while anchor and block.isValid():
-            if block.blockFormat().headingLevel() and anchor_of(block.text()) == anchor:
-                top = self.document().documentLayout().blockBoundingRect(block).top()
-                bar.setValue(round(top) - GRID)
-                return
-            block = block.next()
-        bar.setValue(0)
-
     def _on_source_changed(self, url: QUrl) -> None:
         """Give the document that Qt has read, again where it was read before, its looks. Going
         back and forward, Qt then scrolls to where the reader was."""
         self.name = url.fileName()
         self._dress()
-        self._scroll_to(url.fragment())
+        self.scroll_to(url.fragment())
         self.dressed.emit(url)
 
     # -- looks -----------------------------------------------------------------------------------
@@ -185,11 +186,10 @@ def _dress_block(block: QTextBlock, line_px: float) -> None:
             is_listed = block.textList() is not None and block.next().textList() is not None
             shape.setBottomMargin(GRID / 2 if is_listed else GRID)
     cursor.setBlockFormat(shape)
-    pieces = [entry.fragment() for entry in block]
-    for start, length, form in [(p.position(), p.length(), p.charFormat()) for p in pieces]:
-        cursor.setPosition(start)
-        cursor.setPosition(start + length, QTextCursor.MoveMode.KeepAnchor)
-        cursor.mergeCharFormat(_changes(form, level, _language(block), points))
+    for piece in block.textFormats():
+        cursor.setPosition(block.position() + piece.start)
+        cursor.setPosition(cursor.position() + piece.length, QTextCursor.MoveMode.KeepAnchor)
+        cursor.mergeCharFormat(_changes(piece.format, level, _language(block), points))
 
 
 def _dress_code(block: QTextBlock, shape: QTextBlockFormat) -> None:

@@ -79,6 +79,7 @@ class GuideView(QWidget):
         self.page.backwardAvailable.connect(self.back.setEnabled)
         self.page.forwardAvailable.connect(self.forward.setEnabled)
         self.contents.currentItemChanged.connect(self._go)
+        self.contents.itemClicked.connect(self._go_again)
         self.field.textChanged.connect(self._search)
         self.field.installEventFilter(self)
         scope = {"inside": True}
@@ -122,6 +123,10 @@ class GuideView(QWidget):
         if item is not None:
             self.show_place(item.data(0, _PLACE_ROLE))
 
+    def _go_again(self, item: QTreeWidgetItem) -> None:
+        """Scroll to a heading that was chosen already."""
+        self.page.scroll_to(QUrl(item.data(0, _PLACE_ROLE)).fragment())
+
     def _on_dressed(self, url: QUrl) -> None:
         self._mark_hits()
         items = self.contents.findItems(
@@ -132,8 +137,8 @@ class GuideView(QWidget):
                 with QSignalBlocker(self.contents):
                     self.contents.setCurrentItem(item)
                 top = item
-                while top.parent() is not None:
-                    top = top.parent()
+                while (above := top.parent()) is not None:
+                    top = above
                 top.setExpanded(True)
 
     # -- search ----------------------------------------------------------------------------------
@@ -145,8 +150,11 @@ class GuideView(QWidget):
             super().keyPressEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        is_key = event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent)
-        if is_key and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        if (
+            event.type() == QEvent.Type.KeyPress
+            and isinstance(event, QKeyEvent)
+            and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        ):
             back = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
             self.step(-1 if back else 1)
             return True
