@@ -222,6 +222,8 @@ MENUS: dict[str, tuple[ActionSpec | str, ...]] = {
          " lost."),
     ),
     "&Help": _menu(
+        ("help.guide", "&Guide", "Shift+F1", "book-open-variant",
+         "Read and search the guides: for learner, teacher, practitioner and command line."),
         ("help.shortcuts", "&Keyboard shortcuts", "F1", "keyboard-outline",
          "Show every action with its keys."),
         ("help.about", "&About Tensor Lab", "", "information-outline", "Show the versions in use."),

@@ -19,6 +19,7 @@ from app.presenters.attaching.ranks import RanksPresenter
 from app.presenters.cells import CellsPresenter
 from app.presenters.engine import EnginePresenter
 from app.presenters.export import ExportPresenter
+from app.presenters.guide import GuidePresenter
 from app.presenters.python_files import PythonFiles
 from app.presenters.recording import RecordingPresenter
 from app.presenters.show_in import ShowIn
@@ -95,6 +96,7 @@ class Application(QObject):
         self.subject = SubjectPresenter(bench, self.python_files, self.window.subject_chooser, self)
         self.weights = WeightsPresenter(bench, self)
         self.export = ExportPresenter(bench, self)
+        self.guide = GuidePresenter(bench, self)
         console_history = recovery.parent / CONSOLE_HISTORY
         self.workspaces = Workspaces(
             bench,
@@ -270,6 +272,7 @@ class Application(QObject):
             "engine.interrupt": bench.link.stop_job,
             "engine.restart": self.engine.restart,
             "engine.detach": self.engine.detach,
+            "help.guide": self.guide.open,
             "help.shortcuts": frame.show_shortcuts,
             "help.about": frame.show_about,
         }

@@ -1,4 +1,5 @@
-"""Takes the README's pictures anew, of the window as it is: `python -m tests.screenshots`.
+"""Takes the pictures of the README and the guides, of the window as it is:
+`python -m tests.screenshots`.
 
 The workspaces are pictures of the tour. The other two are of scripts of `assets/scripts` that train
 while a window is attached to them.

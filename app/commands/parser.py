@@ -127,9 +127,9 @@ def _sweep(parser: argparse.ArgumentParser) -> None:
         help="how many runs (default: 20)",
     )  # fmt: skip
     parser.add_argument(
-        "--metric", metavar="NAME[:min|:max]", default="validation loss",
+        "--metric", metavar="NAME[:WHICH]", default="validation loss",
         help="figure of the last epoch by which trials are compared: validation_loss (default),"
-        " validation_accuracy, train_loss, or one that your step names",
+        " validation_accuracy, train_loss, or one that your step names; WHICH is best, min or max",
     )  # fmt: skip
     parser.add_argument(
         "--sampler-seed", metavar="N", type=_between(0, MAX_SEED), default=0, dest="sampler_seed",

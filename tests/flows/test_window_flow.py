@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from app.actions import SPECS, TRACE_ACTIONS
 from app.application import Application, build
 from app.autosave import Autosave, recovery_folder
+from app.presenters.guide import FOLDER, NAMES
 from app.processes.inline_link import InlineLink
 from app.settings import Settings
 from app.store import Store
@@ -315,3 +316,26 @@ def test_help_lists_every_shortcut(make):
         if spec.shortcut:
             assert spec.tip in text
     sheet.close()
+
+
+def test_the_guide_opens_beside_the_window_and_keeps_its_size(make):
+    program = make()
+    assert program.bench.actions["help.guide"].shortcut().toString() == "Shift+F1"
+    program.bench.actions["help.guide"].trigger()
+    guide = program.guide.window
+    assert guide.isVisible() and not guide.isModal() and guide.view.page.name == NAMES[0]
+    assert sorted(NAMES) == sorted(path.name for path in FOLDER.iterdir())
+    assert guide.view.contents.topLevelItemCount() == len(NAMES)
+    guide.view.field.setText("torchrun")
+    assert guide.view.hits
+    press_key(guide.view.field, Qt.Key.Key_Escape)
+    assert guide.isVisible() and guide.view.field.text() == ""
+    guide.resize(700, 500)
+    press_key(guide.view.field, Qt.Key.Key_Escape)
+    assert not guide.isVisible()
+    program.bench.actions["help.guide"].trigger()
+    assert program.guide.window is guide and guide.isVisible()
+    program.window.close()
+    again = make()
+    again.bench.actions["help.guide"].trigger()
+    assert (again.guide.window.width(), again.guide.window.height()) == (700, 500)

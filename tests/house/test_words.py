@@ -37,6 +37,9 @@ def _texts() -> Iterator[tuple[str, str]]:
     for path in sorted((ROOT / "assets").rglob("*.py")):
         heads = re.findall(r"^# {1,3}(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         yield str(path.relative_to(ROOT)), " ".join(heads)
+    for path in (ROOT / "README.md", *sorted((ROOT / "assets" / "guide").iterdir())):
+        for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
+            yield path.name, " ".join(paragraph.split())
     help_file = ROOT / "engine" / "tensors" / "errors.toml"
     for error in tomllib.loads(help_file.read_text(encoding="utf-8"))["errors"]:
         yield help_file.name, f"{error['what']} {error['fix']}"
@@ -72,7 +75,12 @@ def test_no_text_has_this_turn(turn: str) -> None:
 
 
 def test_the_texts_are_found() -> None:
-    """One in a widget, one in the help for errors, one at the head of an example."""
+    """One in a widget, in the help for errors, at the head of an example, in a guide."""
     texts = "\n".join(text for _, text in shown_texts())
-    for known in ("No tensors yet.", "Bits of {0} cannot be combined.", "zero_grad() forgotten"):
+    for known in (
+        "No tensors yet.",
+        "Bits of {0} cannot be combined.",
+        "zero_grad() forgotten",
+        "Why did `x` change?",
+    ):
         assert known in texts

@@ -27,6 +27,7 @@ from widgets.console.variables_view import VariablesView
 from widgets.derivatives.flow_view import FlowView
 from widgets.derivatives.view import DerivativeView
 from widgets.exporting.export_view import ExportView
+from widgets.guide.view import Guide, GuideView
 from widgets.memory.alias_map import AliasMapView
 from widgets.memory.storage_view import StorageView
 from widgets.model.code_view import CodeView
@@ -53,12 +54,17 @@ def code_view() -> CodeView:
     return view
 
 
+def guide_view() -> GuideView:
+    return GuideView([Guide("first.md", "# First\n\nSome words.\n\n## A part\n\nMore.\n")])
+
+
 SOME_KINDS = tuple(catalogue.kinds().values())[:12]
 VIEWS: tuple[Callable[[], QWidget], ...] = (
     AutogradView, MistakesView, ModelCanvas, ConsoleView, VariablesView, FlowView, DerivativeView,
     ExportView, AliasMapView, StorageView, code_view, lambda: BlockPalette(SOME_KINDS),
     BlockProperties, CreateForm, OperationView, NodePage, RuleCard, BroadcastView, PickView,
     ProductView, ReductionView, FileView, StructureView, TraceView, TrainView, ValuesView,
+    guide_view,
 )  # fmt: skip
 CONTROLS = (QAbstractButton, QAbstractSpinBox, QComboBox, QLineEdit, QSlider)
 """Tables, trees and lists teach by their headings or their rows."""

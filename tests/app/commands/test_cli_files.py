@@ -75,12 +75,13 @@ def test_diff_tells_each_key(state: Path, tmp_path: Path, capsys) -> None:
     assert "fc.weight  different · max |a − b| 2 · relative 0.666667" in told
 
 
-def test_the_readme_names_every_field(state: Path, tmp_path: Path, capsys) -> None:
+def test_the_guide_names_every_field(state: Path, tmp_path: Path, capsys) -> None:
     """Scripts read these: a field that is renamed, added or left out is told there."""
     path, other = tmp_path / "net.pt2", tmp_path / "other.pt"
     torch.export.save(torch.export.export(torch.nn.Linear(2, 3), (torch.ones(1, 2),)), path)
     torch.save({"fc.weight": torch.zeros(2)}, other)
-    text = Path(__file__).parents[3].joinpath("README.md").read_text(encoding="utf-8")
+    guide = Path(__file__).parents[3] / "assets" / "guide" / "command-line.md"
+    text = guide.read_text(encoding="utf-8")
     inspected, _, rest = text.partition("| `inspect` | |")[2].partition("| `diff` | |")
     compared = rest.partition("\n\n")[0]
 
