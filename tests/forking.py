@@ -33,7 +33,7 @@ _HANDLERS = [
     ".".join(path.relative_to(_ROOT).with_suffix("").parts)
     for path in _ROOT.glob("engine/handlers/**/[a-z]*.py")
 ]
-_ENGINE = ["engine.serve", *_HANDLERS]
+_ENGINE = ["engine.server.serve", *_HANDLERS]
 # An engine of its own process is `tensorlab.engine`.
 _LOADED = ["torch", "torch._dynamo", *_ENGINE, *(f"tensorlab.{name}" for name in _ENGINE)]
 

@@ -21,7 +21,6 @@ from ..console.held import HeldCode
 from ..console.namespace import Namespace
 from ..console.output import Output
 from ..console.variables import list_variables
-from ..errors import LabError, error_report
 from ..lab import Lab
 from ..loops.hooks import is_out_of_reach, steps_shown
 from ..loops.loop_looks import LoopLooks, Tables
@@ -33,8 +32,9 @@ from ..loops.watching import Watching
 from ..protocol import FindingSnapshot, HeldAt, HeldSnapshot
 from ..recording.light.light_recorder import LightRecorder
 from ..recording.light.light_recording import LightRecording
-from ..recording.user_files import UsersFrames, forget, is_user_file
 from ..subjects.python_file import Around
+from ..system.errors import LabError, error_report
+from ..system.user_files import UsersFrames, forget, is_user_file
 from .backward_edits import pass_control_maker
 
 

@@ -18,7 +18,6 @@ from ..autograd.graph.snapshot import title
 from ..autograd.rules.finite_differences import RuleCheck, check_rule
 from ..autograd.rules.operators import OpValue, ops_inside
 from ..autograd.rules.recorded_operation import CannotCheck
-from ..errors import LabError
 from ..lab import Lab
 from ..protocol import (
     CheckedRuleElement,
@@ -37,6 +36,7 @@ from ..protocol import (
 )
 from ..protocol import RuleLine as ShownLine
 from ..recording.recording import Call
+from ..system.errors import LabError
 from ..tensors.compare import max_difference
 from ..tensors.summary import value
 from .backward_edits import namespace_of

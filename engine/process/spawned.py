@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..protocol import Command, QuitSignal
-from ..spawning import safe_spawn
-from ..temporary import make_folder
+from ..system.folders import make_folder
+from ..system.spawning import safe_spawn
 from .engine_process import EngineLost, EngineProcess
 from .exits import Exit
 

@@ -67,14 +67,16 @@ def graph() -> nx.DiGraph:
 
 def test_the_reader_of_imports_sees_them(graph: nx.DiGraph):
     """Guards the tests below, which would pass on a graph without edges."""
-    assert graph.has_edge("engine/handlers/values", "engine/lab")
+    assert graph.has_edge("engine/handlers/values", "engine/lab/__init__")
     assert graph.has_edge("widgets/canvas/scene", "widgets/layout/__init__")
     assert graph.number_of_edges() > len(FILES)
-    tree = ast.parse("from ...errors import LabError\nfrom . import window\nimport engine.lab")
+    tree = ast.parse(
+        "from ...system.errors import LabError\nfrom . import window\nimport engine.lab"
+    )
     assert imported("engine/tensors/values/x", tree) == {
-        "engine/errors",
+        "engine/system/errors",
         "engine/tensors/values/window",
-        "engine/lab",
+        "engine/lab/__init__",
     }
 
 

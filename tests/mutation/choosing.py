@@ -13,12 +13,13 @@ import networkx as nx
 from tests.mutation.mutants import Mutant, mutants
 
 PACKAGES = [
-    "app/presenters", "app", "widgets", "engine/tensors", "engine/autograd",
-    "engine/recording engine/console", "engine/models", "engine/training",
+    "app/presenters", "app", "widgets", "engine/tensors engine/operations", "engine/autograd",
+    "engine/recording engine/restoring engine/console", "engine/models", "engine/training",
     "engine/exporting engine/verifier", "engine/artifacts", "engine/project",
-    "engine/protocol engine/process engine/connecting engine/attached", "engine/subjects",
+    "engine/protocol engine/process engine/connecting engine/attached engine/server",
+    "engine/system engine/importing engine/lab", "engine/subjects",
     "engine/loops engine/advice", "engine/runs engine/ranks engine/events",
-    "engine/datasets", "engine/handlers", "engine",
+    "engine/datasets", "engine/handlers",
 ]  # fmt: skip
 """Folders that are sampled together. One that is inside another one is no part of that."""
 _MOST_FILES = 25

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from engine.control import Control
 from engine.handlers.holding import Holder, loop_looks, seen_and_held, watching_of
 from engine.lab import Lab
 from engine.project.subject import ConsoleSubject
@@ -26,7 +25,8 @@ from engine.protocol import (
     Snapshot,
     VariablesSnapshot,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.control import Control
 
 
 class Desk:
