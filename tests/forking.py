@@ -1,8 +1,8 @@
 """Engines and layout workers that are forked from a server which has loaded torch, not spawned.
 
 A spawned engine takes one to four seconds of a processor to load what a forked one has. That a
-spawned one works is what `tests/engine/test_engine_process.py`, the tests of the layout worker
-and the tests that run the program in a process of its own are for.
+spawned one works is what `tests/engine/process/test_engine_process.py`, the tests of the layout
+worker and the tests that run the program in a process of its own are for.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from ..connecting.peer import Peer
 from ..console.breakpoint_calls import breakpoints_held
 from ..console.output import Output
 from ..console.variables import list_variables
-from ..handlers.holding import loop_looks, watching_of
+from ..lab.holding import loop_looks, watching_of
 from ..loops.hooks import Gate
 from ..loops.step_losses import StepLosses
 from ..protocol import (

@@ -15,6 +15,7 @@ from ..autograd.backward.step_roots import StepSubject, module_names
 from ..autograd.graph.reading import Node, read_graph
 from ..autograd.graph.snapshot import graph_snapshots
 from ..lab import Lab
+from ..lab.pass_control import namespace_of, pass_control_maker
 from ..protocol import (
     CompareGradientsCommand,
     ForwardGraphSnapshot,
@@ -37,7 +38,6 @@ from ..system.user_files import is_user_file
 from ..tensors.error_help import explain_error
 from ..tensors.summary import shown_groups, shown_values
 from ..training.optimization.first_update import first_update
-from .backward_edits import namespace_of, pass_control_maker
 from .subjects.find import subject_of
 from .subjects.subject import Subject as WorkSubject
 from .subjects.subject import first_batch

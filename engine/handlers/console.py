@@ -13,6 +13,7 @@ from ..console.elsewhere.handing import take
 from ..console.tensor_report import report_tensors
 from ..console.variables import ANSWER_S, list_variables
 from ..lab import Lab
+from ..lab.holding import shown_and_held
 from ..operations.failures import raised_operands
 from ..project.cells import source_title
 from ..protocol import (
@@ -41,7 +42,6 @@ from ..recording.modes import WATCHING
 from ..system.control import Control
 from ..system.errors import LabError, error_report, sendable
 from ..tensors.error_help import explain_error
-from .holding import shown_and_held
 
 EXAMPLE = "<example>"
 """The name of an example's code in tracebacks, and beside its graph."""

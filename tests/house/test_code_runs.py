@@ -39,7 +39,7 @@ PLACES = {
     ("engine/console/elsewhere/handing.py", "torch.load"),
     ("engine/verifier/weights_readers.py", "dcp.load"),
     # names of this program's modules
-    ("tensorlab.py", "import_module"),
+    ("tensorlab.py", "import_module"), ("engine/process/spawned.py", "import_module"),
     # tensors only: weights_only=True
     *((place, "torch.load") for place in (
         "engine/exporting/weights.py", "engine/handlers/training/as_rank.py",

@@ -16,6 +16,7 @@ from ...autograd.graph.snapshot import title
 from ...console.breakpoint_calls import breakpoints_held
 from ...console.variables import list_variables
 from ...lab import Lab
+from ...lab.holding import Holder
 from ...loops.backward_calls import backward_calls
 from ...protocol import StepUnit
 from ...recording.compiled import add_forward_hook, own_modules
@@ -26,7 +27,6 @@ from ...training.objectives.batches import tensors_in
 from ...training.run import TrainingRun
 from ...training.steps.training_step import TrainingStep
 from ...training.watchpoints.seen_calls import Call, frame_of_call, seen_calls
-from ..holding import Holder
 
 _MODEL = "model"
 """The variable that is the model where no code of the user's runs."""

@@ -1,6 +1,7 @@
 """The operands of an operation that failed, and the dimensions of them that do not fit.
 
-Not here: what an operation that runs would give (`explain`), the words for errors (`errors.toml`).
+Not here: what an operation that runs would give (`explain`), the words for errors
+(`tensors/errors.toml`).
 """
 
 from .call import Call, CallTensor

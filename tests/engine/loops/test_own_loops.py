@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
-from engine.handlers import holding
+from engine.lab import holding
 from engine.loops.hooks import gradient_norms
 from engine.loops.own_loop import OwnLoop
 from engine.project.document import HoldWhen

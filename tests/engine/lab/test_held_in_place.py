@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from engine.handlers.holding import Holder, loop_looks, seen_and_held, watching_of
 from engine.lab import Lab
+from engine.lab.holding import Holder, loop_looks, seen_and_held, watching_of
 from engine.project.subject import ConsoleSubject
 from engine.protocol import (
     BackwardSnapshot,

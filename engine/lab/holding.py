@@ -21,7 +21,6 @@ from ..console.held import HeldCode
 from ..console.namespace import Namespace
 from ..console.output import Output
 from ..console.variables import list_variables
-from ..lab import Lab
 from ..loops.hooks import is_out_of_reach, steps_shown
 from ..loops.loop_looks import LoopLooks, Tables
 from ..loops.own_loop import OwnLoop
@@ -35,7 +34,8 @@ from ..recording.light.light_recording import LightRecording
 from ..subjects.python_file import Around
 from ..system.errors import LabError, error_report
 from ..system.user_files import UsersFrames, forget, is_user_file
-from .backward_edits import pass_control_maker
+from .lab import Lab
+from .pass_control import pass_control_maker
 
 
 class Holder:

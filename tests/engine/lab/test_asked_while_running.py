@@ -13,8 +13,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from engine.console.output import Output
-from engine.handlers.holding import seen_and_held, shown_and_held
 from engine.lab import Lab
+from engine.lab.holding import seen_and_held, shown_and_held
 from engine.loops.hooks import is_out_of_reach
 from engine.process import EngineProcess
 from engine.project.document import Model, TrainingSetup
