@@ -52,7 +52,7 @@ def serve(connection: "Connection", log: "Path") -> None:
     and `app` are left to the user's own modules."""
     from importlib import import_module
 
-    import_module(f"{__name__}.engine.serve").serve(connection, log)
+    import_module(f"{__name__}.engine.server.serve").serve(connection, log)
 
 
 if __name__ == "__main__":

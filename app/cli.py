@@ -100,7 +100,7 @@ class _Version(argparse.Action):
     """Looks for the version only when it is asked for: that takes as long as showing a page."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_arguments: object) -> None:
-        from engine.version import version
+        from engine.system.program import version
 
         print(f"{parser.prog} {version()}")
         parser.exit()

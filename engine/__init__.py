@@ -5,6 +5,6 @@ Not here: the window (`app`) and its views (`widgets`). Of the engine they impor
 (`protocol`), the document (`project`) and the ways to a process (`process`, `connecting`), none of
 which imports torch.
 
-`serve` is the function that runs in the engine's process, `session` what answers commands there.
-Every process is started inside `spawning.safe_spawn`.
+`server.serve` is the function that runs in the engine's process, `server.session` what answers
+commands there. Every process is started inside `system.spawning.safe_spawn`.
 """

@@ -28,7 +28,7 @@ from PySide6.QtCore import QPoint, QSettings
 
 from app.python_imports import import_plainly
 from app.window.garbage import collect_due
-from engine.importing.folder_modules import no_modules
+from engine.system.current_modules import no_modules
 
 import_plainly()
 
@@ -253,7 +253,7 @@ def nothing_left_behind(request: pytest.FixtureRequest, own_settings: Path) -> I
 def _watched_streams() -> Iterator[set]:
     """The random streams that are entered in this context and not left. torch's generator keeps
     the numbers of such a stream until garbage collection ends it, during some later test."""
-    randomness, streams = sys.modules.get("engine.randomness"), set()
+    randomness, streams = sys.modules.get("engine.restoring.randomness"), set()
     if randomness is None:
         yield streams
         return

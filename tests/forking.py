@@ -1,8 +1,8 @@
 """Engines and layout workers that are forked from a server which has loaded torch, not spawned.
 
 A spawned engine takes one to four seconds of a processor to load what a forked one has. That a
-spawned one works is what `tests/engine/test_engine_process.py`, the tests of the layout worker
-and the tests that run the program in a process of its own are for.
+spawned one works is what `tests/engine/process/test_engine_process.py`, the tests of the layout
+worker and the tests that run the program in a process of its own are for.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HANDLERS = [
     ".".join(path.relative_to(_ROOT).with_suffix("").parts)
     for path in _ROOT.glob("engine/handlers/**/[a-z]*.py")
 ]
-_ENGINE = ["engine.serve", *_HANDLERS]
+_ENGINE = ["engine.server.serve", *_HANDLERS]
 # An engine of its own process is `tensorlab.engine`.
 _LOADED = ["torch", "torch._dynamo", *_ENGINE, *(f"tensorlab.{name}" for name in _ENGINE)]
 

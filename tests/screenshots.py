@@ -21,8 +21,8 @@ from PySide6.QtWidgets import QPushButton
 
 from app.application import Application
 from app.processes.engine_link import EngineLink
-from engine.program import FOLDER
 from engine.protocol import LoopSnapshot
+from engine.system.program import FOLDER
 from tests import tour
 from tests.gestures import Answers, click, settle, started, until
 

@@ -28,7 +28,7 @@ from engine.protocol import (
 )
 
 if TYPE_CHECKING:
-    from engine.session import Session
+    from engine.server.session import Session
 
 
 class InlineLink(Link):
@@ -45,7 +45,7 @@ class InlineLink(Link):
     def start(self) -> None:
         if self._session is not None:
             return
-        from engine.session import Session  # this imports torch into the window's process
+        from engine.server.session import Session  # this imports torch into the window's process
 
         self._session = Session(self._emit, done=self._done)
         self._set_state("starting")

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.spawning import safe_spawn
+from engine.system.spawning import safe_spawn
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

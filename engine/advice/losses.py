@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..autograd.formulas.node_values import signed
-from ..autograd.graph.made_by import made_by
 from ..recording.modes import Running, Tell
 from ..recording.recording import Place
+from ..tensors.made_by import made_by
 from .notes import Notes, argument, is_plain
 
 MAX_STRETCHED = 64

@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..operations.failures.reading import ArgumentTexts
 from ..recording.modes import Running, Tell
 from ..recording.recording import Place
-from ..tensors.failures.reading import ArgumentTexts
 from .notes import LOSSES, Notes, argument, counted, is_plain
 
 TOLD_AFTER = 3

@@ -14,13 +14,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ..compiled import own_modules, own_path
-from ..errors import sendable
+from ..operations.failures.reading import ArgumentTexts
 from ..protocol import Finding, FindingKind
+from ..recording.compiled import own_modules, own_path
 from ..recording.recording import Place
-from ..recording.user_files import UsersFrames, is_user_file
 from ..subjects.written import written
-from ..tensors.failures.reading import ArgumentTexts
+from ..system.errors import sendable
+from ..system.user_files import UsersFrames, is_user_file
 
 LOSSES = (
     F.cross_entropy,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from ..errors import LabError
 from ..protocol import ArtifactDifference, ProgramGraph, ProgramNode
+from ..system.errors import LabError
 from ..tensors.values.statistics import CHUNK
 from .contents.artifact import Artifact, Entry
 

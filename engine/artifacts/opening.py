@@ -5,9 +5,9 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
-from ..errors import LabError
 from ..project.atomic import regular_target
 from ..runs.folders import is_run
+from ..system.errors import LabError
 from .contents.archive import Archive
 from .contents.artifact import Artifact, plain
 from .programs import onnx_file

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from ..errors import LabError
+from ..system.errors import LabError
 from .contents.artifact import Artifact, signature
 from .opening import open_artifact
 

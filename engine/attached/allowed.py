@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..errors import LabError
 from ..project.subject import CanvasSubject
 from ..protocol import (
     Command,
@@ -35,6 +34,7 @@ from ..protocol import (
     WatchCommand,
     WriteStepCommand,
 )
+from ..system.errors import LabError
 
 _ON_THE_USERS_OBJECTS = frozenset[type[Command]](
     {

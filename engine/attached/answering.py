@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from ..control import Control
 from ..protocol import Command
+from ..system.control import Control
 
 
 class Answering:

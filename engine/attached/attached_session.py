@@ -22,12 +22,11 @@ import msgspec
 from torch.optim import Optimizer
 
 from ..connecting.greeting import Role
+from ..connecting.peer import Peer
 from ..console.breakpoint_calls import breakpoints_held
 from ..console.output import Output
 from ..console.variables import list_variables
-from ..devices import ready
-from ..errors import LabError, error_report
-from ..handlers.holding import loop_looks, watching_of
+from ..lab.holding import loop_looks, watching_of
 from ..loops.hooks import Gate
 from ..loops.step_losses import StepLosses
 from ..protocol import (
@@ -46,15 +45,16 @@ from ..protocol import (
     StopSignal,
     WatchCommand,
 )
-from ..recording.user_files import is_user_file
-from ..serve import Worker
-from ..session import Session
+from ..server.serve import Worker
+from ..server.session import Session
+from ..system.devices import ready
+from ..system.errors import LabError, error_report
+from ..system.user_files import is_user_file
 from .allowed import refusal
 from .answering import Answering
 from .figures import LoggedFigures
 from .holder import AttachedHolder
 from .modules import SeenModules, parameter_names
-from .peer import Peer
 from .seen_steps import SeenSteps
 from .windows import Seat, Windows
 

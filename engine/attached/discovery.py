@@ -14,7 +14,7 @@ from typing import Any
 from torch import nn
 from torch.optim import Optimizer
 
-from ..recording.user_files import is_user_file, variables_of
+from ..system.user_files import is_user_file, variables_of
 
 MAX_UNNAMED = 16
 """Modules that nothing names, of one optimizer."""

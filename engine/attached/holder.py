@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 from ..console.held import HeldCode
-from ..handlers.holding import Holder
+from ..lab.holding import Holder
 from ..protocol import HeldAt
 
 

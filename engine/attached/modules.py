@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import nn
 
-from ..compiled import own_path
 from ..console.namespace import Namespace
-from ..control import Control
 from ..loops.user_names import UserNames
+from ..recording.compiled import own_path
 from ..recording.module_recorder import ModuleRecorder
+from ..system.control import Control
 
 
 def parameter_names(watched: Mapping[str, Any], names: UserNames) -> dict[int, str]:

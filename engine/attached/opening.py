@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from ..program import program_file
+from ..system.program import program_file
 
 
 def open_window(*where: object) -> None:

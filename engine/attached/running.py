@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from ..program import FOLDER, is_package
+from ..system.program import FOLDER, is_package
 
 _START = """\
 import sys

@@ -15,8 +15,8 @@ from torch.optim import Optimizer
 from ..loops.backward_calls import backward_calls
 from ..loops.logged import histogram as histogram
 from ..loops.logged import image as image
-from ..recording.user_files import variables_of
-from ..version import version
+from ..system.program import version
+from ..system.user_files import variables_of
 from .figures import Found
 from .opening import has_display, open_window
 from .telling import shielded

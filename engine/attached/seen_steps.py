@@ -9,11 +9,11 @@ from time import perf_counter
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..control import Control
 from ..loops.hooks import Gate, Steps
 from ..loops.loop_looks import LoopLooks
 from ..loops.own_loop import OwnLoop
 from ..loops.updates import Updates
+from ..system.control import Control
 from .figures import LoggedFigures
 from .modules import SeenModules
 

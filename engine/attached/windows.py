@@ -8,9 +8,9 @@ import threading
 import msgspec
 
 from ..connecting.greeting import Role
-from ..errors import LabError, error_report
+from ..connecting.peer import Peer
 from ..protocol import Command, DoneSnapshot, ErrorSnapshot, Snapshot
-from .peer import Peer
+from ..system.errors import LabError, error_report
 
 
 class Seat:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ..recording.user_files import UsersFrames, is_user_file
+from ..system.user_files import UsersFrames, is_user_file
 from ..tensors.error_help import NO_DEBUGGER
 
 Hook = Callable[..., None]

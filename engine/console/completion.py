@@ -13,8 +13,8 @@ from typing import Literal
 import torch
 from torch import nn
 
-from ..errors import LabError, sendable
 from ..protocol import Completion, CompletionsSnapshot
+from ..system.errors import LabError, sendable
 from .call_context import open_call, parameters, returns_tensor
 from .resolve import resolve
 

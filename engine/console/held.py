@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import FrameType
 from typing import Any, Self
 
-from ..control import Control
-from ..errors import sendable
 from ..project.cells import source_title
 from ..protocol import HeldAt, HeldSnapshot
-from ..recording.user_files import GENERATED, keep_source, own_name
+from ..system.control import Control
+from ..system.errors import sendable
+from ..system.user_files import GENERATED, keep_source, own_name
 from .namespace import Namespace
 from .output import Output
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..random_states import States, random_states
+from ..restoring.random_states import States, random_states
 
 _REACH_EVERYTHING = frozenset(("exec", "eval", "globals", "locals", "vars", "gc", "setattr"))
 """Functions through which code reaches variables that it does not name."""

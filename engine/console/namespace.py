@@ -21,18 +21,18 @@ from torch import nn
 from torch.overrides import _pop_mode, _push_mode
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..control import Control
-from ..errors import CodeExit, LabError
 from ..importing.console_modules import ConsoleModules
 from ..importing.folder_modules import OWNER
-from ..random_states import torch_states_kept
 from ..recording.gradient_cuts import GradientCuts
 from ..recording.light.light_recorder import LightRecorder
 from ..recording.recorder import Recorder
 from ..recording.recording import Recordings
 from ..recording.threads import threads_counted
-from ..recording.user_files import keep_source, own_name
 from ..recording.writes import Writes
+from ..restoring.random_states import torch_states_kept
+from ..system.control import Control
+from ..system.errors import CodeExit, LabError
+from ..system.user_files import keep_source, own_name
 from ..tensors.reach import Reached, reach
 from ..tensors.storages import Storages
 from .breakpoint_calls import breakpoints_told

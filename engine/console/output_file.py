@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from ..data_folder import data_folder
+from ..system.folders import data_folder
 
 MAX_BYTES = 256 * 1024 * 1024
 KEPT_BYTES = 1024 * 1024 * 1024

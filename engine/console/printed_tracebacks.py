@@ -11,7 +11,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any
 
-from ..errors import is_ours, without_ours
+from ..system.errors import is_ours, without_ours
 
 _READ = "_extract_from_extended_frame_gen"
 """The method by which all of Python's `traceback` reads frames."""

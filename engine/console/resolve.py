@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import torch
 
-from ..errors import LabError
+from ..system.errors import LabError
 
 _EXAMPLES = "Write a variable's name, an attribute or a constant index: x, layer.weight, xs[0]."
 

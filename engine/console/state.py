@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
-from ..errors import LabError
 from ..importing.console_modules import ConsoleModules
+from ..system.errors import LabError
 from .held import HeldCode
 from .namespace import Namespace
 from .output import Output

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import LabError
 from ..loops.logged import LoggedTensors, as_logged, histogram, image
 from ..loops.logged_numbers import LoggedNumbers
+from ..system.errors import LabError
 
 StepOf = Callable[[Iterable[str]], int]
 MAX_FIGURES = 24

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..control import Control
-from ..errors import sendable
 from ..protocol import MAX_SNAPSHOT_BYTES, Variable, VariableKind, VariablesSnapshot
-from ..signatures import takes_tensors, tensor_methods
+from ..system.control import Control
+from ..system.errors import sendable
+from ..system.signatures import takes_tensors, tensor_methods
 from ..tensors.readable import dtype_name, readable
 from ..tensors.storages import Storages
 from .describers import MAX_TEXT, words_of

@@ -12,8 +12,8 @@ from types import FrameType
 from typing import Any
 
 from .. import recording
-from ..errors import is_ours
-from ..recording.user_files import is_user_file
+from ..system.errors import is_ours
+from ..system.user_files import is_user_file
 
 MAX_SHOWN_TEXTS = 1_000
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import LabError
+from ..system.errors import LabError
 
 
 class WorkingFolder:

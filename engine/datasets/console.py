@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from ..errors import LabError
-from ..random_states import torch_states_kept
+from ..restoring.random_states import torch_states_kept
+from ..system.errors import LabError
 from ..tensors.readable import as_floats
 from .console_values import current
 from .samples import DataProblem, Samples

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import LabError
 from ..project.document import Column
+from ..system.errors import LabError
 from .stored.rows import StoredRows
 
 

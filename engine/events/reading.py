@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import LabError
 from ..protocol import EpochRow, StepColumns
 from ..runs.metrics import LATER
 from ..runs.record import RunProblem
+from ..system.errors import LabError
 from .tags import EPOCH_COLUMNS, STEP, STEP_COLUMNS, TRAIN, VALIDATION, column_of
 from .writing import HINT
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LabError
 from ..project.document import Project
 from ..protocol import EpochRow
 from ..runs import folders, reading
@@ -15,6 +14,7 @@ from ..runs.difference import settings_of
 from ..runs.reading import StepFigures
 from ..runs.record import RunRecord, load
 from ..runs.summary import is_out_of_reach
+from ..system.errors import LabError
 from .tags import EPOCH, EPOCH_COLUMNS, SETTINGS, STEP, TRAIN, VALIDATION
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 from ..project.document import TrainingSetup
-from ..random_states import States
+from ..restoring.random_states import States
 from ..subjects.python_file import PythonFile
 from ..training.objectives.batches import as_columns, has_samples
 from ..training.objectives.catalogue_data import CatalogueData

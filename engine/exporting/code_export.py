@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from ..errors import LabError
-from ..random_states import torch_states_kept
+from ..restoring.random_states import torch_states_kept
+from ..system.errors import LabError
 from ..tensors.compare import max_difference
 from .examples import still
 from .weights import Written, check_fits, write

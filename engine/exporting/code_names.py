@@ -23,9 +23,9 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from ..console.elsewhere.statements import Statement, names_in, statements_of, whole
 from ..console.journal import Cell
-from ..errors import LabError
-from ..random_states import States, drawn_from, restoring_line
+from ..restoring.random_states import States, drawn_from, restoring_line
 from ..subjects.python_file import PythonFile
+from ..system.errors import LabError
 
 IMPORTED = '''\
 def imported(name, path, folder, digest):

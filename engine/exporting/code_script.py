@@ -11,9 +11,9 @@ from pathlib import Path
 
 from torch import nn
 
-from ..errors import LabError
 from ..project.document import TrainingSetup
-from ..random_states import States
+from ..restoring.random_states import States
+from ..system.errors import LabError
 from ..training.execution.recomputing import recomputed
 from ..training.objectives.batches import generators_of, moved, samples_in, tensors_in
 from ..training.objectives.code_data import CodeData

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ..datasets.dataset import Dataset, balanced_order, epoch_order
 from ..datasets.transforms import generator_of
-from ..errors import LabError
 from ..project.document import TrainingSetup
+from ..system.errors import LabError
 from .loader_lines import LoaderLines
 from .script_lines import call
 

@@ -12,10 +12,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..compiled import add_forward_hook, add_forward_pre_hook, own_modules, uncompiled, unwrapped
-from ..errors import LabError
-from ..module_kept import ModuleState
-from ..random_states import states_kept
+from ..recording.compiled import (
+    add_forward_hook,
+    add_forward_pre_hook,
+    own_modules,
+    uncompiled,
+    unwrapped,
+)
+from ..restoring.module_kept import ModuleState
+from ..restoring.random_states import states_kept
+from ..system.errors import LabError
 from ..training.checks.untouched import untouched
 from ..verifier.jobs import Entry
 from ..verifier.values import Case, ModuleCall, entry, is_plain, leaves

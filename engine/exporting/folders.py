@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
-from ..errors import LabError
 from ..project.atomic import sync_folder
+from ..system.errors import LabError
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..console.elsewhere.statements import names_in, statements_of
-from ..errors import LabError
 from ..project.document import TrainingSetup
 from ..project.subject import split_reference
+from ..system.errors import LabError
 from ..training.objectives.loaders import arguments_of
 
 IMPORT = "from torch.utils.data import DataLoader, TensorDataset\n"

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 from torch.export import Dim, ShapesCollection
 
-from ..compiled import uncompiled
-from ..random_states import torch_states_kept
+from ..recording.compiled import uncompiled
+from ..restoring.random_states import torch_states_kept
 from .examples import Example
 from .refusals import EXPORT, SCRIPT, TRACE, refusal
 

@@ -6,8 +6,8 @@ import linecache
 import re
 import traceback
 
-from ..errors import LabError, sendable
-from ..recording.user_files import is_user_file
+from ..system.errors import LabError, sendable
+from ..system.user_files import is_user_file
 
 _MAX_CHARS = 240
 _FILE = re.compile(r'File "(.+?)", line (\d+)')

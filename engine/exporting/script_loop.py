@@ -8,8 +8,8 @@ from math import ceil
 import torch
 from torch import nn
 
-from ..errors import LabError
 from ..project.document import TrainingSetup
+from ..system.errors import LabError
 from ..training.steps.training_step import check_setup
 from .data_lines import DataLines
 from .script_lines import (

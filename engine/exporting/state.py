@@ -9,8 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..compiled import own_path
-from ..errors import LabError
+from ..recording.compiled import own_path
+from ..system.errors import LabError
 from ..verifier.values import Difference, difference
 
 

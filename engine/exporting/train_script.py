@@ -9,8 +9,8 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from ..datasets.dataset import Dataset
-from ..errors import LabError
 from ..project.document import Loading, ParamValue, TrainingSetup
+from ..system.errors import LabError
 from ..training.components.class_weights import weighted
 from ..training.execution.recomputing import recomputed
 from ..training.objectives.batches import generators_of

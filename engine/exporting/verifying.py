@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from ..errors import LabError
-from ..spawning import program_environment
+from ..system.errors import LabError
+from ..system.spawning import program_environment
 from ..verifier.jobs import Answer, Failed, Job, decode_answer, encode
 
 PROGRAM = f"{__name__.removesuffix('.exporting.verifying')}.verifier.program"

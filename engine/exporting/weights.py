@@ -18,10 +18,10 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from ..compiled import own_path
-from ..errors import LabError
 from ..project.atomic import replacing, write_atomically
 from ..project.layers.layers_of_keys import NESTS
+from ..recording.compiled import own_path
+from ..system.errors import LabError
 from ..tensors.compare import same_bits
 from ..tensors.plain import described, is_name, tensor_problem
 from ..tensors.readable import dtype_name

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ..compiled import own_path
+from ..recording.compiled import own_path
 
 _PART = re.compile(r"[./]")
 PREFIXES = ("module.", "model.", "net.", "state_dict.")

@@ -3,8 +3,5 @@
 Not here: torch's own work. A command names its handler; `session` finds it and runs it.
 
 State that a room keeps between commands is a dataclass in its `state.py` and a property of
-`engine/lab.py`: `lab.backward` is the `BackwardState` of `autograd/backward/state.py`.
-`holding` holds a cell, a file or a step of Train: at a `breakpoint()`, after an optimizer step, or
-inside its own `backward()`. The namespace has then the variables of its frame, and commands marked
-`while_held` are answered; those marked `while_running` also while code runs.
+`engine/lab/lab.py`: `lab.backward` is the `BackwardState` of `autograd/backward/state.py`.
 """

@@ -14,10 +14,8 @@ from ..autograd.backward.roots import ConsoleSubject, GradientSubject, ModelSubj
 from ..autograd.backward.step_roots import StepSubject, module_names
 from ..autograd.graph.reading import Node, read_graph
 from ..autograd.graph.snapshot import graph_snapshots
-from ..compiled import uncompiled
-from ..errors import LabError
 from ..lab import Lab
-from ..module_kept import module_kept
+from ..lab.pass_control import namespace_of, pass_control_maker
 from ..protocol import (
     CompareGradientsCommand,
     ForwardGraphSnapshot,
@@ -32,12 +30,14 @@ from ..protocol import (
     Value,
     ValueSnapshot,
 )
+from ..recording.compiled import uncompiled
 from ..recording.recorder import Recorder
-from ..recording.user_files import is_user_file
+from ..restoring.module_kept import module_kept
+from ..system.errors import LabError
+from ..system.user_files import is_user_file
 from ..tensors.error_help import explain_error
 from ..tensors.summary import shown_groups, shown_values
 from ..training.optimization.first_update import first_update
-from .backward_edits import namespace_of, pass_control_maker
 from .subjects.find import subject_of
 from .subjects.subject import Subject as WorkSubject
 from .subjects.subject import first_batch

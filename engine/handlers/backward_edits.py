@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from collections.abc import Iterator
 
-from ..autograd.backward.backward_pass import MakePassControl
 from ..autograd.backward.pass_code import pass_code
-from ..autograd.backward.pass_control import PassControl
-from ..console.namespace import Namespace
 from ..lab import Lab
+from ..lab.pass_control import namespace_of
 from ..protocol import (
     BackwardCodeSnapshot,
     EditGradientCommand,
@@ -53,29 +49,3 @@ def zero_gradients(lab: Lab, command: ZeroGradientsCommand) -> Iterator[Snapshot
 def read_code(lab: Lab, command: ReadBackwardCodeCommand) -> Iterator[Snapshot]:
     """Answer with a BackwardCodeSnapshot. Raises LabError as `pass_code` does."""
     yield BackwardCodeSnapshot(text=pass_code(lab.backward.require(), namespace_of(lab)))
-
-
-def namespace_of(lab: Lab) -> Namespace:
-    """The namespace of the pass under way: an example's or the console's."""
-    return lab.backward.namespace or lab.console.namespace
-
-
-def pass_control_maker(
-    lab: Lab, defaults: Callable[[], AbstractContextManager[None]] = nullcontext
-) -> MakePassControl:
-    """A maker of pass controls for this lab: their edits see the variables of its namespace, and an
-    InterruptSignal stops them. `defaults` is the context that the user's code runs in."""
-
-    @contextmanager
-    def guard() -> Iterator[None]:
-        with defaults(), lab.control.user_code():
-            yield
-
-    return partial(
-        PassControl,
-        breakpoints=lab.backward.breakpoints,
-        variables=namespace_of(lab).variables,
-        guard=guard,
-        shield=lab.control.own_code,
-        stop=lab.control.stop.is_set,
-    )

@@ -12,9 +12,9 @@ from ..console.completion import complete
 from ..console.elsewhere.handing import take
 from ..console.tensor_report import report_tensors
 from ..console.variables import ANSWER_S, list_variables
-from ..control import Control
-from ..errors import LabError, error_report, sendable
 from ..lab import Lab
+from ..lab.holding import shown_and_held
+from ..operations.failures import raised_operands
 from ..project.cells import source_title
 from ..protocol import (
     MAX_SNAPSHOT_BYTES,
@@ -39,9 +39,9 @@ from ..protocol import (
 )
 from ..recording.light.pauses import UNSEEN
 from ..recording.modes import WATCHING
+from ..system.control import Control
+from ..system.errors import LabError, error_report, sendable
 from ..tensors.error_help import explain_error
-from ..tensors.failures import raised_operands
-from .holding import shown_and_held
 
 EXAMPLE = "<example>"
 """The name of an example's code in tracebacks, and beside its graph."""

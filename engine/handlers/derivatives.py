@@ -23,9 +23,7 @@ from ..autograd.derivatives.functions import (
 )
 from ..autograd.derivatives.gradient_check import Pair, gradcheck
 from ..autograd.derivatives.state import Derived
-from ..errors import LabError
 from ..lab import Lab
-from ..module_kept import ModuleState
 from ..protocol import (
     CheckedPair,
     DerivativeCommand,
@@ -38,7 +36,9 @@ from ..protocol import (
     ReadEntryCommand,
     Snapshot,
 )
-from ..random_states import torch_states_kept
+from ..restoring.module_kept import ModuleState
+from ..restoring.random_states import torch_states_kept
+from ..system.errors import LabError
 from ..tensors.error_help import explain_error
 from ..tensors.summary import picture, summarise, value
 from ..tensors.texts import texts

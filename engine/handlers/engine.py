@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..devices import ready
 from ..lab import Lab
 from ..protocol import HelloCommand, ReadySnapshot
+from ..system.devices import ready
 
 
 def hello(lab: Lab, command: HelloCommand) -> Iterator[ReadySnapshot]:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from ..errors import LabError, sendable
 from ..lab import Lab
+from ..operations.explain import Fact, Layout, NoRule, Refusal, Step, check, read
+from ..operations.failures.explained_line import step_operands
 from ..protocol import (
     ExplainCommand,
     ExplainedStep,
@@ -17,8 +18,7 @@ from ..protocol import (
     LayoutSpec,
     Snapshot,
 )
-from ..tensors.explain import Fact, Layout, NoRule, Refusal, Step, check, read
-from ..tensors.failures.explained_line import step_operands
+from ..system.errors import LabError, sendable
 
 MAX_LAYOUTS = 32
 MAX_STEPS = 64

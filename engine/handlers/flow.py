@@ -18,9 +18,7 @@ from ..autograd.derivatives.gradient_flow import (
     verdicts,
 )
 from ..console.breakpoint_calls import breakpoints_told
-from ..errors import LabError
 from ..lab import Lab
-from ..module_kept import ModuleState
 from ..protocol import (
     FlowCommand,
     FlowHistogram,
@@ -32,7 +30,9 @@ from ..protocol import (
     ReadFlowCommand,
     Snapshot,
 )
-from ..randomness import RandomStream
+from ..restoring.module_kept import ModuleState
+from ..restoring.randomness import RandomStream
+from ..system.errors import LabError
 from .subjects.find import subject_of
 
 MAX_CELLS = 12_000

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from ..lab import Lab
+from ..operations.memory import storage
+from ..operations.memory.aliases import read_aliases as _read_aliases
+from ..operations.memory.locating import locate as _locate
 from ..protocol import (
     AliasesCommand,
     AliasesSnapshot,
@@ -15,9 +18,6 @@ from ..protocol import (
     ReadStorageCommand,
     StorageSnapshot,
 )
-from ..tensors.memory import storage
-from ..tensors.memory.aliases import read_aliases as _read_aliases
-from ..tensors.memory.locating import locate as _locate
 
 
 def read_storage(lab: Lab, command: ReadStorageCommand) -> Iterator[StorageSnapshot]:

@@ -8,8 +8,8 @@ from ..autograd.backward.roots import ConsoleSubject, Subject
 from ..autograd.graph.missing import MissingGradients, why_of_itself
 from ..autograd.graph.reading import read_graph
 from ..lab import Lab
+from ..lab.pass_control import namespace_of
 from ..protocol import Snapshot, WhyNoGradientCommand, WhyNoGradientSnapshot
-from .backward_edits import namespace_of
 
 
 def why_no_gradient(lab: Lab, command: WhyNoGradientCommand) -> Iterator[Snapshot]:

@@ -9,7 +9,6 @@ from typing import Any
 from ..datasets.facts import facts_of
 from ..datasets.load import load_dataset
 from ..datasets.samples import DataProblem
-from ..errors import LabError
 from ..lab import Lab
 from ..models.check import check, require_runnable
 from ..models.code import block_places
@@ -25,6 +24,7 @@ from ..protocol import (
     StartForwardCommand,
     WeightsSnapshot,
 )
+from ..system.errors import LabError
 from ..training.components.losses import make_loss
 from .subjects.find import find_subject
 from .subjects.subject import first_batch

@@ -10,7 +10,6 @@ from ..autograd.graph.hooks import hooks_on
 from ..autograd.graph.node_facts import SavedTensor, storage_id
 from ..autograd.graph.reading import Node
 from ..autograd.graph.stale import StaleSave, stale_saves
-from ..errors import LabError, sendable
 from ..lab import Lab
 from ..protocol import (
     NodeCaller,
@@ -19,6 +18,7 @@ from ..protocol import (
     NodeEnd,
     SavedValue,
 )
+from ..system.errors import LabError, sendable
 from ..tensors.summary import shown_values
 
 MAX_TEXT = 200

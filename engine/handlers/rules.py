@@ -18,8 +18,8 @@ from ..autograd.graph.snapshot import title
 from ..autograd.rules.finite_differences import RuleCheck, check_rule
 from ..autograd.rules.operators import OpValue, ops_inside
 from ..autograd.rules.recorded_operation import CannotCheck
-from ..errors import LabError
 from ..lab import Lab
+from ..lab.pass_control import namespace_of
 from ..protocol import (
     CheckedRuleElement,
     CheckRuleCommand,
@@ -37,9 +37,9 @@ from ..protocol import (
 )
 from ..protocol import RuleLine as ShownLine
 from ..recording.recording import Call
+from ..system.errors import LabError
 from ..tensors.compare import max_difference
 from ..tensors.summary import value
-from .backward_edits import namespace_of
 
 _NOT_RUN = "It has not run yet, so there are no numbers: step backward until it has."
 HELD = (

@@ -12,6 +12,10 @@ import torch
 from msgspec.structs import replace
 
 from ..lab import Lab
+from ..operations.failures import Call, CallTensor, failed_operands
+from ..operations.failures.explained_line import line_operands
+from ..operations.shapes import broadcasting, picking, products, reductions
+from ..operations.shapes.operands import operand
 from ..protocol import (
     BroadcastCommand,
     PickCommand,
@@ -19,11 +23,7 @@ from ..protocol import (
     ReductionCommand,
     Snapshot,
 )
-from ..tensors.failures import Call, CallTensor, failed_operands
-from ..tensors.failures.explained_line import line_operands
 from ..tensors.readable import dtype_name
-from ..tensors.shapes import broadcasting, picking, products, reductions
-from ..tensors.shapes.operands import operand
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from ..autograd.graph.snapshot import title
 from ..autograd.trace.roots import root_over
 from ..autograd.trace.trace import Trace
 from ..console.variables import list_variables
-from ..errors import LabError, error_report
 from ..lab import Lab
 from ..protocol import (
     ErrorReport,
@@ -27,6 +26,7 @@ from ..protocol import (
 from ..recording.recorder import Recorder
 from ..recording.recording import Recording
 from ..recording.statement_counts import StatementCounts
+from ..system.errors import LabError, error_report
 from .console import EXAMPLE, cell_error
 from .rules import HELD
 

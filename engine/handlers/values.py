@@ -9,7 +9,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..errors import LabError
 from ..lab import Lab
 from ..protocol import (
     BitsCommand,
@@ -22,6 +21,7 @@ from ..protocol import (
     StatisticsSnapshot,
     ValuesSnapshot,
 )
+from ..system.errors import LabError
 from ..tensors.readable import dtype_name, readable
 from ..tensors.texts import texts
 from ..tensors.values.bits import bits_of

@@ -7,7 +7,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -15,7 +15,8 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any, TypeVar
 
-from ..errors import is_ours
+from ..system.current_modules import Current, switch
+from ..system.errors import is_ours
 from .library_names import comes_first, is_library, lies_in, place_of
 
 PREFIX = "tensorlab_file_"
@@ -71,16 +72,16 @@ class FolderModules:
     @contextmanager
     def current(self) -> Iterator[None]:
         """In this context these modules are current; afterwards those from before are again."""
-        before = _Current.modules
-        _switch(self)
+        before = Current.modules
+        switch(self)
         try:
             yield
         finally:
-            _switch(before)
+            switch(before)
 
     def become_current(self) -> None:
         """From now on these modules are current."""
-        _switch(self)
+        switch(self)
 
     def iterated(self, begin: Callable[[], Iterator[Item]]) -> Iterator[Item]:
         """The items of an iterator of their code: it begins, and gives each of them, while these
@@ -161,7 +162,7 @@ class FolderModules:
 
     def loaded(self) -> dict[str, ModuleType]:
         """The modules by now."""
-        if _Current.modules is not self:
+        if Current.modules is not self:
             return self.modules
         new = sys.modules.keys() - self._outer_names - self.modules.keys()
         folders = self._folders
@@ -210,7 +211,7 @@ class FolderModules:
 
     @property
     def _library_path(self) -> Sequence[str]:
-        path = self._outer_path if _Current.modules is self else sys.path
+        path = self._outer_path if Current.modules is self else sys.path
         roots = {str(root) for root in self.roots}
         return [entry for entry in path if str(Path(entry).absolute()) not in roots]
 
@@ -293,39 +294,7 @@ def _module_lies_in(module: ModuleType, folders: Iterable[Path]) -> bool:
     return isinstance(spec, ModuleSpec) and lies_in(place_of(spec), folders)
 
 
-# -- which modules are current ---------------------------------------------------------------------
-
-
-class _Current:
-    modules: FolderModules | None = None
-
-
-def _switch(to: FolderModules | None) -> None:
-    now = _Current.modules
-    if now is to:
-        return
-    if now is not None:
-        now.leave()
-    _Current.modules = to
-    if to is not None:
-        to.enter()
-
-
-def kept_current() -> Callable[[], AbstractContextManager[None]]:
-    """Makes contexts in which those modules are current that are so now."""
-    modules = _Current.modules
-    return nullcontext if modules is None else modules.current
-
-
-@contextmanager
-def no_modules() -> Iterator[None]:
-    """In this context no modules of the user's folders are current."""
-    before = _Current.modules
-    _switch(None)
-    try:
-        yield
-    finally:
-        _switch(before)
+# -- import statements of the user's code --------------------------------------------------------
 
 
 def _owner(frame: FrameType | None) -> FolderModules | None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, PathFinder
 from pathlib import Path
 
-from ..program import FOLDER
-from ..recording.user_files import is_user_file
+from ..system.program import FOLDER
+from ..system.user_files import is_user_file
 
 
 def comes_first(name: str) -> bool:

@@ -21,7 +21,7 @@ from torch.optim.optimizer import (
 )
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..compiled import never_compiled, only_calls_compiled
+from ..recording.compiled import never_compiled, only_calls_compiled
 from .step_losses import Root, StepLosses, made
 
 

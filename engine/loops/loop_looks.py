@@ -13,8 +13,8 @@ from time import perf_counter
 from torch import nn
 from torch.optim import Optimizer
 
-from ..control import Control
 from ..runs.parameter_figures import LookTables
+from ..system.control import Control
 from ..training.figures.pace import FREE_STEPS
 from ..training.looks.looks import EARLY, Looks, StepLook
 from .hooks import Steps, quiet

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..control import Control
 from ..protocol import ErrorReport, HeldAt, Hold, LoggedPoints, LoopSnapshot, TrainingState
+from ..system.control import Control
 from ..training.figures.gpu import GpuUse
 from ..training.figures.memory import cuda_bytes, rss_bytes
 from ..training.figures.metrics import Measured, Metrics

@@ -13,8 +13,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ..compiled import own_path
-from ..recording.user_files import UsersFrames, is_user_file, variables_of
+from ..recording.compiled import own_path
+from ..system.user_files import UsersFrames, is_user_file, variables_of
 
 MAX_INSIDE = 64
 """Lists, tuples and dicts with more elements are not looked into."""

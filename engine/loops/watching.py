@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..compiled import add_forward_hook, own_modules
-from ..errors import LabError
-from ..module_kept import has_other_contents
 from ..project.subject import Subject
 from ..protocol import MAX_WATCHED, WATCHED_FIGURES, WHOLE_SUBJECT
+from ..recording.compiled import add_forward_hook, own_modules
+from ..restoring.module_kept import has_other_contents
+from ..system.errors import LabError
 from ..training.objectives.batches import tensors_in
 from .hooks import quiet
 

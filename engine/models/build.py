@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from ..errors import LabError
 from ..project import catalogue, wiring
 from ..project.catalogue import BlockKind, Port
 from ..project.document import Block, Model, ParamValue
-from ..random_states import torch_states_kept
+from ..restoring.random_states import torch_states_kept
+from ..system.errors import LabError
 
 
 @dataclass(frozen=True)

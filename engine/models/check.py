@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..errors import LabError
 from ..project import wiring
 from ..project.document import Model, TrainingSetup
 from ..project.problems import Problem, located
 from ..protocol import BlockReport, ModelSnapshot
+from ..system.errors import LabError
 from . import code, shapes
 from .fit import check_fit
 

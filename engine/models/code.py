@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..project import catalogue, wiring
 from ..project.document import Block, Model
 from ..protocol import MODEL_FILE, TensorSpec, shape_text
-from ..recording.user_files import keep_source
+from ..system.user_files import keep_source
 from .build import BlockGraph, block_graph, has_module, has_valid_arguments
 from .expressions import call, constructor, grouped, sample
 

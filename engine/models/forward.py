@@ -14,15 +14,15 @@ from torch import Tensor, fx, nn
 from torch.func import functional_call
 from torch.fx.node import map_arg
 
-from ..errors import LabError
-from ..module_kept import ModuleState
 from ..project import catalogue
 from ..project.document import Block
 from ..project.problems import Problem
 from ..protocol import Activation, ForwardSnapshot, TensorSpec
-from ..randomness import RandomStream
 from ..recording.recorder import Recorder
 from ..recording.recording import Place, Recording
+from ..restoring.module_kept import ModuleState
+from ..restoring.randomness import RandomStream
+from ..system.errors import LabError
 from ..tensors.readable import dtype_name
 from ..tensors.summary import shown_groups, summarise
 from . import problems

@@ -21,7 +21,7 @@ from ..project import catalogue
 from ..project.document import Block, Model, ParamValue, Wire
 from ..project.problems import Problem
 from ..protocol import TensorSpec
-from ..random_states import torch_states_kept
+from ..restoring.random_states import torch_states_kept
 from ..tensors.fake_mode import fake_mode
 from ..tensors.readable import dtype_name
 from . import problems

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import LabError
 from ..project.document import Model
+from ..system.errors import LabError
 from .forward import ForwardPass
 from .live import LiveModel
 

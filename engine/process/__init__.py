@@ -1,7 +1,7 @@
 """The window's hold on an engine in another process: start it or call it, talk to it, end it or
 leave it. No torch.
 
-Not here: what the engine does (`serve`), and how a process that listens is called (`connecting`).
+Not here: what the engine does (`server`), and how a process that listens is called (`connecting`).
 
 Threads of their own write to the pipe (`outbox`), read it and end it, so that the window never
 waits. `EngineProcess` talks; a subclass says how its engine starts and ends. A `SpawnedEngine` ends

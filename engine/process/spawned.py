@@ -10,12 +10,13 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..protocol import Command, QuitSignal
-from ..spawning import safe_spawn
-from ..temporary import make_folder
+from ..system.folders import make_folder
+from ..system.spawning import safe_spawn
 from .engine_process import EngineLost, EngineProcess
 from .exits import Exit
 
@@ -55,8 +56,6 @@ class SpawnedEngine(EngineProcess):
         # The window shows before these are needed.
         import multiprocessing
 
-        from tensorlab import serve
-
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe(duplex=True)
         self._talk(ours)
@@ -64,7 +63,9 @@ class SpawnedEngine(EngineProcess):
         self._oom_kills_before = _oom_kills()
         # Not a daemon process: that may have no children, and user code may use a DataLoader.
         process = context.Process(
-            target=serve, args=(theirs, self._log_path), name="tensorlab-engine"
+            target=import_module("tensorlab").serve,
+            args=(theirs, self._log_path),
+            name="tensorlab-engine",
         )
         try:
             with safe_spawn():

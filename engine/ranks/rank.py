@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from ..control import Control
 from ..handlers.training.as_rank import follow
 from ..protocol import (
     Command,
@@ -32,7 +31,8 @@ from ..protocol import (
     decode_message,
     encode_snapshot_or_error,
 )
-from ..session import Session
+from ..server.session import Session
+from ..system.control import Control
 from ..training.distributed.launch import BEGINS_RUN, Job
 from ..training.distributed.rank_files import LOST, log_of, sign
 from ..training.distributed.ranks import RankLost

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from ..compiled import only_calls_compiled
+from .compiled import only_calls_compiled
 from .remembered import Remembered
 
 Check = Callable[[tuple, dict[str, Any]], None]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..compiled import only_calls_compiled
+from .compiled import only_calls_compiled
 from .kernel_asserts import Check
 from .open_calls import next_sequence
 from .tensor_arguments import given_tensors

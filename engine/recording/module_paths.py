@@ -8,7 +8,7 @@ from types import CodeType, FrameType
 
 from torch import nn
 
-from ..compiled import own_modules, own_path
+from .compiled import own_modules, own_path
 
 NameOf = Callable[[nn.Module], str]
 """The path of a module; empty where it is not known."""

@@ -13,10 +13,10 @@ import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from ..system.user_files import UsersFrames, is_user_file, variables_of
 from .module_paths import ModulePaths
 from .open_calls import next_sequence
 from .recording import Call, Recording
-from .user_files import UsersFrames, is_user_file, variables_of
 
 MAX_CALLS = 50_000
 

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from ..system.user_files import UsersFrames, is_user_file
 from .argument_values import Keeper
 from .call_names import op_name
 from .executed_lines import CUT_NOTE, LineRecorder
@@ -37,7 +38,6 @@ from .tensor_arguments import (
     tensors_of,
     written,
 )
-from .user_files import UsersFrames, is_user_file
 from .writes import Given, Watch
 
 MAX_CALLS = 50_000

@@ -16,8 +16,8 @@ from typing import Any, Literal, Protocol
 import torch
 from msgspec import Struct
 
-from ..errors import sendable
 from ..protocol import CutReason, SourceLine
+from ..system.errors import sendable
 from .argument_values import TinyValues
 
 MAX_LINE = 200

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
+from ..system.user_files import is_user_file
 from .statements import Statement, Statements
-from .user_files import is_user_file
 
 MAX_TURNS = 1_000
 """The watcher is called in this many turns of a statement only, so that a loop of millions of turns

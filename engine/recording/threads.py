@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch.overrides import TorchFunctionMode
 
-from ..compiled import only_calls_compiled
+from .compiled import only_calls_compiled
 from .open_calls import next_sequence
 
 _lock = threading.Lock()

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..errors import sendable
 from ..protocol import WrittenBy
+from ..system.errors import sendable
 from .call_names import op_name
 from .remembered import Remembered
 

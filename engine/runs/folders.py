@@ -20,8 +20,8 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from ..data_folder import data_folder, former_folder
 from ..project.atomic import private_folder
+from ..system.folders import data_folder, former_folder
 from .record import FILE, RunProblem, load
 
 DELETED = ".deleted"

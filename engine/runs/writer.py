@@ -15,9 +15,9 @@ from threading import Event, Thread
 
 from msgspec.structs import replace
 
-from ..errors import LabError
 from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns
+from ..system.errors import LabError
 from . import annotations, folders, metrics, states
 from .heartbeat import SILENT_S, Heartbeat, silent_s
 from .parameter_figures import Look, LookTables

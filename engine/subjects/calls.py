@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..compiled import uncompiled
-from ..errors import LabError
-from ..module_kept import module_kept
 from ..protocol import ModuleCall
-from ..random_states import torch_states_kept
+from ..recording.compiled import uncompiled
+from ..restoring.module_kept import module_kept
+from ..restoring.random_states import torch_states_kept
+from ..system.errors import LabError
 from ..training.objectives.batches import tensors_in
 
 MAX_SHAPES = 8

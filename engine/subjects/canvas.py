@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, fx, nn
 
 from ..datasets.load import load_dataset
-from ..errors import LabError
 from ..models.check import require_runnable
 from ..models.state import ModelState
 from ..project.document import Model, TrainingSetup
 from ..project.edits import loss_call
 from ..protocol import WeightsSnapshot
+from ..system.errors import LabError
 from ..training.components.class_weights import BALANCED
 from ..training.components.losses import make_loss
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from ..errors import LabError
-from ..randomness import RandomStream
-from ..signatures import required_parameters
+from ..restoring.randomness import RandomStream
+from ..system.errors import LabError
+from ..system.signatures import required_parameters
 
 _MODULES = (
     "A subject is an nn.Module, a class of one, a function that returns one, or a function of"

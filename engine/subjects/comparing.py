@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
-from ..compiled import (
+from ..protocol import ModuleDifference, OutputDifference, WeightDifference
+from ..recording.compiled import (
     add_forward_hook,
     add_forward_pre_hook,
     class_name,
@@ -19,9 +20,8 @@ from ..compiled import (
     own_path,
     uncompiled,
 )
-from ..module_kept import ModuleState, module_kept
-from ..protocol import ModuleDifference, OutputDifference, WeightDifference
-from ..random_states import torch_states_kept
+from ..restoring.module_kept import ModuleState, module_kept
+from ..restoring.random_states import torch_states_kept
 from ..tensors.readable import dtype_name
 from ..training.objectives.batches import tensors_in
 

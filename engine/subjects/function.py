@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..held_objects import defaults_of, named_in
+from ..restoring.held_objects import defaults_of, named_in
 
 
 class Parts(nn.Module):

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ..errors import LabError
 from ..protocol import InitialValues
-from ..random_states import torch_states_kept
+from ..restoring.random_states import torch_states_kept
+from ..system.errors import LabError
 from .structure import mean_and_std
 
 

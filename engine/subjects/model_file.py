@@ -18,8 +18,8 @@ import torch
 from torch import nn
 from torch.utils._sympy import functions as _sympy_functions
 
-from ..errors import LabError
 from ..project.other_files import model_in
+from ..system.errors import LabError
 
 _WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 _OPERATORS = ("torch.ops.", "_operator.", "math.", "torch.sym_")

@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from ..console.output import Output
-from ..control import Control
-from ..errors import LabError
 from ..importing.folder_modules import FolderModules
 from ..protocol import FileObject, FileObjectKind
-from ..random_states import States, drawn_from, random_states
-from ..recording.user_files import keep_source
-from ..signatures import required_parameters, takes_tensors, tensor_methods
+from ..restoring.random_states import States, drawn_from, random_states
+from ..system.control import Control
+from ..system.errors import LabError
+from ..system.signatures import required_parameters, takes_tensors, tensor_methods
+from ..system.user_files import keep_source
 
 MAX_IMPORTS = 200
 """The most imported files that are watched."""

@@ -15,15 +15,15 @@ from torch import nn
 
 from ..console.output import Output
 from ..console.resolve import UnknownName, resolve, resolve_all
-from ..control import Control
-from ..errors import LabError
 from ..loops.loop_looks import Tables
 from ..loops.updates import Updates
 from ..loops.watching import Watching
-from ..module_kept import ModuleState
 from ..project.subject import MODEL, CodeSubject, ConsoleSubject, FileSubject, holds_model, title
-from ..randomness import RandomStream
-from ..signatures import takes_tensors
+from ..restoring.module_kept import ModuleState
+from ..restoring.randomness import RandomStream
+from ..system.control import Control
+from ..system.errors import LabError
+from ..system.signatures import takes_tensors
 from .code_modules import CodeModule, made_module
 from .function import FunctionModule
 from .model_file import load_model

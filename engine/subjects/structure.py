@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
-from ..compiled import class_name, own_modules, own_path
 from ..protocol import Histogram, ModuleRow, StructureTotals, WeightRow
+from ..recording.compiled import class_name, own_modules, own_path
 from ..tensors.readable import dtype_name
 from .calls import Calls
 from .written import written

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..errors import LabError
 from ..protocol import WhichWeights
+from ..system.errors import LabError
 from .loop import TrainingLoop
 
 

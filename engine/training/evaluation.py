@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from ..randomness import RandomStream
+from ..restoring.randomness import RandomStream
 from .figures.metrics import EpochTotals
 from .objectives.objective import Objective
 from .optimization.averaging import AveragedWeights

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import torch
 
-from ..errors import LabError, error_report
 from ..project.document import TrainingSetup
 from ..protocol import CODE_CHANGED, OTHER_BATCHES, UNORDERED, ErrorReport
-from ..recording.user_files import is_user_file
+from ..system.errors import LabError, error_report
+from ..system.user_files import is_user_file
 from ..tensors.error_help import explain_error
 from .execution.compiling import compile_problem
 from .execution.determinism import refused_operation

@@ -11,14 +11,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ..compiled import has_compiled_parts
-from ..errors import LabError
-from ..module_kept import modes_kept
 from ..project.document import ADJUSTABLE, HoldWhen, TrainingSetup, replace
 from ..project.steps.order import keeps_gradients
 from ..project.subject import CanvasSubject, Subject
 from ..protocol import StepUnit
-from ..randomness import RandomStream
+from ..recording.compiled import has_compiled_parts
+from ..restoring.module_kept import modes_kept
+from ..restoring.randomness import RandomStream
+from ..system.errors import LabError
 from .checkpoints.best_epoch import BestEpoch, is_over, with_epoch
 from .checkpoints.checkpoint_fields import Checkpoint
 from .checkpoints.checkpoint_match import check_change, check_match

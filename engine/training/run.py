@@ -10,7 +10,6 @@ from time import perf_counter
 
 from msgspec.structs import replace
 
-from ..errors import LabError, as_exception
 from ..project.document import ADJUSTABLE, TrainingSetup
 from ..protocol import (
     ErrorReport,
@@ -22,6 +21,7 @@ from ..protocol import (
     TrialProgress,
 )
 from ..runs.writer import RunWriter
+from ..system.errors import LabError, as_exception
 from .between_steps import kept_between_steps, weight_versions
 from .checkpoints.checkpoint_files import Checkpoint
 from .checkpoints.run_states import RunStates

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from time import perf_counter
 
-from ..errors import LabError
 from ..project.document import Project, TrainingSetup
 from ..protocol import EpochRow, StepColumns, TrainingState
 from ..runs import folders
 from ..runs.parameter_figures import Look
 from ..runs.writer import RunWriter
+from ..system.errors import LabError
 from .checkpoints import checkpoint_files
 from .checkpoints.checkpoint_files import Checkpoint
 

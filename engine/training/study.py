@@ -6,9 +6,9 @@ import math
 import warnings
 from typing import TYPE_CHECKING
 
-from ..errors import LabError
 from ..project.document import ParamValue
 from ..project.sweeps.sweep import Choice, Sweep
+from ..system.errors import LabError
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -23,7 +23,7 @@ from engine.protocol import (
     ValuesSnapshot,
     encode_snapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 ROUNDS = 21
 ROWS, COLUMNS = 40, 16

@@ -21,7 +21,7 @@ from engine.protocol import (
     decode_snapshot,
     encode_command,
 )
-from engine.version import version
+from engine.system.program import version
 from tests import forking
 from tests.engine.processes import WAIT_S
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.console.namespace import Namespace
 from engine.console.output import Output
-from engine.control import Control
+from engine.system.control import Control
 
 
 def run(namespace: Namespace, source: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app import templates
-from engine import devices
 from engine.project.examples import trace_examples
 from engine.protocol import Device
+from engine.system import devices
 from tests.pictures import assert_same_picture
 from widgets import theme
 

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from engine.artifacts.opening import open_artifact
-from engine.errors import LabError
+from engine.system.errors import LabError
 from tests.engine.artifacts.networks import net, odd_state
 from tests.fuzz.mutate import broken_bytes
 from tests.fuzz.weights import Payload

@@ -12,7 +12,6 @@ from pathlib import Path
 from torch import nn
 
 from app.commands.runs import run_report, words_of
-from engine.errors import LabError
 from engine.handlers.training.runs import list_runs
 from engine.lab import Lab
 from engine.project.document import DataSetup, Project, TrainingSetup
@@ -30,7 +29,8 @@ from engine.protocol import (
 from engine.runs import folders
 from engine.runs.record import FILE, Trial
 from engine.runs.writer import RunWriter
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop
 from tests.fuzz.mutate import broken_bytes, damaged, nasty

@@ -12,10 +12,10 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.exporting import check_fits, load_weights
 from engine.project.document import DataSetup, TrainingSetup
 from engine.protocol import TrainingSnapshot, decode_snapshot, encode_snapshot
+from engine.system.errors import LabError
 from engine.tensors.plain import tensor_problem
 from engine.training.checkpoints import checkpoint_files
 from engine.training.checkpoints.checkpoint_fields import encode

@@ -27,8 +27,9 @@ PLACES = {
     # arithmetic only: a list of allowed nodes and functions
     ("engine/training/components/expressions.py", "eval"),
     # the program's own texts, and files that it has written
-    ("engine/session.py", "import_module"),
-    ("engine/handlers/training/stepping.py", "exec"), ("engine/tensors/shapes/picking.py", "exec"),
+    ("engine/server/session.py", "import_module"),
+    ("engine/handlers/training/stepping.py", "exec"),
+    ("engine/operations/shapes/picking.py", "exec"),
     ("engine/exporting/code_export.py", "exec"),
     ("engine/verifier/programs.py", "exec_module"),
     ("engine/verifier/programs.py", "torch.jit.load"),
@@ -38,7 +39,7 @@ PLACES = {
     ("engine/console/elsewhere/handing.py", "torch.load"),
     ("engine/verifier/weights_readers.py", "dcp.load"),
     # names of this program's modules
-    ("tensorlab.py", "import_module"),
+    ("tensorlab.py", "import_module"), ("engine/process/spawned.py", "import_module"),
     # tensors only: weights_only=True
     *((place, "torch.load") for place in (
         "engine/exporting/weights.py", "engine/handlers/training/as_rank.py",

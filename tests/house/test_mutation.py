@@ -170,7 +170,7 @@ def test_those_of_the_room_that_a_handler_answers_for_are_wide():
     wide = wide_tests(ROOT, "engine/handlers/subjects/code.py")
     assert "tests/engine/subjects/test_comparing.py" in wide
     assert "tests/engine/exporting/test_package.py" not in wide
-    wide = wide_tests(ROOT, "engine/handlers/holding.py")
+    wide = wide_tests(ROOT, "engine/lab/holding.py")
     assert {"tests/engine/loops/test_held_loops.py", "tests/engine/console/test_held_code.py"} <= {
         *wide
     }

@@ -10,8 +10,8 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
-from engine.tensors.memory.locating import locate
-from engine.tensors.memory.storage import read_window
+from engine.operations.memory.locating import locate
+from engine.operations.memory.storage import read_window
 from engine.tensors.reach import Reached
 from tests import pictures
 from tests.widgets.small_model import SMALL_MODEL

@@ -1,4 +1,4 @@
-"""The house: no two files import each other, no two folders, and every room has a door."""
+"""The house: no two files, folders or rooms import each other, and every room has a door."""
 
 from __future__ import annotations
 
@@ -60,6 +60,11 @@ def room(name: str) -> str:
     return name if folder in ("app", "widgets", "engine") else folder
 
 
+def top_room(name: str) -> str:
+    """The folder right under app, widgets or engine, with all that is in it."""
+    return "/".join(PurePosixPath(name).parts[:2])
+
+
 @pytest.fixture(scope="module")
 def graph() -> nx.DiGraph:
     return imports()
@@ -67,14 +72,16 @@ def graph() -> nx.DiGraph:
 
 def test_the_reader_of_imports_sees_them(graph: nx.DiGraph):
     """Guards the tests below, which would pass on a graph without edges."""
-    assert graph.has_edge("engine/handlers/values", "engine/lab")
+    assert graph.has_edge("engine/handlers/values", "engine/lab/__init__")
     assert graph.has_edge("widgets/canvas/scene", "widgets/layout/__init__")
     assert graph.number_of_edges() > len(FILES)
-    tree = ast.parse("from ...errors import LabError\nfrom . import window\nimport engine.lab")
+    tree = ast.parse(
+        "from ...system.errors import LabError\nfrom . import window\nimport engine.lab"
+    )
     assert imported("engine/tensors/values/x", tree) == {
-        "engine/errors",
+        "engine/system/errors",
         "engine/tensors/values/window",
-        "engine/lab",
+        "engine/lab/__init__",
     }
 
 
@@ -88,6 +95,21 @@ def test_no_two_folders_import_each_other(graph: nx.DiGraph):
         if room(name) != room(other) and not name.endswith("__init__"):  # a door hands names on
             folders.add_edge(room(name), room(other))
     assert circles(folders) == []
+
+
+def test_no_two_rooms_import_each_other(graph: nx.DiGraph):
+    rooms = nx.DiGraph()
+    for name, other in graph.edges:
+        if top_room(name) != top_room(other):
+            rooms.add_edge(top_room(name), top_room(other))
+    assert rooms.has_edge("engine/operations", "engine/console")
+    assert circles(rooms) == []
+
+
+def test_the_engine_has_all_its_files_in_rooms():
+    assert [name for name in FILES if PurePosixPath(name).parent.name == "engine"] == [
+        "engine/__init__"
+    ]
 
 
 def test_no_folder_holds_too_many_files():

@@ -13,15 +13,18 @@ import networkx as nx
 from tests.mutation.mutants import Mutant, mutants
 
 PACKAGES = [
-    "app/presenters", "app", "widgets", "engine/tensors", "engine/autograd",
-    "engine/recording engine/console", "engine/models", "engine/training",
+    "app/presenters", "app", "widgets", "engine/tensors engine/operations", "engine/autograd",
+    "engine/recording engine/restoring engine/console", "engine/models", "engine/training",
     "engine/exporting engine/verifier", "engine/artifacts", "engine/project",
-    "engine/protocol engine/process engine/connecting engine/attached", "engine/subjects",
+    "engine/protocol engine/process engine/connecting engine/attached engine/server",
+    "engine/system engine/importing engine/lab", "engine/subjects",
     "engine/loops engine/advice", "engine/runs engine/ranks engine/events",
-    "engine/datasets", "engine/handlers", "engine",
+    "engine/datasets", "engine/handlers",
 ]  # fmt: skip
 """Folders that are sampled together. One that is inside another one is no part of that."""
 _MOST_FILES = 25
+_EVERYWHERE = {"handlers", "lab", "protocol", "project", "restoring", "system"}
+"""Rooms of which handlers of all kinds use something."""
 
 
 def sample(root: Path, package: str, count: int, seed: int) -> list[Mutant]:
@@ -82,14 +85,15 @@ def wide_tests(root: Path, path: str) -> list[str]:
 
 
 def _answered_for(graph: nx.DiGraph, name: str) -> list[PurePosixPath]:
-    """The room that has a handler's name; for handlers of no room the two that they import most."""
-    if not name.startswith("engine/handlers/"):
+    """The room that has a handler's name; for handlers of no room, and what holds code, the two
+    that they import most."""
+    if not name.startswith(("engine/handlers/", "engine/lab/")):
         return []
     if name.count("/") > 2:
         return [PurePosixPath(name.replace("/handlers/", "/", 1)).parent]
     called = Counter(PurePosixPath(used).parent for used in sorted(graph.successors(name)))
     rooms = [room for room, _ in called.most_common() if len(room.parts) > 1]
-    return [room for room in rooms if room.name not in ("handlers", "protocol", "project")][:2]
+    return [room for room in rooms if room.name not in _EVERYWHERE][:2]
 
 
 @cache

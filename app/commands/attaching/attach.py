@@ -13,7 +13,7 @@ from engine.connecting.dialing import Call
 from engine.connecting.greeting import About, Role, Unwelcome
 from engine.connecting.places import listening
 from engine.connecting.ssh import SSH, call_at, listening_at
-from engine.version import version
+from engine.system.program import version
 
 
 def call(

@@ -10,8 +10,8 @@ import time
 from app.commands.failures import CommandFailure
 from engine.connecting.greeting import Unwelcome
 from engine.connecting.places import is_listening
-from engine.data_folder import data_folder
-from engine.program import program_file
+from engine.system.folders import data_folder
+from engine.system.program import program_file
 
 START_S = 60.0
 """The time that a new engine has until it listens."""
@@ -21,7 +21,7 @@ LOOK_S = 0.05
 
 def serve(name: str, host: str, port: int) -> None:
     """Run an engine until it is ended. Raises CommandFailure where it cannot listen."""
-    from engine.served import serve_windows
+    from engine.server.served import serve_windows
 
     try:
         serve_windows(name, host, port)

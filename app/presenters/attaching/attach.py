@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QTimer
 from app.presenters.attaching.calling import Calling, Way
 from app.workbench import Workbench
 from engine.connecting.greeting import About, Unwelcome
-from engine.version import version
+from engine.system.program import version
 from widgets.start.attach_view import AttachView, Running
 
 if TYPE_CHECKING:

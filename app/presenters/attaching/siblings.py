@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.presenters.attaching.calling import Calling, Way
 from engine.connecting.greeting import About, Unwelcome
-from engine.version import version
+from engine.system.program import version
 
 if TYPE_CHECKING:
     from engine.connecting.dialing import Call

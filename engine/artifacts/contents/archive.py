@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
-from ...errors import LabError
+from ...system.errors import LabError
 from .artifact import damaged
 
 MAX_DIRECTORY_BYTES = 64 * 2**20

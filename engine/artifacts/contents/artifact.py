@@ -12,8 +12,8 @@ from typing import Literal, Protocol
 
 from torch import Tensor
 
-from ...errors import LabError
 from ...protocol import ProgramGraph
+from ...system.errors import LabError
 
 MAX_TEXT_CHARS = 2_000
 MAX_KEY_CHARS = 1_000

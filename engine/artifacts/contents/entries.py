@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ...errors import LabError
+from ...system.errors import LabError
 from ...tensors.readable import dtype_name
 from .artifact import Entry, digest, plain, shortened
 from .descriptions import Global, OtherObject, StorageOf, TensorOf

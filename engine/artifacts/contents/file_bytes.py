@@ -11,7 +11,7 @@ import psutil
 import torch
 from torch import Tensor
 
-from ...errors import LabError
+from ...system.errors import LabError
 
 COPIED_BYTES = 16 * 2**20
 """The most bytes of a tensor that are copied into memory; a larger tensor is mapped, so that parts

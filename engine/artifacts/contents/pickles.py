@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch._weights_only_unpickler import _get_allowed_globals
 
-from ...errors import LabError
+from ...system.errors import LabError
 from .constructors import CALLS, JAGGED, pairs
 from .descriptions import Global, NotAPickle, OtherObject, StorageOf
 

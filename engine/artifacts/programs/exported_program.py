@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from ...errors import LabError
 from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue
+from ...system.errors import LabError
 from ...tensors.readable import dtype_name
 from ..contents.archive import Archive
 from ..contents.artifact import Artifact, Entry, plain, shortened, with_own_keys

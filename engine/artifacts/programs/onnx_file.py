@@ -12,8 +12,8 @@ from pathlib import Path
 
 from msgspec.structs import replace as changed
 
-from ...errors import LabError
 from ...protocol import ProgramGraph, ProgramModule, ProgramNode, ProgramValue
+from ...system.errors import LabError
 from ..contents.artifact import (
     MAX_METADATA,
     Artifact,

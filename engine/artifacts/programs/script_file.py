@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...errors import LabError
 from ...protocol import ProgramGraph
+from ...system.errors import LabError
 from ..contents.archive import Archive
 from ..contents.artifact import Artifact, Entry, digest, plain, with_own_keys
 from ..contents.descriptions import Global, OtherObject, TensorOf

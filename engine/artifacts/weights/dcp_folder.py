@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...errors import LabError
+from ...system.errors import LabError
 from ...tensors.readable import dtype_name
 from ..contents.archive import Archive
 from ..contents.artifact import Artifact, Entry, plain, with_own_keys

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import LabError
+from ...system.errors import LabError
 from ..contents.artifact import MAX_METADATA, Artifact, Entry, file_beside, plain, with_own_keys
 
 MAX_JSON_BYTES = 32 * 2**20

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...errors import LabError
+from ...system.errors import LabError
 from ...tensors.readable import dtype_name
 from ..contents.archive import Archive, Record
 from ..contents.artifact import Artifact, Entry, damaged, with_own_keys

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import torch
 
-from ...errors import LabError
+from ...system.errors import LabError
 from ..contents.archive import Archive
 from ..contents.artifact import Artifact, Entry, damaged, with_own_keys
 from ..contents.descriptions import NotAPickle, StorageOf, TensorOf

@@ -7,7 +7,6 @@ from functools import partial
 
 from torch import Tensor
 
-from ...errors import LabError
 from ...protocol import (
     BackwardSnapshot,
     GraphSnapshot,
@@ -17,6 +16,7 @@ from ...protocol import (
     PendingGradient,
 )
 from ...recording.writes import version_of
+from ...system.errors import LabError
 from ...tensors.summary import shown_values, summarise
 from ..formulas import words_of
 from ..graph.engine_run import Gradients

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from ...errors import LabError, sendable
 from ...protocol import ComparisonSnapshot
+from ...system.errors import LabError, sendable
 from ...tensors.compare import max_difference
 from .backward_pass import BackwardPass
 

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ...errors import LabError
-from ...randomness import RandomStream
+from ...restoring.randomness import RandomStream
+from ...system.errors import LabError
 from ..graph.engine_run import Gradients
 from ..graph.reading import Node
 from .gradients import check_fits

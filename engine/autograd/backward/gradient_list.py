@@ -7,8 +7,8 @@ from itertools import islice
 
 from torch import Tensor
 
-from ...errors import sendable
 from ...protocol import MissingReason, ParameterGradient, TensorSummary
+from ...system.errors import sendable
 from ...tensors.summary import summarise
 from ..graph.missing import MissingGradients
 from ..graph.reading import Graph

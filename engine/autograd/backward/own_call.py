@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from ...errors import LabError
+from ...system.errors import LabError
 from .roots import ConsoleSubject
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...console.namespace import Namespace
-from ...errors import LabError
+from ...system.errors import LabError
 from .backward_pass import BackwardPass
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ...errors import LabError
 from ...protocol import BackwardMove, GradientEdit
+from ...system.errors import LabError
 from ..graph.engine_run import Gradients
 from ..graph.reading import Node
 from .breakpoints import Breakpoints, is_inside

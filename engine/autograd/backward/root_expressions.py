@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...errors import LabError
+from ...system.errors import LabError
 
 
 def split_expressions(text: str) -> tuple[str, ...]:

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 
-from ...compiled import own_modules
-from ...errors import LabError
 from ...models.forward import ForwardPass
 from ...protocol import WrittenBy
+from ...recording.compiled import own_modules
 from ...recording.threads import shared_below
+from ...system.errors import LabError
 from ..graph.provenance import Provenance, origins
 from ..graph.reading import Graph, Node, read_graph
 from .root_expressions import checked_gradient, checked_root, split_expressions
@@ -25,7 +25,7 @@ from .undo import leaves_held
 
 if TYPE_CHECKING:
     from ...console.namespace import Namespace
-    from ...control import Control
+    from ...system.control import Control
 
 
 class Subject:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...errors import LabError
+from ...system.errors import LabError
 from .backward_pass import BackwardPass
 from .breakpoints import Breakpoints
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from ...compiled import own_path, unwrapped
-from ...errors import LabError
+from ...recording.compiled import own_path, unwrapped
 from ...recording.recording import Recording
+from ...system.errors import LabError
 from ..graph.provenance import Provenance
 from ..graph.reading import read_graph
 from .roots import Subject, leaves_of, without_gradient

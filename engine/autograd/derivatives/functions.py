@@ -14,8 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from ...errors import LabError
-from ...module_kept import ModuleState
+from ...restoring.module_kept import ModuleState
+from ...system.errors import LabError
 from .precision import in_precision
 
 Function = Callable[..., Tensor]

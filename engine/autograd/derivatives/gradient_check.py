@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError
 
-from ...errors import LabError
+from ...system.errors import LabError
 from .differences import central_difference
 from .functions import MAX_ENTRIES, units, vjp_of
 

@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...compiled import add_forward_hook, own_modules
 from ...project.document import TrainingSetup
+from ...recording.compiled import add_forward_hook, own_modules
 from ...training.figures.metrics import Diverged
 from ...training.loop import TrainingLoop
 from ...training.objectives.objective import Objective, Outcome

@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import torch
 
-from ...errors import sendable
 from ...protocol import GraphCut
 from ...recording.recording import (
     Call,
@@ -22,6 +21,7 @@ from ...recording.recording import (
     find_recording,
     source_line,
 )
+from ...system.errors import sendable
 from .reading import Graph, Kind, Node, sequences_of
 
 NameOf = Callable[[torch.Tensor], str]

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from torch import Tensor
 from torch.nn import Parameter
 
-from ...errors import sendable
 from ...protocol import MODEL_FILE, GraphNode, GraphSnapshot, SourceLine, StaleTensor
 from ...recording.recording import Call, Place, source_line
+from ...system.errors import sendable
 from .large_snapshots import in_parts
 from .node_facts import AlikeOutputs, outputs_of
 from .provenance import NameOf, Provenance

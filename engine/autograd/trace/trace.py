@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from ...errors import LabError, sendable
 from ...protocol import (
     ErrorReport,
     TraceCall,
@@ -21,6 +20,7 @@ from ...protocol import (
 from ...recording.argument_values import KeptTensor
 from ...recording.recording import Call, Place, Recording, source_line
 from ...recording.statement_counts import MAX_TURNS
+from ...system.errors import LabError, sendable
 from ...tensors.readable import readable
 from ...tensors.summary import shown_values
 from ..graph.large_snapshots import in_parts

@@ -17,8 +17,8 @@ from types import ModuleType
 import msgspec
 import torch
 
-from ...control import Control
-from ...errors import LabError
+from ...system.control import Control
+from ...system.errors import LabError
 from ..namespace import Namespace
 from ..output import Output
 from .statements import names_in, statements_making

@@ -14,7 +14,6 @@ from ...artifacts.comparing import compare, rows_in
 from ...artifacts.contents.artifact import Artifact, Entry
 from ...artifacts.contents.shared_memory import Memory, memory_of
 from ...artifacts.opening import open_artifact
-from ...errors import LabError, sendable
 from ...lab import Lab
 from ...protocol import (
     MAX_SNAPSHOT_BYTES,
@@ -30,6 +29,7 @@ from ...protocol import (
     ProgramNode,
     Snapshot,
 )
+from ...system.errors import LabError, sendable
 
 MAX_READ_S = 30.0
 """The longest reading of a file's index, without its numbers. A call of C, such as parsing JSON or

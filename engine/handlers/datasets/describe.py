@@ -12,7 +12,6 @@ from ...datasets.facts import facts_of
 from ...datasets.load import load_dataset
 from ...datasets.pictures import pictures_of
 from ...datasets.stored.rows import StoredRows, figures_of, limits_of
-from ...errors import sendable
 from ...lab import Lab
 from ...protocol import (
     MAX_CLASSES,
@@ -27,6 +26,7 @@ from ...protocol import (
     DescribeDataCommand,
     NamedColumn,
 )
+from ...system.errors import sendable
 
 
 def describe_data(lab: Lab, command: DescribeDataCommand) -> Iterator[DataSnapshot]:

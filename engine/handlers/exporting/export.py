@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 
-from ...errors import LabError
 from ...exporting.verifying import Verifier
 from ...lab import Lab
 from ...protocol import ExportCommand, ExportSnapshot, ExportStageSnapshot, Snapshot, WrittenFile
 from ...protocol.exporting.formats import CASTING, FORMATS, KEEPING, Format
+from ...system.errors import LabError
 from .programs import write_and_run
 from .results import Work
 from .sources import source_of

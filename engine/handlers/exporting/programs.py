@@ -11,8 +11,6 @@ from typing import BinaryIO
 import torch
 from torch import nn
 
-from ...compiled import unwrapped
-from ...errors import LabError
 from ...exporting import package
 from ...exporting.code_export import save_code
 from ...exporting.examples import (
@@ -32,7 +30,9 @@ from ...exporting.verifying import Refused, Verifier
 from ...exporting.weights import writing
 from ...protocol import ExportCommand
 from ...protocol.exporting.formats import Format
-from ...random_states import random_states, states_kept
+from ...recording.compiled import unwrapped
+from ...restoring.random_states import random_states, states_kept
+from ...system.errors import LabError
 from ...verifier.jobs import Converted, ConvertJob, Located, LocateJob, ProgramJob, ProgramRun
 from ...verifier.values import Case, difference
 from ...verifier.values import write as write_values

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
-from ...errors import LabError
 from ...exporting.package import class_name
 from ...exporting.state import cast, own_state
 from ...exporting.weight_folders import save_distributed, save_hugging_face
 from ...exporting.weights import save_state, write_saved
 from ...lab import Lab
-from ...module_kept import ModuleState
 from ...protocol import ExportCommand
+from ...restoring.module_kept import ModuleState
+from ...system.errors import LabError
 from ...tensors.compare import same_bits
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint, encode

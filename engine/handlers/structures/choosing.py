@@ -8,6 +8,7 @@ from pathlib import Path
 from torch import nn
 
 from ...lab import Lab
+from ...lab.holding import seen_and_held
 from ...protocol import (
     FileSnapshot,
     RunFileCommand,
@@ -16,7 +17,6 @@ from ...protocol import (
     WriteStepCommand,
 )
 from ...subjects.python_file import objects_in
-from ..holding import seen_and_held
 from ..subjects.find import subject_of
 
 

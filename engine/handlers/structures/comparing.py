@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import LabError
 from ...lab import Lab
-from ...module_kept import ModuleState
 from ...protocol import (
     CompareSubjectsCommand,
     DifferenceSnapshot,
@@ -16,6 +14,7 @@ from ...protocol import (
     OutputDifference,
     Snapshot,
 )
+from ...restoring.module_kept import ModuleState
 from ...subjects.comparing import (
     Kept,
     arguments_in,
@@ -23,6 +22,7 @@ from ...subjects.comparing import (
     output_differences,
     weight_differences,
 )
+from ...system.errors import LabError
 from ..subjects.find import find_subject, subject_of
 from ..subjects.subject import Subject
 from .reading import unrun_report

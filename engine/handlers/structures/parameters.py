@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from torch import nn
 from torch.optim import Optimizer
 
-from ...errors import sendable
 from ...lab import Lab
 from ...loops.updates import Update
 from ...protocol import ReadParametersCommand, Snapshot, StructureSnapshot, WeightRow
 from ...subjects.structure import module_rows, totals, weight_rows
+from ...system.errors import sendable
 from ..subjects.find import subject_of
 from .reading import structure_in_parts
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ...compiled import own_path
-from ...errors import LabError, error_report, sendable
 from ...lab import Lab
 from ...protocol import (
     MAX_SNAPSHOT_BYTES,
@@ -22,10 +20,12 @@ from ...protocol import (
     WatchedSnapshot,
     WeightRow,
 )
-from ...recording.user_files import is_user_file
+from ...recording.compiled import own_path
 from ...subjects.calls import calls_in
 from ...subjects.initial_values import preview
 from ...subjects.structure import bare_tensors, module_rows, totals, unregistered, weight_rows
+from ...system.errors import LabError, error_report, sendable
+from ...system.user_files import is_user_file
 from ...tensors.error_help import explain_error
 from ...training.objectives.usual_steps import described
 from ..subjects.find import subject_of

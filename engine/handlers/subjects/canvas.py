@@ -12,13 +12,13 @@ from torch import Tensor, fx, nn
 from torch.optim import Optimizer
 
 from ...datasets.load import load_dataset
-from ...errors import LabError
 from ...models.check import check, require_runnable
 from ...models.live import LiveModel
 from ...project import catalogue
 from ...project.document import Model
 from ...project.edits import loss_call
 from ...protocol import StepSnapshot
+from ...system.errors import LabError
 from ...training.objectives.catalogue_data import CatalogueData
 from ...training.objectives.objective import CatalogueObjective, Objective
 from .subject import Drawn, Subject, make_modules_current, require_agreement

@@ -17,9 +17,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ...errors import LabError
-from ...held_objects import reached
-from ...module_kept import module_kept
 from ...project.subject import (
     CodeSubject,
     ConsoleSubject,
@@ -29,11 +26,14 @@ from ...project.subject import (
 )
 from ...protocol import StepSnapshot
 from ...protocol.exporting.formats import Format
-from ...random_states import drawn_from
-from ...signatures import required_parameters
+from ...restoring.held_objects import reached
+from ...restoring.module_kept import module_kept
+from ...restoring.random_states import drawn_from
 from ...subjects.code_modules import CodeModule
 from ...subjects.function import FunctionModule
 from ...subjects.python_file import PythonFile
+from ...system.errors import LabError
+from ...system.signatures import required_parameters
 from ...training.objectives.catalogue_data import CatalogueData
 from ...training.objectives.code_data import CodeData
 from ...training.objectives.code_objective import CodeObjective, Step, compile_step

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ...errors import LabError
 from ...lab import Lab
 from ...project.document import TrainingSetup
 from ...project.subject import Objective as Written
@@ -22,10 +21,11 @@ from ...project.subject import Subject as Reference
 from ...project.subject import split_reference, title
 from ...protocol import StepSnapshot
 from ...protocol.exporting.formats import Format
-from ...random_states import States
-from ...randomness import RandomStream
+from ...restoring.random_states import States
+from ...restoring.randomness import RandomStream
 from ...subjects.python_file import PythonFile
 from ...subjects.structure import optimizers_among
+from ...system.errors import LabError
 from ...training.objectives.loaders import Given, given_by
 from ...training.objectives.objective import Objective
 

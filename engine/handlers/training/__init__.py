@@ -3,5 +3,5 @@
 Not here: the loop and its state (`engine/training`).
 
 A step that is stepped by less than a phase is held inside of it (`stepping`): meanwhile the engine
-answers commands as while code of the user's is held (`handlers/holding`).
+answers commands as while code of the user's is held (`lab/holding`).
 """

@@ -10,10 +10,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from ...errors import LabError
 from ...lab import Lab
 from ...project.subject import title
 from ...protocol import TrainCommand
+from ...system.errors import LabError
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.distributed.launch import WEIGHTS

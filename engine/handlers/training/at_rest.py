@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...errors import LabError
 from ...lab import Lab
+from ...system.errors import LabError
 
 
 def require_rest(lab: Lab) -> None:

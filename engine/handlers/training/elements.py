@@ -10,11 +10,11 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
-from ...compiled import own_path
-from ...errors import LabError
 from ...lab import Lab
 from ...loops.hooks import is_stepping, quiet
 from ...protocol import ElementSnapshot, ReadElementCommand
+from ...recording.compiled import own_path
+from ...system.errors import LabError
 from ...tensors.summary import shown_values
 from ...training.optimization.next_update import next_update
 from ...training.run import TrainingRun

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import LabError
 from ...events.writing import write_run
 from ...lab import Lab
 from ...protocol import EventsSnapshot, WriteEventsCommand
 from ...runs.record import RunProblem
+from ...system.errors import LabError
 
 
 def write_events(lab: Lab, command: WriteEventsCommand) -> Iterator[EventsSnapshot | None]:

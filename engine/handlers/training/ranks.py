@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from torch import nn
 
 from ...console.elsewhere.handing import handed, names_of
-from ...errors import LabError
 from ...lab import Lab
 from ...project.atomic import private_folder
 from ...project.document import ADJUSTABLE, TrainingSetup
@@ -35,6 +34,7 @@ from ...protocol import (
 )
 from ...runs import folders
 from ...runs.record import RunProblem, RunState, load, save
+from ...system.errors import LabError
 from ...training.checkpoints import checkpoint_files
 from ...training.distributed.launch import BEGINS_RUN, Handover, Launched
 from ...training.distributed.rank_files import RANKS, last_lines, log_of

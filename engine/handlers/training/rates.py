@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import LabError
 from ...lab import Lab
 from ...protocol import PreviewRatesCommand, RatesSnapshot, Snapshot
+from ...system.errors import LabError
 from ...training.optimization.preview import rates_of
 from ..subjects.find import subject_of
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import nn
 
-from ...errors import LabError
 from ...lab import Lab
 from ...project.document import Project
 from ...project.edits import loss_call
 from ...protocol import TrainCommand
+from ...system.errors import LabError
 from ...training import repeated_run
 from ...training.checkpoints.checkpoint_match import check_change
 from ...training.loop import TrainingLoop

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from torch import Tensor
 
-from ...errors import LabError
 from ...exporting.train_script import write_script
 from ...runs.writer import RunWriter
+from ...system.errors import LabError
 from ...training.objectives.objective import Objective
 from ..subjects.subject import Drawn, Subject, first_weights
 

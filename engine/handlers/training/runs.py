@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from ...errors import LabError, sendable
 from ...events.reading import figures_of, has_events, read_events
 from ...events.rows import event_rows
 from ...lab import Lab
@@ -38,6 +37,7 @@ from ...runs import annotations, folders, metrics, reading
 from ...runs.difference import differences
 from ...runs.record import MAX_NOTE_CHARS, RunProblem, load, save
 from ...runs.summary import is_out_of_reach, row_of, rows_in
+from ...system.errors import LabError, sendable
 from ...training.run import TrainingRun
 from .ranks import RanksRun
 

@@ -13,20 +13,20 @@ from torch import Tensor, nn
 
 from ...autograd.backward.backward_pass import BackwardPass
 from ...autograd.graph.snapshot import title
-from ...compiled import add_forward_hook, own_modules
 from ...console.breakpoint_calls import breakpoints_held
 from ...console.variables import list_variables
 from ...lab import Lab
+from ...lab.holding import Holder
 from ...loops.backward_calls import backward_calls
 from ...protocol import StepUnit
+from ...recording.compiled import add_forward_hook, own_modules
 from ...recording.recorder import Recorder
 from ...recording.recording import Recordings
-from ...recording.user_files import is_user_file, keep_source
+from ...system.user_files import is_user_file, keep_source
 from ...training.objectives.batches import tensors_in
 from ...training.run import TrainingRun
 from ...training.steps.training_step import TrainingStep
 from ...training.watchpoints.seen_calls import Call, frame_of_call, seen_calls
-from ..holding import Holder
 
 _MODEL = "model"
 """The variable that is the model where no code of the user's runs."""

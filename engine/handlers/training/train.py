@@ -9,8 +9,6 @@ from pathlib import Path
 
 from ...advice.first_steps import FirstSteps
 from ...console.breakpoint_calls import breakpoints_told
-from ...errors import LabError
-from ...importing.folder_modules import kept_current
 from ...lab import Lab
 from ...loops.hooks import steps_shown
 from ...project.document import Project
@@ -25,10 +23,12 @@ from ...protocol import (
     TrainCommand,
     TrainingState,
 )
-from ...random_states import random_states
+from ...restoring.random_states import random_states
 from ...runs import folders
 from ...runs.record import RunProblem, changed, load
 from ...runs.writer import RunWriter
+from ...system.current_modules import kept_current
+from ...system.errors import LabError
 from ...training.checkpoints import checkpoint_files
 from ...training.checkpoints.checkpoint_fields import Checkpoint
 from ...training.checkpoints.checkpoint_match import check_match

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import LabError
 from ...lab import Lab
 from ...protocol import ChooseWeightsCommand, Snapshot, WeightsSnapshot
+from ...system.errors import LabError
 from ...training.run import TrainingRun
 
 

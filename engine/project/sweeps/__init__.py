@@ -1,4 +1,4 @@
 """Sweeps over settings: what varies, as it is written, and the values of a trial in a project.
 
-Not here: which values a trial has (`engine/sweeps`).
+Not here: which values a trial has (`engine/training/study.py`).
 """

@@ -16,11 +16,11 @@ from torch.nn import Parameter
 from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 
-from ...compiled import only_calls_compiled
+from ...system.user_files import UsersFrames
+from ..compiled import only_calls_compiled
 from ..kernel_asserts import Check
 from ..modes import replaced
 from ..open_calls import next_sequence
-from ..user_files import UsersFrames
 from .patterns import Alike
 from .repeats import Repeats, Whole
 

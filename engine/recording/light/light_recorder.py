@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ...compiled import never_compiled
+from ...system.user_files import UsersFrames, is_user_file
 from ..argument_values import TINY_ELEMENTS, tiny_values
 from ..call_names import op_name
+from ..compiled import never_compiled
 from ..gradient_cuts import GradientCuts
 from ..kernel_asserts import checks
 from ..modes import LightMode, Told, custom_functions
@@ -25,7 +26,6 @@ from ..module_paths import ModulePaths, NameOf
 from ..open_calls import next_sequence
 from ..recording import Place, Slot
 from ..tensor_arguments import Given, given_tensors, in_order, is_tensor, statistics
-from ..user_files import UsersFrames, is_user_file
 from ..writes import SHARING, Watch, version_of
 from .library_modules import module_calls
 from .light_recording import FIRST_TURNS, LightRecording

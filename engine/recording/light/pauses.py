@@ -17,7 +17,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 from torch.profiler import ExecutionTraceObserver
 
-from ...compiled import never_compiled, only_calls_compiled
+from ..compiled import never_compiled, only_calls_compiled
 from ..modes import replaced
 
 _depth: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from ...errors import LabError
 from ...protocol import DimCut
+from ...system.errors import LabError
 
 _HINT = "Write an integer, a slice (2:8, ::2) or ... for each dimension, such as 0, :, ::2."
 

@@ -15,7 +15,7 @@ from ...project.document import BestFigure, TrainingSetup
 from ...project.files import without_sharding
 from ...project.subject import Subject
 from ...protocol import EpochRow, RunMark
-from ...randomness import NUMPY, PYTHON, is_state
+from ...restoring.randomness import NUMPY, PYTHON, is_state
 from ...tensors.plain import described, is_name, tensor_problem
 from ..figures.metrics import EpochTotals, StepRow
 from ..objectives.epoch_metrics import MetricStates

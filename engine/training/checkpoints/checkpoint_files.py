@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from ...errors import LabError
 from ...project.atomic import regular_target, write_atomically
 from ...runs import folders
+from ...system.errors import LabError
 from .checkpoint_fields import FORMAT, Checkpoint, FieldProblem, decode, encode
 from .rank_checkpoints import SUFFIX
 from .rank_checkpoints import read as read_folder

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from ...errors import LabError
 from ...project.document import TrainingSetup
 from ...project.subject import Subject, is_same_subject, title, whole_title
+from ...system.errors import LabError
 from .checkpoint_fields import Checkpoint
 
 _OF_DATA = {"data": "data set", "batch_size": "batch size", "seed": "seed"}

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...errors import LabError
+from ...system.errors import LabError
 
 SUFFIX = ".dcp"
 _REST = "rest"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import torch
 
-from ...errors import LabError
 from ...project.atomic import private_folder, replacing
 from ...project.document import TrainingSetup, replace
 from ...runs import states
+from ...system.errors import LabError
 from ..objectives.objective import Objective
 from .checkpoint_fields import Checkpoint, encode
 from .checkpoint_files import load

@@ -10,10 +10,10 @@ from typing import Any, get_args
 import torch
 from torch import nn
 
-from ...errors import LabError
 from ...project.document import TrainingSetup
 from ...protocol import Check, CheckKind, RateCurve
-from ...recording.user_files import is_user_file
+from ...system.errors import LabError
+from ...system.user_files import is_user_file
 from ...tensors.error_help import explain_error
 from ..objectives.batches import moved
 from ..objectives.objective import Objective

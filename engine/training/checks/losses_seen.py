@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from ...compiled import only_calls_compiled
+from ...recording.compiled import only_calls_compiled
 
 CLASSES = (F.cross_entropy, F.nll_loss)
 NUMBERS = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...compiled import add_forward_hook
 from ...project.document import TrainingSetup
 from ...protocol import Check
+from ...recording.compiled import add_forward_hook
 from ..components.optimizers import make_optimizer
 from ..objectives.batches import tensors_in
 from ..objectives.objective import Objective

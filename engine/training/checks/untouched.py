@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from ...module_kept import module_kept
+from ...restoring.module_kept import module_kept
 
 
 @contextmanager

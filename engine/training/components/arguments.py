@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...errors import LabError
 from ...project import catalogue
 from ...project.document import ParamValue
+from ...system.errors import LabError
 
 
 def checked(

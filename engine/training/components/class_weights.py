@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ...datasets.dataset import Dataset
-from ...errors import LabError
 from ...project.document import ParamValue
+from ...system.errors import LabError
 
 BALANCED = "balanced"
 WEIGHTS = ("weight", "pos_weight")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ...errors import LabError
+from ...system.errors import LabError
 
 
 def find_device(name: str) -> torch.device:

@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Callable
 
-from ...errors import LabError
+from ...system.errors import LabError
 
 _FUNCTIONS = {name: getattr(math, name) for name in ("sqrt", "exp", "log", "cos", "sin", "floor")}
 NAMES = {**_FUNCTIONS, "min": min, "max": max, "abs": abs, "pi": math.pi}

@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...datasets.dataset import Dataset
-from ...errors import LabError
 from ...project import catalogue
 from ...project.document import ParamValue
+from ...system.errors import LabError
 from .arguments import checked
 from .class_weights import WEIGHTS, tensors, weighted
 

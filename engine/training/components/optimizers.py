@@ -10,9 +10,9 @@ from torch import nn
 from torch.autograd import profiler
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
-from ...errors import LabError
 from ...project import catalogue
 from ...project.document import ParamValue
+from ...system.errors import LabError
 from .arguments import checked
 
 _SAME_BITS = (torch.optim.Adam, torch.optim.AdamW)

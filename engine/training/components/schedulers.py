@@ -9,9 +9,9 @@ import torch
 from torch.optim import lr_scheduler
 from torch.optim.lr_scheduler import LRScheduler
 
-from ...errors import LabError
 from ...project import catalogue
 from ...project.document import COMPOSED, ParamValue, TrainingSetup
+from ...system.errors import LabError
 from .arguments import checked
 from .expressions import VARIABLES, function_of
 

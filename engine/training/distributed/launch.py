@@ -28,7 +28,7 @@ from ...protocol import (
     decode_snapshot,
     encode_command,
 )
-from ...spawning import program_environment
+from ...system.spawning import program_environment
 from .rank_files import RankFailure, clear, failures_in
 
 _ENGINE = __name__.removesuffix(".training.distributed.launch")

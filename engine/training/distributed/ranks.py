@@ -14,9 +14,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from ...errors import LabError
 from ...project.document import TrainingSetup
 from ...project.steps.order import PHASES
+from ...system.errors import LabError
 from ..figures.metrics import Diverged
 from ..objectives.objective import FIGURE_MEANS, Outcome
 

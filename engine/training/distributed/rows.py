@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ...errors import LabError
+from ...system.errors import LabError
 from ..figures.metrics import ACCURACY
 from ..objectives.batches import samples_in
 from ..objectives.code_data import CodeData

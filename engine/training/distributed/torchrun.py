@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import torch
 
-from ...devices import usable_cores
-from ...errors import LabError
 from ...project.document import TrainingSetup
+from ...system.devices import usable_cores
+from ...system.errors import LabError
 from ..components.devices import find_device
 from .ranks import Ranks
 

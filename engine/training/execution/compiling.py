@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...errors import LabError
+from ...system.errors import LabError
 
 OPTIONS: dict[str, str | int | bool | Any] = {"fallback_random": True}
 """Dropout draws the numbers that it draws uncompiled."""

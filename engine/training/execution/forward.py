@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import nn
 
-from ...errors import LabError
 from ...project.document import TrainingSetup
+from ...system.errors import LabError
 from .compiling import Compiled
 from .recomputing import Recomputing
 

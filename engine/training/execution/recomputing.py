@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from ...errors import LabError
+from ...system.errors import LabError
 
 
 def recomputed(module: nn.Module) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ...errors import LabError
+from ...system.errors import LabError
 
 SMALL = 1e-10
 """Is added to the norm of a direction, as in the authors' code: it may be 0."""

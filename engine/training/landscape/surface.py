@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...errors import LabError
+from ...system.errors import LabError
 from ..checks.untouched import untouched
 from ..objectives.batches import moved
 from ..objectives.objective import Objective

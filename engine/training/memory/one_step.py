@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-from ...errors import LabError
 from ...project.document import TrainingSetup
 from ...project.steps.order import split_order
+from ...system.errors import LabError
 from ..checks.untouched import untouched
 from ..components.devices import find_device
 from ..objectives.batches import moved, samples_in, tensors_in

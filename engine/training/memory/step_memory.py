@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from ...compiled import add_forward_hook, add_forward_pre_hook
+from ...recording.compiled import add_forward_hook, add_forward_pre_hook
 from ..objectives.batches import tensors_in
 from .storages import LivingStorages, plain_tensors
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...compiled import unwrapped
+from ...recording.compiled import unwrapped
 
 _OF_FORWARD = ("labels", "label", "targets", "target")
 """A parameter of forward with one of these names takes the target."""

@@ -20,9 +20,9 @@ from torch.utils.data import (
 )
 from torch.utils.data.dataloader import default_collate
 
-from ...errors import LabError
 from ...project.document import Loading
 from ...recording.kernel_asserts import is_gpu, know_limits
+from ...system.errors import LabError
 from .loaders import NOTHING_GIVEN, Given, loader_of
 from .rank_rows import Part, PartLoader, part_of_loader
 

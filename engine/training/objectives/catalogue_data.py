@@ -13,8 +13,8 @@ from torch.utils.data import Dataset as TorchDataset
 from ...datasets.dataset import Ragged
 from ...datasets.load import load_dataset
 from ...datasets.stored.rows import StoredRows
-from ...errors import LabError
 from ...project.document import TrainingSetup, replace
+from ...system.errors import LabError
 from .batches import generators_of, length_of, placed, skipped
 from .guessing import Guess, guess_of
 from .loaders import NOTHING_GIVEN, Given, arguments_of, end_workers, loader_of

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ...errors import LabError
 from ...project.document import Loading
 from ...recording.kernel_asserts import is_gpu
-from ...recording.user_files import keep_source, own_name
+from ...system.errors import LabError
+from ...system.user_files import keep_source, own_name
 from .batches import samples_in
 from .catalogue_data import CatalogueData
 from .code_data import CodeData

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ...errors import LabError
+from ...system.errors import LabError
 
 _METHODS = ("update", "compute", "reset")
 _UPDATES = "_update_count"

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from ...datasets.split import split_rows
-from ...errors import LabError
 from ...project.document import DataSetup
+from ...system.errors import LabError
 from .batches import as_columns, has_samples
 
 

@@ -14,8 +14,8 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data.dataloader import default_collate
 
 from ...datasets.source import check_padding
-from ...errors import LabError
 from ...project.document import Loading
+from ...system.errors import LabError
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from ...datasets.dataset import Dataset
-from ...errors import LabError
-from ...module_kept import module_kept
 from ...project import catalogue
 from ...project.document import ParamValue
-from ...random_states import torch_states_kept
+from ...restoring.module_kept import module_kept
+from ...restoring.random_states import torch_states_kept
+from ...system.errors import LabError
 from ..components.arguments import checked
 from ..components.class_weights import weighted
 from ..components.losses import loss_source, target_source

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...errors import LabError
-from ...module_kept import module_kept
-from ...random_states import torch_states_kept
-from ...signatures import required_parameters
+from ...restoring.module_kept import module_kept
+from ...restoring.random_states import torch_states_kept
+from ...system.errors import LabError
+from ...system.signatures import required_parameters
 from .batch_parts import Input, Parts, ways
 from .compared_steps import compared
 from .usual_tasks import task_of

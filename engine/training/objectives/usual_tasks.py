@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...autograd.graph.made_by import made_by
+from ...tensors.made_by import made_by
 from .batch_parts import Input, Parts, as_dtype
 from .batches import tensors_in
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...errors import LabError
 from ...project.document import Precision
+from ...system.errors import LabError
 from ..checkpoints.checkpoint_fields import FieldProblem, Number
 from ..components.optimizers import step
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from ...errors import LabError
 from ...project.document import Averaging
+from ...system.errors import LabError
 
 _NORM = nn.modules.batchnorm._BatchNorm
 _EPOCH = "last_epoch"

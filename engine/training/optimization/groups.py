@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from ...errors import LabError
 from ...project import catalogue
 from ...project.document import ParamGroup, ParamValue, TrainingSetup
+from ...system.errors import LabError
 from ..components.optimizers import Group
 
 _NORMS = (

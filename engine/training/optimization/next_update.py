@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ...errors import LabError
 from ...project.catalogue import optimizers
 from ...project.updates import update_rule
 from ...protocol import Element
+from ...system.errors import LabError
 from .first_update import largest
 
 STAYS = "The update of a step with this gradient."

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import utils
 
-from ...errors import LabError
 from ...project.document import ADJUSTABLE, TrainingSetup, replace
 from ...protocol import GROUP_RATE
+from ...system.errors import LabError
 from ..checkpoints.checkpoint_fields import Checkpoint, FieldProblem
 from ..components.optimizers import make_grouped, update_together
 from ..execution.forward import Forward

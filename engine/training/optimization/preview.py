@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ...errors import LabError
 from ...project.document import TrainingSetup
+from ...system.errors import LabError
 from ..components.optimizers import make_optimizer
 from .rates import Rates
 

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ...errors import LabError
-from ...module_kept import modes_kept
+from ...restoring.module_kept import modes_kept
+from ...system.errors import LabError
 
 MAX_SAMPLES, MAX_BYTES = 10_000, 1 << 30
 """The most samples that are predicted, and of how many bytes; the others are left out."""

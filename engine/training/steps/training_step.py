@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ...errors import LabError
 from ...project.document import TrainingSetup
 from ...project.steps.order import PHASES, Phase, split_order
 from ...protocol import StepNumbers
+from ...system.errors import LabError
 from ..distributed.ranks import Ranks
 from ..figures.metrics import Diverged
 from ..looks.looks import StepLook

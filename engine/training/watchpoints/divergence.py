@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from ...protocol import Hold
-from ...randomness import RandomStream
+from ...restoring.randomness import RandomStream
 from ..figures.metrics import Diverged
 from ..steps.training_step import TrainingStep
 from .origin import Origin, is_finite, origin_of_gradient, origin_of_loss

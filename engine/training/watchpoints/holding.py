@@ -8,7 +8,7 @@ from torch import nn
 
 from ...project.document import HoldWhen
 from ...protocol import Hold
-from ...randomness import RandomStream
+from ...restoring.randomness import RandomStream
 from ..steps.training_step import TrainingStep
 from .divergence import Divergence
 from .watchpoints import Watchpoints

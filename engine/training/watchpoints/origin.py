@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
-from ...module_kept import module_kept
+from ...restoring.module_kept import module_kept
 from ..objectives.batches import tensors_in
 from ..objectives.objective import Outcome
 from .seen_calls import Call, seen_calls

@@ -13,8 +13,13 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from ...compiled import add_forward_hook, add_forward_pre_hook, only_calls_compiled, own_modules
-from ...recording.user_files import GENERATED, is_user_file
+from ...recording.compiled import (
+    add_forward_hook,
+    add_forward_pre_hook,
+    only_calls_compiled,
+    own_modules,
+)
+from ...system.user_files import GENERATED, is_user_file
 
 
 class Call(NamedTuple):

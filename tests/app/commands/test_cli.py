@@ -18,7 +18,7 @@ from app import cli
 from app.commands import conversation, doctor
 from engine.project import files
 from engine.project.document import Project
-from engine.version import version
+from engine.system.program import version
 from tests import forking
 from tests.scripts import run_script
 

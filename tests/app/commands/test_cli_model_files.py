@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_model
 
-from engine.devices import usable_cores
+from engine.system.devices import usable_cores
 from tests.app.commands.test_cli import run
 from tests.engine.subjects.eight import CASES, SEED, Case, imported, plain_epoch
 

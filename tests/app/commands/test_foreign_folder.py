@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from app.templates import load_template
-from engine.program import FOLDER, program_file
 from engine.project import files
 from engine.project.document import replace
+from engine.system.program import FOLDER, program_file
 
 MARKER = "imported.txt"
 OWN = ("app", "engine", "widgets", "tensorlab", "sitecustomize", "usercustomize")

@@ -16,7 +16,7 @@ from app.commands.parser import _COMMANDS, command_parser
 from app.commands.projects import TrainOptions
 from app.commands.sweep import SweepOptions
 from engine.project.limits import MAX_EPOCHS, MAX_PROCESSES, MAX_SEED, MAX_TRIALS
-from engine.version import version
+from engine.system.program import version
 
 OF_DATA: dict[str, Any] = {"data": None, "validation": None, "dataset": None}
 OF_CODE: dict[str, Any] = {**OF_DATA, "hold_out": None, "loss": None, "run_cells": False}

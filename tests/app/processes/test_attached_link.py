@@ -10,7 +10,7 @@ import pytest
 from app.processes.engine_link import EngineLink
 from engine.connecting.dialing import dial
 from engine.protocol import HelloCommand, LoopSnapshot, ReadySnapshot
-from engine.version import version
+from engine.system.program import version
 from tests.app.processes.test_link import WAIT_MS, Heard
 from tests.engine.attaching import Script, training_until_end
 

@@ -18,7 +18,7 @@ from engine.connecting.greeting import Refused
 from engine.connecting.ssh import call_at
 from engine.project.document import replace
 from engine.protocol import PauseSignal, TrainCommand, TrainingSnapshot
-from engine.version import version
+from engine.system.program import version
 from tests.app.processes.test_link import WAIT_MS, Heard
 from tests.engine.ssh_server import ssh_server
 

@@ -37,8 +37,8 @@ from torch.optim import optimizer as optimizers
 from engine.attached import script_calls, seen_steps, watching
 from engine.attached.watching import Watching
 from engine.loops import hooks, own_loop
+from engine.system.program import version
 from engine.training.figures import pace
-from engine.version import version
 from tests.bench.blocks import ratio
 from tests.bench.loops.loop_models import MODELS
 

@@ -34,9 +34,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.optim import Optimizer
 
-from engine.handlers import holding
 from engine.handlers.console import run_cell
-from engine.lab import Lab
+from engine.lab import Lab, holding
 from engine.loops import hooks, loop_looks, own_loop, rest
 from engine.loops.hooks import Passed, Steps
 from engine.loops.rest import Rest

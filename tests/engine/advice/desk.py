@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.protocol import CellSnapshot, Finding, FindingSnapshot, RunCellCommand, Snapshot
-from engine.session import Session
+from engine.server.session import Session
 
 
 class Desk:

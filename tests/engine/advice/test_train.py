@@ -18,7 +18,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
 from tests.engine.advice.desk import Desk
 from tests.engine.subjects.eight import CASES, SETUP, Case
 

@@ -11,14 +11,14 @@ import torch
 
 from engine.artifacts.comparing import _difference, compare
 from engine.artifacts.opening import open_artifact
-from engine.errors import LabError
 from engine.protocol import (
     ArtifactDifference,
     ArtifactDifferenceSnapshot,
     CompareArtifactsCommand,
     Snapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.errors import LabError
 from engine.tensors.values import statistics
 
 

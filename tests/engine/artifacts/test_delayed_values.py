@@ -18,14 +18,14 @@ from engine.artifacts.contents import file_bytes
 from engine.artifacts.contents.artifact import state_of
 from engine.artifacts.opening import open_artifact
 from engine.artifacts.tensors import TensorsOf
-from engine.errors import LabError
 from engine.protocol import (
     ArtifactDifference,
     Snapshot,
     StatisticsCommand,
     StatisticsSnapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.errors import LabError
 from engine.tensors.compare import same_bits
 from tests.examples import examples
 

@@ -11,7 +11,6 @@ import pytest
 
 from engine.artifacts.contents.artifact import Artifact, Entry
 from engine.artifacts.contents.shared_memory import Memory
-from engine.errors import LabError
 from engine.handlers.artifacts import files
 from engine.lab import Lab
 from engine.protocol import (
@@ -25,6 +24,7 @@ from engine.protocol import (
     ProgramNode,
     ProgramValue,
 )
+from engine.system.errors import LabError
 
 NODE = ProgramNode("n", "add")
 

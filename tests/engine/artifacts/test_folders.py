@@ -22,7 +22,7 @@ from engine.artifacts import opening
 from engine.artifacts.contents.artifact import MAX_METADATA
 from engine.artifacts.opening import READS, open_artifact
 from engine.artifacts.weights import dcp_folder, hugging_face, run_folder
-from engine.errors import LabError
+from engine.system.errors import LabError
 from tests.engine.artifacts.hostile_folders import dcp_index, dcp_of
 
 ONES = {"a": torch.ones(2)}

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from engine.artifacts.opening import open_artifact
-from engine.errors import LabError
 from engine.protocol import (
     ArtifactSnapshot,
     ErrorSnapshot,
@@ -18,7 +17,8 @@ from engine.protocol import (
     ReadValuesCommand,
     Snapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.errors import LabError
 from tests.engine.artifacts.hostile import HOSTILE
 from tests.engine.artifacts.hostile_folders import RUNS, dcp_index, dcp_of
 from tests.engine.artifacts.hostile_pickles import CANARY, HARMLESS, PICKLES

@@ -11,7 +11,7 @@ import torch
 from onnx import TensorProto, helper
 
 from engine.artifacts.opening import open_artifact
-from engine.errors import LabError
+from engine.system.errors import LabError
 from engine.tensors.compare import same_bits
 from tests.engine.artifacts.networks import (
     assert_same_weights,

@@ -25,8 +25,8 @@ from engine.artifacts.programs.exported_program import (
 from engine.artifacts.programs.nested_graphs import inside, own_box
 from engine.artifacts.programs.onnx_attributes import attribute_of
 from engine.artifacts.programs.protobuf import fields
-from engine.errors import LabError
 from engine.protocol import ProgramValue
+from engine.system.errors import LabError
 
 OLDER = "It may be damaged, or written by a much older or newer torch: export it again."
 

@@ -24,7 +24,7 @@ from engine.artifacts.contents.artifact import Artifact
 from engine.artifacts.contents.shared_memory import Memory, memory_of
 from engine.artifacts.opening import open_artifact
 from engine.artifacts.state import ArtifactState
-from engine.errors import LabError
+from engine.system.errors import LabError
 from engine.tensors.compare import same_bits
 from tests.engine.artifacts.networks import net, odd_state
 

@@ -9,9 +9,9 @@ import torch
 import torch.distributed.checkpoint as dcp
 
 from engine.artifacts.opening import open_artifact
-from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup
 from engine.runs.record import FILE
+from engine.system.errors import LabError
 from engine.tensors.compare import same_bits
 from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop

@@ -28,7 +28,7 @@ from engine.protocol import (
     StatisticsSnapshot,
     ValuesSnapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import torch
 
 from engine.artifacts.contents.artifact import Artifact
 from engine.artifacts.opening import open_artifact
-from engine.errors import LabError
+from engine.system.errors import LabError
 from tests.engine.artifacts.hostile_pickles import saved, tensor_pickle, with_pickle
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001

@@ -18,7 +18,7 @@ from engine.protocol import (
     ReadHistogramsCommand,
     StepTrainingCommand,
 )
-from engine.version import version
+from engine.system.program import version
 from tests.engine.attaching import ROOT, Script, Window
 
 SCRIPTS = ROOT / "assets/scripts"

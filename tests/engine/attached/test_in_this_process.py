@@ -37,7 +37,7 @@ from engine.protocol import (
     TrainCommand,
     VariablesSnapshot,
 )
-from engine.version import version
+from engine.system.program import version
 from tests.engine.attaching import Window
 from tests.engine.processes import WAIT_S
 

@@ -16,7 +16,7 @@ from engine.attached import script_calls, windows
 from engine.connecting.dialing import dial
 from engine.loops import own_loop
 from engine.protocol import LoopSnapshot, ReadModuleNormsCommand, ReadVariablesCommand, Snapshot
-from engine.version import version
+from engine.system.program import version
 from tests.engine.attaching import Window
 from tests.engine.loops.optimizers.test_looked_at_inside import LOOP
 from tests.engine.loops.optimizers.test_two_optimizers import BEGIN, assert_rows, plain

@@ -25,7 +25,7 @@ from engine.protocol import (
     StartBackwardCommand,
     VariablesSnapshot,
 )
-from engine.version import version
+from engine.system.program import version
 from tests.engine.attaching import ROOT, Window
 from tests.engine.processes import WAIT_S
 

@@ -79,7 +79,7 @@ VANISHING = """
 import os, signal, sys
 from engine.connecting.dialing import dial
 from engine.protocol import *
-from engine.version import version
+from engine.system.program import version
 
 wanted, count = sys.argv[2], int(sys.argv[3])
 connection = dial(sys.argv[1], version()).connection

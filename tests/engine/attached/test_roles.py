@@ -13,7 +13,7 @@ import pytest
 from engine.attached.watching import Watching
 from engine.connecting.dialing import dial
 from engine.connecting.greeting import Hello, Role, encode
-from engine.version import version
+from engine.system.program import version
 from tests.engine.processes import WAIT_S
 
 

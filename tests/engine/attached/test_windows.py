@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from engine.attached import peer as peers
 from engine.attached.about import about_this
 from engine.attached.allowed import refusal
 from engine.attached.answering import Answering
 from engine.attached.attached_session import AttachedSession
-from engine.attached.peer import Peer
 from engine.attached.windows import Seat, Windows
-from engine.errors import LabError
+from engine.connecting import peer as peers
+from engine.connecting.peer import Peer
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import CanvasSubject, ConsoleSubject
 from engine.protocol import (
@@ -45,6 +44,7 @@ from engine.protocol import (
     decode_snapshot,
     encode_command,
 )
+from engine.system.errors import LabError
 
 
 class Told:

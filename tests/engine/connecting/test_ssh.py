@@ -22,7 +22,7 @@ from engine.connecting.ssh import (
     relay_command,
     with_advice,
 )
-from engine.version import version
+from engine.system.program import version
 from tests.engine.attaching import Script, training_until_end
 from tests.engine.ssh_server import ssh_server
 

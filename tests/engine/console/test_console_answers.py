@@ -11,7 +11,6 @@ import msgspec
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.handlers import console
 from engine.lab import Lab
 from engine.protocol import (
@@ -31,7 +30,8 @@ from engine.protocol import (
     TensorsSnapshot,
     VariablesSnapshot,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 
 
 @pytest.fixture

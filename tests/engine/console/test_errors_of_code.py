@@ -35,7 +35,7 @@ from engine.protocol import (
     TraceMemoryCommand,
     TrainCommand,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 MODULE = str(Path("torch") / "nn" / "modules" / "module.py")
 OURS = str(Path(__file__).parents[3] / "engine")

@@ -15,8 +15,8 @@ from engine.console import held
 from engine.console.held import LINES_AROUND, HeldCode
 from engine.console.namespace import Namespace
 from engine.console.output import Output
-from engine.control import Control
 from engine.project.cells import source_title
+from engine.system.control import Control
 
 FUNCTION = """
 scale = 10

@@ -30,7 +30,7 @@ from engine.protocol import (
     Snapshot,
     encode_snapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from engine.console.resolve import UnknownName, resolve
 from engine.console.state import ConsoleState
 from engine.console.users_modes import UsersModes
 from engine.console.working_folder import WorkingFolder
-from engine.errors import LabError
+from engine.system.errors import LabError
 
 
 class Careless:

@@ -25,7 +25,7 @@ from engine.protocol import (
     TensorsSnapshot,
     encode_snapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 from engine.training.objectives.code_objective import compile_step
 
 

@@ -8,7 +8,7 @@ from types import FrameType
 
 from engine.console import output as output_module
 from engine.console.output import Output
-from engine.control import Control
+from engine.system.control import Control
 
 WATCHED = (output_module.__file__, threading.__file__)
 """The files in whose frames the interrupt strikes."""

@@ -8,9 +8,9 @@ import traceback
 import pytest
 
 from engine.console.printed_tracebacks import tracebacks_of_users_frames
-from engine.errors import error_report
 from engine.protocol import OutputSnapshot, RunCellCommand, Snapshot
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.errors import error_report
 
 BEGIN = """
 import logging, threading, traceback

@@ -19,7 +19,7 @@ from engine.protocol import (
     StorageSnapshot,
     TraceSnapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 CODE = """
 x = torch.ones(3, requires_grad=True)

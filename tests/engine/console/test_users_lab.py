@@ -10,7 +10,7 @@ from torch import nn
 
 from engine.console import users_lab
 from engine.console.users_lab import UsersLab
-from engine.errors import LabError
+from engine.system.errors import LabError
 
 
 def test_a_step_that_is_given_holds_unless_its_figures_were_drawn_further_on() -> None:

@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from engine.console.variables import describe
-from engine.errors import LabError
 from engine.protocol import (
     CellSnapshot,
     CompleteCommand,
@@ -23,7 +22,8 @@ from engine.protocol import (
     VariablesSnapshot,
     encode_snapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.errors import LabError
 from tests.work import work_of
 
 

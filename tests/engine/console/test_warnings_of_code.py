@@ -28,7 +28,7 @@ from engine.protocol import (
     TraceMemoryCommand,
     TrainCommand,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
 
 FILE = """\
 import warnings

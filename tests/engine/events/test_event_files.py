@@ -18,7 +18,6 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from torch.utils.tensorboard import SummaryWriter
 
-from engine.errors import LabError
 from engine.events import reading
 from engine.events.reading import event_folders, figures_of, has_events, read_events
 from engine.events.rows import event_rows
@@ -30,6 +29,7 @@ from engine.protocol import EpochRow, ListRunsCommand, ReadRunCommand, StepColum
 from engine.runs.folders import METRICS
 from engine.runs.record import RunProblem
 from engine.runs.writer import RunWriter
+from engine.system.errors import LabError
 from tests.fuzz.mutate import broken_bytes
 
 SETUP = TrainingSetup(epochs=2, optimizer_params={"lr": 0.003, "eps": float("inf")}, batch_size=32)

@@ -9,7 +9,7 @@ import pytest
 from engine.exporting.verifying import Verifier
 from engine.lab import Lab
 from engine.protocol import Command, Snapshot
-from engine.session import handler_of
+from engine.server.session import handler_of
 from tests.verifying import one_verifier
 
 Ask = Callable[[Command], list[Snapshot]]

@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from engine.console.journal import Cell
-from engine.errors import LabError
 from engine.exporting.code_names import CodeNames
 from engine.importing.folder_modules import FolderModules
-from engine.random_states import random_states
+from engine.restoring.random_states import random_states
 from engine.subjects.python_file import PythonFile
+from engine.system.errors import LabError
 
 
 class Owner:

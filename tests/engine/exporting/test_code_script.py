@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from engine.datasets.console_values import values_of
-from engine.errors import LabError
 from engine.handlers.training.run_script import FILE
 from engine.lab import Lab
 from engine.project.document import (
@@ -37,7 +36,8 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from tests.engine.subjects.eight import CASES, SETUP
 from tests.scripts import run_script
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.exporting import examples
 from engine.exporting.examples import (
     calls_of,
@@ -20,6 +19,7 @@ from engine.exporting.examples import (
     seconds_of,
     still,
 )
+from engine.system.errors import LabError
 from engine.verifier.values import Case
 
 X = torch.arange(6.0).view(3, 2)

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.exporting import code_export, load_weights, save_weights, weights
+from engine.system.errors import LabError
 
 State = dict[str, Tensor]
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.project import files
 from engine.protocol import ExportCommand, ExportSnapshot, RunFileCommand
 from engine.protocol.exporting.formats import FORMATS
+from engine.system.errors import LabError
 from tests.engine.subjects.eight import CASES, SETUP
 
 TEMPLATES = Path(__file__).parents[3] / "assets" / "templates"

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.exporting.state import own_state
 from engine.handlers.exporting import export, programs, weight_exports, weights
 from engine.handlers.exporting.results import Work
@@ -28,6 +27,7 @@ from engine.protocol import (
     WeightsSnapshot,
 )
 from engine.protocol import SaveWeightsCommand as SaveCommand
+from engine.system.errors import LabError
 from engine.verifier.jobs import Converted, ConvertJob, Entry, WeightsJob, WeightsRead
 from engine.verifier.values import entry
 from tests.engine.handlers.test_export_handlers import SETUP, SMALL

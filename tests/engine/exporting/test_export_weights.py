@@ -16,9 +16,9 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.exporting import check_fits, load_weights, save_weights, weights
 from engine.exporting.weights import WeightsFormat, save_state
+from engine.system.errors import LabError
 from engine.tensors.compare import max_difference, same_bits
 
 FORMATS: list[WeightsFormat] = ["pt", "safetensors"]

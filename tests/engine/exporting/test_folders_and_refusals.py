@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import LabError
 from engine.exporting.folders import new_folder, sizes
 from engine.exporting.refusals import EXPORT, ONNX, SCRIPT, TRACE, refusal
+from engine.system.errors import LabError
 
 OWN = ("*.safetensors", "config.json")
 

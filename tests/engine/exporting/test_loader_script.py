@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.exporting.code_data_lines import _columns
 from engine.exporting.loader_lines import loader_function, loader_lines
 from engine.handlers.training.run_script import FILE
@@ -20,7 +19,8 @@ from engine.project.document import (
     replace,
 )
 from engine.protocol import RunCellCommand, TrainCommand, TrainingSnapshot
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.errors import LabError
 from tests.engine.handlers.test_export_handlers import chain
 from tests.scripts import run_script
 

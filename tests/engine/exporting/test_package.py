@@ -14,12 +14,12 @@ import pytest
 import torch
 from packaging.requirements import Requirement
 
-from engine.errors import LabError
 from engine.exporting.package import of_file, requirements
 from engine.project import files
 from engine.project.document import Model
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import ExportCommand, RunCellCommand, RunFileCommand
+from engine.system.errors import LabError
 from tests.engine.subjects.eight import CASES, SETUP
 
 TEMPLATE = Path(__file__).parents[3] / "assets" / "templates" / "lenet.tlab"

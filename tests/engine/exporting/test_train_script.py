@@ -12,7 +12,6 @@ import torch
 
 from app import templates
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.exporting.code_export import proved
 from engine.exporting.script_lines import execution_lines
 from engine.exporting.train_script import data_of, script_of, write_script
@@ -33,6 +32,7 @@ from engine.project.document import (
     replace,
 )
 from engine.project.edits import loss_call
+from engine.system.errors import LabError
 from engine.training.execution.compiling import OPTIONS
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import CatalogueObjective

@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.exporting import programs as writers
 from engine.exporting.examples import cases_of, example_of
 from engine.exporting.verifying import Verifier
@@ -23,6 +22,7 @@ from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import ExportCommand, RunCellCommand
 from engine.subjects.model_file import load_model
+from engine.system.errors import LabError
 from engine.verifier.jobs import ConvertJob, Job, ProgramJob, WeightsJob
 from engine.verifier.values import difference, leaves, read_cases
 

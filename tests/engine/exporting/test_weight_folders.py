@@ -13,11 +13,11 @@ import torch
 from torch import nn
 from torch.distributed import checkpoint as dcp
 
-from engine.errors import LabError
 from engine.exporting.folders import new_folder
 from engine.exporting.state import cast, own_state
 from engine.exporting.weight_folders import save_distributed, save_hugging_face
 from engine.exporting.weights import save_state
+from engine.system.errors import LabError
 from engine.tensors.compare import same_bits
 from engine.verifier import weights_readers
 from engine.verifier.values import entry

@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.exporting.examples import Example, example_of
 from engine.exporting.package import Code, of_blocks, of_program, of_script, write_archive
 from engine.exporting.programs import Program, exported, scripted, traced
 from engine.exporting.weights import writing
+from engine.system.errors import LabError
 
 LAYERS, SIDE = 12, 512
 LAYER_BYTES = 4 * SIDE * SIDE

@@ -10,7 +10,6 @@ from engine.autograd.backward.backward_pass import BackwardPass
 from engine.autograd.backward.roots import ModelSubject
 from engine.autograd.formulas.rule import rule_of
 from engine.autograd.graph.reading import read_graph
-from engine.errors import LabError
 from engine.project.examples import graph_examples
 from engine.protocol import (
     BackwardSnapshot,
@@ -20,6 +19,7 @@ from engine.protocol import (
     ValueSnapshot,
     ZeroGradientsCommand,
 )
+from engine.system.errors import LabError
 from tests.engine.handlers.test_backward_handlers import begun
 from tests.engine.handlers.test_graph_numbers import Told, told  # noqa: F401 (a fixture)
 

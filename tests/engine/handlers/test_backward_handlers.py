@@ -16,7 +16,6 @@ from engine.autograd.backward.backward_pass import BackwardPass
 from engine.autograd.backward.roots import ModelSubject
 from engine.autograd.graph.provenance import Provenance
 from engine.autograd.graph.snapshot import graph_snapshots
-from engine.errors import LabError
 from engine.handlers import backward as handlers
 from engine.handlers.models import move_forward, start_forward
 from engine.lab import Lab
@@ -47,7 +46,8 @@ from engine.protocol import (
     encode_snapshot,
     join_graph,
 )
-from engine.session import Session, handler_of
+from engine.server.session import Session, handler_of
+from engine.system.errors import LabError
 from engine.tensors.summary import shown_values
 
 TEMPLATES = sorted((Path(__file__).parents[3] / "assets" / "templates").glob("*.tlab"))

@@ -27,7 +27,7 @@ from engine.protocol import (
     RunCellCommand,
     StartForwardCommand,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 MLP = Path(__file__).parents[3] / "assets" / "templates" / "mlp.tlab"
 

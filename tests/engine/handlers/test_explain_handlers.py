@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from engine.handlers import explain as handler
+from engine.operations.explain.predict import Predictor
+from engine.operations.explain.steps import Step
 from engine.protocol import (
     MAX_SNAPSHOT_BYTES,
     ErrorSnapshot,
@@ -17,9 +19,7 @@ from engine.protocol import (
     Snapshot,
     encode_snapshot,
 )
-from engine.session import Session
-from engine.tensors.explain.predict import Predictor
-from engine.tensors.explain.steps import Step
+from engine.server.session import Session
 
 CELL = """
 x = torch.arange(12.0).view(3, 4)

@@ -19,7 +19,6 @@ import torch
 from msgspec import structs
 from torch import nn
 
-from engine.errors import LabError
 from engine.exporting import load_weights, save_weights
 from engine.exporting.examples import cases_of, example_of
 from engine.exporting.verifying import Refused
@@ -48,7 +47,8 @@ from engine.protocol import (
     WeightsSnapshot,
 )
 from engine.runs.record import load as load_record
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.verifier.jobs import CaseRun, Failed, Located, ProgramJob, ProgramRun
 from engine.verifier.values import Case, read_calls, read_cases

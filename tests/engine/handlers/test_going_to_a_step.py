@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.project.document import DataSetup, ParamGroup, Schedule, TrainingSetup, replace
 from engine.protocol import (
     AdjustTrainingCommand,
@@ -20,6 +19,7 @@ from engine.protocol import (
     StepTrainingCommand,
     TrainCommand,
 )
+from engine.system.errors import LabError
 from engine.training import run
 from engine.training.loop import TrainingLoop
 

@@ -22,7 +22,7 @@ from engine.protocol import (
     StartBackwardCommand,
     TensorNumber,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 CHAIN = next(each for each in graph_examples().values() if each.title.startswith("Chain rule: "))
 

@@ -11,7 +11,7 @@ from engine.protocol import (
     WhyNoGradientCommand,
     WhyNoGradientSnapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 
 def ask(code: str, name: str, root: str = "loss"):

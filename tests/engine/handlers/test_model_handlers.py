@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.handlers import models as handlers
 from engine.handlers.backward import start_backward
 from engine.lab import Lab
@@ -30,6 +29,7 @@ from engine.protocol import (
     WeightsSnapshot,
     encode_snapshot,
 )
+from engine.system.errors import LabError
 from tests.engine.models.strategies import chain
 
 FOLDER = Path(__file__).parents[3] / "assets" / "templates"

@@ -27,7 +27,7 @@ from engine.protocol import (
     encode_snapshot,
     join_graph,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 TEMPLATES = sorted((Path(__file__).parents[3] / "assets" / "templates").glob("*.tlab"))
 MLP = next(path for path in TEMPLATES if path.stem == "mlp")

@@ -16,7 +16,7 @@ from engine.protocol import (
     RunCellCommand,
     encode_snapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 KINDS = {
     "parameter": lambda: nn.Parameter(torch.randn(3, 4)),

@@ -32,7 +32,7 @@ from engine.protocol import (
     TrainingSnapshot,
 )
 from engine.runs import record
-from engine.session import Session
+from engine.server.session import Session
 
 
 def chain(*blocks: Block) -> Model:

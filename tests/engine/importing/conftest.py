@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.importing.folder_modules import no_modules
 from engine.protocol import Command, Snapshot
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.current_modules import no_modules
 
 Write = Callable[[str, str], Path]
 

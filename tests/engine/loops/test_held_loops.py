@@ -48,8 +48,8 @@ for i in range({steps}):
 """
 ENDLESS = CODE.format(steps=10**9)
 UNTIL_PAUSED = """
-import gc, tensorlab.engine.control
-next(o for o in gc.get_objects() if type(o) is tensorlab.engine.control.Control).pause.wait()
+import gc, tensorlab.engine.system.control
+next(o for o in gc.get_objects() if type(o) is tensorlab.engine.system.control.Control).pause.wait()
 """
 """Before a loop: it begins after the engine was told to pause, however slow the machine is."""
 

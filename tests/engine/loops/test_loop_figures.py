@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from engine.control import Control
 from engine.loops.logged_numbers import LoggedNumbers
 from engine.loops.own_loop import OwnLoop
 from engine.loops.step_losses import Root
 from engine.protocol import HeldAt, LoopSnapshot
+from engine.system.control import Control
 from engine.training.figures.pace import Budget
 from tests.engine.loops.test_own_loops import column
 

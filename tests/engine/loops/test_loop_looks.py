@@ -9,7 +9,6 @@ from typing import Literal
 import pytest
 import torch
 
-from engine.control import Control
 from engine.handlers.training.pictures.looks import read_histograms, read_module_norms
 from engine.loops.loop_looks import LoopLooks
 from engine.protocol import (
@@ -19,6 +18,7 @@ from engine.protocol import (
     ReadModuleNormsCommand,
 )
 from engine.runs import parameter_figures
+from engine.system.control import Control
 from engine.training.looks.looks import EARLY, Looks
 from tests.engine.loops.test_own_loops import BEGIN, Desk
 

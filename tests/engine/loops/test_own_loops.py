@@ -10,8 +10,7 @@ import torch
 from torch import nn
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
-from engine.control import Control
-from engine.handlers import holding
+from engine.lab import holding
 from engine.loops.hooks import gradient_norms
 from engine.loops.own_loop import OwnLoop
 from engine.project.document import HoldWhen
@@ -25,7 +24,8 @@ from engine.protocol import (
     VariablesSnapshot,
     encode_snapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.control import Control
 from engine.training.figures.pace import FREE_STEPS, Budget
 from tests.engine.drawn import drawn
 from tests.engine.handlers.test_training_handlers import MLP, SETUP

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
-from engine.control import Control
 from engine.loops import hooks, own_loop, rest
 from engine.loops.hooks import Passed, Steps, next_sequence, steps_shown
 from engine.loops.own_loop import OwnLoop
 from engine.loops.rest import MAX_KNOWN, Rest
 from engine.protocol import LoopSnapshot
+from engine.system.control import Control
 from engine.training.figures import pace
 from engine.training.figures.pace import FREE_STEPS
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.loops import updates as room
 from engine.loops.hooks import Steps, is_stepping, steps_shown
@@ -27,7 +26,8 @@ from engine.protocol import (
     TrainCommand,
     WeightRow,
 )
-from engine.session import Session, handler_of
+from engine.server.session import Session, handler_of
+from engine.system.errors import LabError
 
 NET = ConsoleSubject("net")
 X = torch.linspace(-1, 1, 32).reshape(8, 4)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.loops.watching import Watching
 from engine.project.subject import ConsoleSubject
+from engine.system.errors import LabError
 
 NET = ConsoleSubject("net")
 

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.loops.watching import Watching
 from engine.project.document import Model, TrainingSetup
@@ -31,7 +30,8 @@ from engine.protocol import (
     WatchCommand,
     WatchedSnapshot,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 
 NET = ConsoleSubject("net")
 MEAN, STD, ZEROS, NORM, GRADIENT, PARAMETERS = WATCHED_FIGURES

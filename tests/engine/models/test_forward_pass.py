@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.models.forward import LOSS, ForwardPass
 from engine.models.live import LiveModel
 from engine.project.document import Model
+from engine.system.errors import LabError
 from tests.engine.models.strategies import chain
 
 CROSS_ENTROPY = nn.CrossEntropyLoss()

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.models.live import LiveModel
 from engine.project.document import Block, Model, Wire, replace
+from engine.system.errors import LabError
 from tests.engine.models.strategies import chain, new_block
 
 

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from app.templates import load_template
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.project.document import Loading, Model, replace
 from engine.protocol import (
@@ -21,7 +20,8 @@ from engine.protocol import (
     StartBackwardCommand,
     StartForwardCommand,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 
 MLP = load_template("mlp")
 OF_MLP: dict[str, Any] = {"model": MLP.model, "training": MLP.training}

@@ -21,7 +21,7 @@ from engine.process import Departure, EngineLost
 from engine.process import attached as attached_module
 from engine.process.attached import AttachedEngine
 from engine.protocol import DoneSnapshot, ReadVariablesCommand, ReadySnapshot, VariablesSnapshot
-from engine.version import version
+from engine.system.program import version
 from tests.engine.attaching import Script, training_until_end
 from tests.engine.processes import WAIT_S
 

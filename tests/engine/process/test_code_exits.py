@@ -20,7 +20,7 @@ from engine.protocol import (
     TrainingSnapshot,
     VariablesSnapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 EXITS = ["raise SystemExit(3)", "exit()", "import sys; sys.exit()", "raise GeneratorExit", "stop()"]
 STOP = "class Stop(BaseException): pass\ndef stop(): raise Stop\n"

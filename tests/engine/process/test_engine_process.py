@@ -17,8 +17,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine import temporary
-from engine.devices import usable_cores
 from engine.process import EngineLost, SpawnedEngine, spawned
 from engine.project.document import Model, TrainingSetup
 from engine.protocol import (
@@ -36,6 +34,8 @@ from engine.protocol import (
     RunFileCommand,
     StopSignal,
 )
+from engine.system import folders as temporary
+from engine.system.devices import usable_cores
 from tests.engine.processes import WAIT_S, answers, receive, run_cell, wait_for_print
 
 ROOT = Path(__file__).parents[3]

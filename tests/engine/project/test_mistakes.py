@@ -11,7 +11,7 @@ from engine.autograd import BackwardStepper, read_graph
 from engine.autograd.graph.stale import stale_saves
 from engine.project.examples import mistakes
 from engine.protocol import CellSnapshot, RunCellCommand
-from engine.session import Session
+from engine.server.session import Session
 
 MISTAKES = mistakes()
 

@@ -13,7 +13,7 @@ import torch
 
 from engine.protocol import CellSnapshot, LoopSnapshot, RunCellCommand, Snapshot
 from engine.recording.light import pauses
-from engine.session import Session
+from engine.server.session import Session
 
 BEGIN = """
 import torch

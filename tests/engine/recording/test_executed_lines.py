@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from engine.autograd.trace import trace as engine_trace
-from engine.errors import LabError
 from engine.handlers.backward import move_backward, start_backward
 from engine.handlers.backward_edits import edit_gradient
 from engine.handlers.trace import find_root, move_trace, start_trace
@@ -32,6 +31,7 @@ from engine.protocol import (
 )
 from engine.recording import executed_lines as lines
 from engine.recording import statement_counts as turns
+from engine.system.errors import LabError
 
 pytestmark = pytest.mark.skipif(sys.gettrace() is not None, reason="a debugger listens to lines")
 

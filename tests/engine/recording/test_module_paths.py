@@ -22,7 +22,7 @@ from engine.recording.tensor_arguments import (
     tensors_of,
     written,
 )
-from engine.recording.user_files import is_user_file
+from engine.system.user_files import is_user_file
 
 X, Y = torch.ones(2), torch.zeros(3)
 

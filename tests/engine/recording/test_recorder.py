@@ -377,7 +377,7 @@ def test_a_compiled_function_is_left_alone() -> None:
 
 DEEP = """
 import resource, torch
-from engine.control import Control
+from engine.system.control import Control
 from engine.console.output import Output
 from engine.console.namespace import Namespace
 resource.setrlimit(resource.RLIMIT_STACK, (2**20, -1))

@@ -10,13 +10,14 @@ from types import FrameType
 import pytest
 import torch
 
-from engine.recording import remembered, user_files
+from engine.recording import remembered
 from engine.recording.argument_values import TinyValues
 from engine.recording.gradient_cuts import GradientCuts
 from engine.recording.light.patterns import Alike, Noted, Pattern, Repeat
 from engine.recording.recording import Call, GradientCut
 from engine.recording.remembered import Remembered
-from engine.recording.user_files import UsersFrames, variables_of
+from engine.system import user_files
+from engine.system.user_files import UsersFrames, variables_of
 
 X = torch.ones(1)
 OLD = torch.ones(1)

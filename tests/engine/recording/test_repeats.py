@@ -16,7 +16,6 @@ from engine.autograd.graph.provenance import Provenance
 from engine.autograd.graph.reading import read_graph
 from engine.console.namespace import Namespace
 from engine.console.output import Output
-from engine.control import Control
 from engine.handlers.node_detail import LIKE_BEFORE, NOT_LOOKED_INTO
 from engine.protocol import (
     GraphSnapshot,
@@ -28,7 +27,8 @@ from engine.recording.light import light_recording, repeats
 from engine.recording.light.light_recording import LightRecording
 from engine.recording.recording import GradientCut
 from engine.recording.writes import Making
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.control import Control
 from tests.engine.namespaces import run
 
 NET = """

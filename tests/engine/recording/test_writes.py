@@ -10,10 +10,10 @@ import torch
 
 from engine.console.namespace import Namespace
 from engine.console.output import Output
-from engine.control import Control
 from engine.recording.call_names import index_text
 from engine.recording.recorder import Recorder
 from engine.recording.writes import Making, MakingStep, OperationPlace, Writes, Written
+from engine.system.control import Control
 from tests.engine.namespaces import run
 
 

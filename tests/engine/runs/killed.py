@@ -18,7 +18,7 @@ from app.templates import load_template
 from engine.lab import Lab
 from engine.project.document import Model, TrainingSetup, replace
 from engine.protocol import RunFileCommand, TrainCommand
-from engine.session import handler_of
+from engine.server.session import handler_of
 from engine.training.run import TrainingRun
 from tests.engine.subjects.eight import CASES
 from tests.engine.subjects.eight import SETUP as OWN_SETUP

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import LabError
 from engine.handlers.training.runs import annotate_run, read_annotations, read_run
 from engine.lab import Lab
 from engine.project.document import Project
@@ -21,6 +20,7 @@ from engine.protocol import (
 from engine.runs import annotations
 from engine.runs.record import RunProblem
 from engine.runs.writer import RunWriter
+from engine.system.errors import LabError
 
 WORDS = (Annotation(2, "it falls here ✓"), Annotation(7, "noise", plot="gradient_norm"))
 

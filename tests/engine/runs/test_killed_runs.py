@@ -12,12 +12,12 @@ import psutil
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.project.document import replace
 from engine.protocol import FindCheckpointCommand, TrainCommand, TrainingSnapshot
 from engine.runs import folders, reading, record
 from engine.runs.summary import row_of
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from engine.training.run import TrainingRun
 
 from .killed import NAMES, STEPS_BEFORE, command_of, opened

@@ -13,7 +13,6 @@ import msgspec
 import platformdirs
 import pytest
 
-from engine.errors import LabError
 from engine.project.document import Project, TrainingSetup, replace
 from engine.protocol import EpochRow, StepColumns
 from engine.runs import folders, reading, record
@@ -21,6 +20,7 @@ from engine.runs.record import RunProblem, Writer
 from engine.runs.states import steps_in
 from engine.runs.summary import row_of, rows_in
 from engine.runs.writer import RunWriter
+from engine.system.errors import LabError
 
 PROJECT = Project(training=TrainingSetup(epochs=3, optimizer_params={"lr": float("inf")}))
 

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from engine.errors import LabError
 from engine.project.document import Project
 from engine.protocol import StepColumns
 from engine.runs import heartbeat, metrics, reading, record
 from engine.runs.record import RunProblem, Writer
 from engine.runs.summary import row_of
 from engine.runs.writer import RunWriter
+from engine.system.errors import LabError
 
 OTHER = Writer("another-machine", 4711, 1.0)
 

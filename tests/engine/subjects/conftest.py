@@ -12,7 +12,7 @@ import pytest
 
 from engine.lab import Lab
 from engine.protocol import Command, Snapshot
-from engine.session import handler_of
+from engine.server.session import handler_of
 
 Ask = Callable[[Command], list[Snapshot]]
 Write = Callable[[str, str], Path]

@@ -27,7 +27,7 @@ from engine.protocol import (
     VariablesSnapshot,
     WeightsSnapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 from engine.training.run import TrainingRun
 from tests.engine.handlers.test_training_handlers import MLP, SETUP
 

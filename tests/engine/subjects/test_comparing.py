@@ -10,10 +10,8 @@ import torch
 from torch import nn
 
 from app.templates import load_template
-from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
-from engine.module_kept import module_kept
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import CanvasSubject, ConsoleSubject, Objective
 from engine.protocol import (
@@ -27,12 +25,14 @@ from engine.protocol import (
     TrainCommand,
     WatchCommand,
 )
+from engine.restoring.module_kept import module_kept
 from engine.subjects.comparing import (
     max_difference,
     module_differences,
     output_differences,
     weight_differences,
 )
+from engine.system.errors import LabError
 
 from .conftest import Ask
 from .eight import CASES, SEED, SETUP, Case, imported

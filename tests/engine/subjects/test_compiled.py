@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from engine.compiled import own_path, uncompiled
 from engine.exporting.weights import save_weights
 from engine.exporting.weights_fit import find_fit, load_fit
 from engine.lab import Lab
@@ -19,7 +18,8 @@ from engine.protocol import (
     StartBackwardCommand,
     WatchCommand,
 )
-from engine.session import handler_of
+from engine.recording.compiled import own_path, uncompiled
+from engine.server.session import handler_of
 from engine.subjects.comparing import module_differences, weight_differences
 
 CODE = """

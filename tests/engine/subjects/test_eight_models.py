@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import load_model
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
 from engine.project.document import Model
@@ -26,7 +25,8 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from engine.training.objectives.batches import tensors_in
 
 from .conftest import Ask

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
 from engine.project.document import Model
@@ -25,6 +24,7 @@ from engine.protocol import (
     WhyNoGradientCommand,
     join_graph,
 )
+from engine.system.errors import LabError
 
 from .conftest import Ask, Write
 from .eight import SEED, SETUP, Case, imported

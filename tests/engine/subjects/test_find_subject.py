@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from app.templates import load_template
-from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
 from engine.lab import Lab
 from engine.project.document import Model, TrainingSetup
@@ -26,6 +25,7 @@ from engine.protocol import (
     ShowSubjectCommand,
     WriteStepCommand,
 )
+from engine.system.errors import LabError
 from tests.engine.subjects.conftest import Ask, Write
 
 NET = """\

@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import (
@@ -18,6 +17,7 @@ from engine.protocol import (
     RunFileCommand,
     join_graph,
 )
+from engine.system.errors import LabError
 
 from .conftest import Ask
 from .eight import CASES, SEED, SETUP, Case, imported

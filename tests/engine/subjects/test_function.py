@@ -8,7 +8,6 @@ import functools
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
@@ -27,7 +26,8 @@ from engine.protocol import (
     TrainingSnapshot,
     VariablesSnapshot,
 )
-from engine.signatures import takes_tensors
+from engine.system.errors import LabError
+from engine.system.signatures import takes_tensors
 
 pytestmark = pytest.mark.usefixtures("forked_processes")  # of the process that reads exports
 

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from app.templates import load_template
-from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import CanvasSubject, ConsoleSubject
 from engine.protocol import FitSnapshot, KeyFit, LoadWeightsCommand, RunCellCommand
+from engine.system.errors import LabError
 
 
 @pytest.fixture

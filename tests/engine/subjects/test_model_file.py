@@ -13,7 +13,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
 from engine.project.document import Model, TrainingSetup
 from engine.project.other_files import model_in
@@ -32,6 +31,7 @@ from engine.protocol import (
     WatchCommand,
 )
 from engine.subjects.model_file import load_model
+from engine.system.errors import LabError
 
 pytestmark = [
     pytest.mark.usefixtures("forked_processes"),  # of the process that reads exports

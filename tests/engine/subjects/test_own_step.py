@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.handlers.subjects.code import CodeModel
+from engine.system.errors import LabError
 
 
 def step_of(own: Callable[..., Any], module: Any) -> Any:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import LabError
-from engine.importing.folder_modules import no_modules
 from engine.lab import Lab
 from engine.protocol import FileSnapshot, OutputSnapshot, RunFileCommand
 from engine.subjects.python_file import PythonFile, objects_in
+from engine.system.current_modules import no_modules
+from engine.system.errors import LabError
 
 
 @pytest.fixture

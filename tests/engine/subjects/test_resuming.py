@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import LabError
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import ConsoleSubject, FileSubject, Objective, Subject
 from engine.protocol import (
@@ -14,6 +13,7 @@ from engine.protocol import (
     RunFileCommand,
     TrainCommand,
 )
+from engine.system.errors import LabError
 
 SETUP = TrainingSetup(batch_size=4, epochs=1, seed=1)
 DATA = Objective("data")

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.project.subject import ConsoleSubject, FileSubject, Objective
 from engine.protocol import (
     CellSnapshot,
@@ -28,6 +27,7 @@ from engine.subjects.structure import (
     weight_rows,
 )
 from engine.subjects.written import written
+from engine.system.errors import LabError
 from tests.engine.subjects.conftest import Ask
 
 

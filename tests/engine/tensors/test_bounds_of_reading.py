@@ -12,22 +12,22 @@ from torch import nn
 from torch.nn import functional as F
 
 from engine.console.namespace import Namespace
-from engine.errors import LabError
+from engine.operations.memory import footprint, locating
+from engine.operations.memory.aliases import read_aliases
+from engine.operations.memory.footprint import Footprint
+from engine.operations.memory.locating import locate
+from engine.operations.memory.storage import read_window as read_cells
+from engine.operations.shapes.broadcasting import broadcast
+from engine.operations.shapes.elements import element_or_first, text_at, window
+from engine.operations.shapes.operands import operand
 from engine.protocol import DimCut
+from engine.system.errors import LabError
 from engine.tensors import reach as reaching
 from engine.tensors import readable as reading
 from engine.tensors import summary
 from engine.tensors.error_help import NO_DEBUGGER, explain_error
-from engine.tensors.memory import footprint, locating
-from engine.tensors.memory.aliases import read_aliases
-from engine.tensors.memory.footprint import Footprint
-from engine.tensors.memory.locating import locate
-from engine.tensors.memory.storage import read_window as read_cells
 from engine.tensors.reach import Reached, reach
 from engine.tensors.readable import readable
-from engine.tensors.shapes.broadcasting import broadcast
-from engine.tensors.shapes.elements import element_or_first, text_at, window
-from engine.tensors.shapes.operands import operand
 from engine.tensors.summary import shown_groups, shown_values, summarise
 from engine.tensors.values.bits import bits_of
 from engine.tensors.values.line_points import LinePoints

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from engine.operations.memory.footprint import Footprint
 from engine.tensors.compare import max_difference, same_bits
 from engine.tensors.counting import Counts
-from engine.tensors.memory.footprint import Footprint
 from engine.tensors.plain import described, is_name, tensor_problem
 from engine.tensors.reach import MAX_EXPRESSION, reach
 from engine.tensors.texts import cell_text, exact

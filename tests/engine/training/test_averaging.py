@@ -12,8 +12,8 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.optim.swa_utils import SWALR, AveragedModel, get_ema_multi_avg_fn, update_bn
 
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.project.document import Averaging, DataSetup, Schedule, TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.components.schedulers import make_scheduler
 from engine.training.loop import TrainingLoop

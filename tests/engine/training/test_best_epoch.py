@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.project.document import DataSetup, Stopping, TrainingSetup, replace
 from engine.protocol import EpochRow
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.checkpoints.best_epoch import BestEpoch, is_over, with_epoch
 from engine.training.loop import TrainingLoop

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from engine.errors import LabError
 from engine.project.document import TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.figures.metrics import StepRow
 from engine.training.loop import TrainingLoop

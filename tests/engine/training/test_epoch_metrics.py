@@ -12,9 +12,9 @@ from sklearn.metrics import r2_score
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from engine.errors import LabError
-from engine.held_objects import reached
 from engine.project.document import TrainingSetup
+from engine.restoring.held_objects import reached
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.code_objective import CodeObjective, compile_step

@@ -9,9 +9,9 @@ import re
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.project.catalogue import optimizers
 from engine.project.updates import options_of, update_rule
+from engine.system.errors import LabError
 from engine.training.optimization.first_update import first_update
 
 CHOICES = {

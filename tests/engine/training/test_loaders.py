@@ -14,11 +14,11 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from app.templates import load_template
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.project.document import DataSetup, Loading, TrainingSetup, replace
 from engine.protocol import TrainCommand
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.batches import batches_of, in_order
 from engine.training.objectives.code_data import CodeData

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.project import catalogue
 from engine.project.document import DataSetup, TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.components.losses import check_numbers, class_scores, make_loss
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import CatalogueObjective

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from engine.errors import LabError
+from engine.system.errors import LabError
 from engine.training.optimization.next_update import next_update
 
 CASES = [

@@ -11,8 +11,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.project.document import DataSetup, ParamGroup, Schedule, TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.project import catalogue
 from engine.project.document import Schedule, TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.loop import TrainingLoop
 from engine.training.optimization import preview
 from engine.training.optimization.preview import rates_of

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.project.document import Averaging, ParamGroup, Schedule, TrainingSetup, replace
 from engine.project.steps.order import PHASES
 from engine.protocol import CODE_CHANGED, OTHER_BATCHES, UNORDERED, StepColumns
+from engine.system.errors import LabError
 from engine.training import run_files
 from engine.training.between_steps import kept_between_steps, weight_versions
 from engine.training.end_weights import EndWeights

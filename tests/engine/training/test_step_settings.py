@@ -15,7 +15,6 @@ from torch.nn.functional import cross_entropy
 from torch.optim import lr_scheduler
 
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.project import catalogue
 from engine.project.document import (
     CHAINED,
@@ -30,6 +29,7 @@ from engine.project.document import (
     replace,
 )
 from engine.project.edits.schedule import new_part, part_kinds
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.objective import Outcome, joined

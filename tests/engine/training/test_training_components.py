@@ -14,8 +14,8 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from engine.errors import LabError
 from engine.project import catalogue
+from engine.system.errors import LabError
 from engine.training.components.devices import find_device
 from engine.training.components.losses import make_loss
 from engine.training.components.optimizers import make_optimizer, step, update_together

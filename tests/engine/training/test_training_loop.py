@@ -15,8 +15,8 @@ from torch import nn
 from torch.nn.functional import mse_loss
 
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.figures.metrics import Diverged, EpochTotals
 from engine.training.figures.pace import ALWAYS_MEASURED_STEPS, MEASURE_INTERVAL_S, Budget
 from engine.training.loop import TrainingLoop

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.subjects.function import FunctionModule
+from engine.system.errors import LabError
 from engine.training.objectives.code_objective import compile_step, outcome_of
 from engine.training.objectives.usual_steps import (
     _is_triplet,

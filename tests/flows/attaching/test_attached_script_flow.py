@@ -11,7 +11,7 @@ import pytest
 from app.application import Application
 from engine.connecting.dialing import dial
 from engine.protocol import BackwardSnapshot, LoopSnapshot, VariablesSnapshot
-from engine.version import version
+from engine.system.program import version
 from tests.engine.attaching import Script, training_until_end
 from tests.labels import said
 

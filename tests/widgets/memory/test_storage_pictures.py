@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from engine.operations.memory.locating import locate
+from engine.operations.memory.storage import read_window
 from engine.protocol import (
     AliasesCommand,
     AliasesSnapshot,
@@ -12,9 +14,7 @@ from engine.protocol import (
     RunCellCommand,
     StorageNode,
 )
-from engine.session import Session
-from engine.tensors.memory.locating import locate
-from engine.tensors.memory.storage import read_window
+from engine.server.session import Session
 from engine.tensors.reach import Reached
 from tests.pictures import assert_same_picture
 from tests.words import assert_same_words

@@ -7,7 +7,7 @@ import torch
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 
-from engine.tensors.memory.storage import read_window
+from engine.operations.memory.storage import read_window
 from widgets import theme
 from widgets.diagram.style import font, text_width
 from widgets.memory.storage_strip import StorageStrip

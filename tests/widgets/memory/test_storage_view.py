@@ -11,9 +11,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox
 from torch import nn
 
+from engine.operations.memory.locating import locate
+from engine.operations.memory.storage import read_window
 from engine.protocol import LocationSnapshot, WrittenBy
-from engine.tensors.memory.locating import locate
-from engine.tensors.memory.storage import read_window
 from engine.tensors.reach import Reached, reach
 from tests.pictures import assert_same_picture
 from widgets import theme

@@ -19,7 +19,7 @@ from engine.protocol import (
     RunCellCommand,
     Variable,
 )
-from engine.session import Session
+from engine.server.session import Session
 from tests.pictures import assert_same_picture
 from tests.words import assert_same_words
 from widgets import theme

@@ -18,7 +18,7 @@ from engine.protocol import (
     StartForwardCommand,
     join_graph,
 )
-from engine.session import Session
+from engine.server.session import Session
 from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.rules.rule_card import RuleCard

@@ -8,7 +8,7 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 
 from engine.protocol import CellSnapshot, FailedOperand, FailedOperands, RunCellCommand
-from engine.session import Session
+from engine.server.session import Session
 from tests.pictures import assert_same_picture
 from widgets import theme
 from widgets.shapes.failure_view import FailureView

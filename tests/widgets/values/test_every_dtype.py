@@ -13,7 +13,7 @@ from engine.protocol import (
     Snapshot,
     StorageSnapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 from widgets.memory.storage_view import StorageView
 from widgets.values.values_view import ValuesView
 

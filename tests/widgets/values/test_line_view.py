@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 
 from engine.protocol import LinesCommand, LinesSnapshot, RunCellCommand
-from engine.session import Session
+from engine.server.session import Session
 from widgets import theme
 from widgets.values.line_view import LineView
 

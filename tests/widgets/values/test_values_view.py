@@ -18,7 +18,7 @@ from engine.protocol import (
     StatisticsCommand,
     VariablesSnapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 from engine.tensors.values import state, statistics
 from tests.pictures import assert_same_picture, taken
 from widgets.values.number_table import NumberTable

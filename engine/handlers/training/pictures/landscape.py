@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from math import isfinite
 from time import perf_counter
 
-from ....errors import LabError
 from ....lab import Lab
 from ....protocol import MAX_POINTS_ALONG, LandscapeCommand, LandscapeSnapshot
+from ....system.errors import LabError
 from ....training.landscape.surface import Surface, multiples
 from ...subjects.find import subject_of
 from ..at_rest import require_rest

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from math import isnan, nan, sqrt
 from pathlib import Path
 
-from ....errors import sendable
 from ....lab import Lab
 from ....protocol import (
     MAX_IMAGE_STEPS,
@@ -25,6 +24,7 @@ from ....runs.parameter_figures import ParameterRow, spread
 from ....runs.parameter_reading import Source
 from ....runs.record import load
 from ....runs.summary import is_out_of_reach
+from ....system.errors import sendable
 from ..runs import as_lab_errors
 
 LOOP = "the newest loop"

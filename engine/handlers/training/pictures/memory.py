@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ....errors import sendable
 from ....lab import Lab
 from ....protocol import (
     AllocatorBlock,
@@ -16,6 +15,7 @@ from ....protocol import (
     TraceMemoryCommand,
     encode_snapshot,
 )
+from ....system.errors import sendable
 from ....training.memory.allocator import Piece
 from ....training.memory.one_step import OneStep
 from ....training.memory.tracking import Block, Tracker

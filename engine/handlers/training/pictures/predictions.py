@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from ....datasets.dataset import Dataset
 from ....datasets.pictures import pictures_of
-from ....errors import sendable
 from ....lab import Lab
 from ....protocol import (
     MAX_MATRIX,
@@ -22,6 +21,7 @@ from ....protocol import (
     PredictionsSnapshot,
     ReadPredictionsCommand,
 )
+from ....system.errors import sendable
 from ....training.objectives.catalogue_data import CatalogueData
 from ....training.objectives.code_objective import CodeObjective
 from ....training.objectives.objective import CatalogueObjective, Objective

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ....errors import LabError
 from ....lab import Lab
 from ....project.document import Project
 from ....project.edits import EditError
@@ -19,6 +18,7 @@ from ....project.sweeps.trials import check_sweep
 from ....protocol import Snapshot, SweepCommand, TrialProgress
 from ....runs import folders
 from ....runs.record import Trial
+from ....system.errors import LabError
 from ....training.run import TrainingRun
 from ....training.study import Study
 from .trial import Weights, begun, module_of, project_of, trained, weights_of

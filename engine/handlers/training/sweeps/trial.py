@@ -12,7 +12,6 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor, nn
 
-from ....errors import LabError
 from ....lab import Lab
 from ....project.document import HoldWhen, ParamValue, Project
 from ....project.sweeps.trials import with_values
@@ -22,9 +21,10 @@ from ....protocol import (
     SweepCommand,
     TrainingState,
 )
-from ....random_states import random_states
+from ....restoring.random_states import random_states
 from ....runs.record import Trial
 from ....runs.writer import RunWriter
+from ....system.errors import LabError
 from ....training.loop import TrainingLoop
 from ....training.run import TrainingRun
 from ....training.steps.training_step import check_setup

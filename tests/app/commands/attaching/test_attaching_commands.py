@@ -15,7 +15,7 @@ from app.commands.attaching import attach, run_script, serving
 from app.commands.failures import BAD_ARGUMENTS, CommandFailure
 from engine.connecting.greeting import About, Unwelcome
 from engine.connecting.places import Place
-from engine.version import version
+from engine.system.program import version
 
 ENGINE = About(name="box", pid=11)
 SCRIPT = About(name="box", pid=12)
@@ -54,7 +54,7 @@ def test_what_cannot_be_relayed_or_served_is_told(monkeypatch: pytest.MonkeyPatc
         raise Unwelcome("Nothing answers.")
 
     monkeypatch.setattr("engine.connecting.relay.relay", fail)
-    monkeypatch.setattr("engine.served.serve_windows", fail)
+    monkeypatch.setattr("engine.server.served.serve_windows", fail)
     with pytest.raises(CommandFailure, match=r"^relay: Nothing answers\.$"):
         serving.relay_to("box", False)
     with pytest.raises(CommandFailure, match=r"^serve: Nothing answers\.$"):

@@ -14,7 +14,7 @@ from app import cli
 from app.commands.attaching import attach as attach_module
 from engine.connecting.greeting import About, Refusal, Welcome
 from engine.connecting.listener import Listener
-from engine.version import version
+from engine.system.program import version
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from PySide6.QtCore import QTimer
 from app.presenters.attaching import attach as module
 from app.presenters.attaching.attach import LOOK_MS, AttachPresenter
 from engine.connecting.greeting import About, Unwelcome, Welcome
-from engine.version import version
+from engine.system.program import version
 from tests.app.presenters.attaching.test_siblings import Asked
 from widgets.start.attach_view import AttachView, Running
 

@@ -19,7 +19,7 @@ from engine.connecting.dialing import dial
 from engine.connecting.greeting import About, Hello, Refusal, Welcome
 from engine.connecting.listener import Listener
 from engine.process import Departure
-from engine.version import version
+from engine.system.program import version
 from widgets.start.attach_view import AttachView
 
 WAIT_MS = 30_000

@@ -36,7 +36,7 @@ from engine.protocol import (
     WatchCommand,
     WatchedSnapshot,
 )
-from engine.version import version
+from engine.system.program import version
 from tests.engine.attaching import ROOT
 from tests.engine.processes import WAIT_S
 from widgets.training.train_view import TrainView

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from app.presenters.attaching import siblings as module
 from app.presenters.attaching.siblings import LOOK_MS, Siblings, way_to
 from engine.connecting.greeting import About, Unwelcome
-from engine.version import version
+from engine.system.program import version
 
 
 def rank(number: int, of: int = 3, group: str = "g") -> About:

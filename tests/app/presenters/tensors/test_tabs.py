@@ -11,6 +11,8 @@ from app.presenters.tensors.console import ConsolePresenter
 from app.presenters.tensors.workspace import TensorsPresenter
 from app.selection.references import Element
 from app.window.tensors_page import TensorsPage
+from engine.operations.memory.locating import locate
+from engine.operations.memory.storage import read_window
 from engine.protocol import (
     AliasesCommand,
     AliasesSnapshot,
@@ -21,8 +23,6 @@ from engine.protocol import (
     Variable,
     VariablesSnapshot,
 )
-from engine.tensors.memory.locating import locate
-from engine.tensors.memory.storage import read_window
 from engine.tensors.reach import Reached
 
 X = torch.arange(12.0)[::2].view(2, 3)

@@ -11,7 +11,7 @@ import pytest
 
 from engine.artifacts.contents import archive as archive_file
 from engine.artifacts.contents.archive import Archive, Window
-from engine.errors import LabError
+from engine.system.errors import LabError
 from tests.engine.artifacts.hostile_pickles import archive, changed
 
 RECORDS = {"net/a": b"first", "net/sub/b": b"", "net/c": bytes(range(200))}

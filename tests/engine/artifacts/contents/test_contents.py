@@ -31,7 +31,7 @@ from engine.artifacts.contents.file_bytes import (
     check_stride,
     checked_shape,
 )
-from engine.errors import LabError
+from engine.system.errors import LabError
 
 F32 = torch.float32
 BIG = digest(hex(2**200).encode())

@@ -28,7 +28,7 @@ from engine.protocol import (
     StartForwardCommand,
     ValueSnapshot,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
 
 MLP = load_template("mlp")
 OF_MLP: dict[str, Any] = {"model": MLP.model, "training": MLP.training}

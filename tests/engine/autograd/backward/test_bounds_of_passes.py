@@ -17,7 +17,6 @@ from engine.autograd.backward.numbers import number_of
 from engine.autograd.backward.own_call import arguments_of
 from engine.autograd.backward.pass_control import PassControl
 from engine.autograd.backward.root_expressions import checked_gradient, split_expressions
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.protocol import (
     Breakpoint,
@@ -25,6 +24,7 @@ from engine.protocol import (
     ComparisonSnapshot,
     EditGradientCommand,
 )
+from engine.system.errors import LabError
 from tests.engine.autograd.backward import test_console_passes as passes
 
 # -- numbers ---------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from engine.autograd import BackwardStepper, read_graph
 from engine.autograd.backward.breakpoints import Breakpoints, is_inside, norm
 from engine.autograd.backward.edits import GradientExpression
 from engine.autograd.backward.undo import leaves_held
-from engine.errors import LabError
 from engine.protocol import (
     Breakpoint,
     CompareGradientsCommand,
@@ -22,7 +21,8 @@ from engine.protocol import (
     MoveBackwardCommand,
     StartBackwardCommand,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from tests.engine.autograd.backward.test_roots import ask, console, run
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.protocol import (
     BackwardSnapshot,
@@ -21,7 +20,8 @@ from engine.protocol import (
     StartBackwardCommand,
     ZeroGradientsCommand,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from tests.engine.autograd.backward.test_roots import ask, console, run
 
 LABS: list[Lab] = []

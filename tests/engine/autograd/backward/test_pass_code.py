@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.protocol import (
     MoveBackwardCommand,
     ReadBackwardCodeCommand,
     StartBackwardCommand,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from tests.engine.autograd.backward.test_roots import ask, console
 from tests.engine.handlers.test_backward_handlers import begun
 

@@ -17,8 +17,8 @@ from engine.autograd.backward.pass_control import PassControl
 from engine.autograd.backward.release import released_bytes
 from engine.autograd.graph.hooks import hooks_on
 from engine.autograd.graph.saved_for_backward import SavedForBackward
-from engine.errors import LabError
 from engine.protocol import Breakpoint, BreakpointState, GradientEdit
+from engine.system.errors import LabError
 from tests.engine.autograd import backward_cases as cases
 from tests.engine.autograd.backward.test_stepper import assert_grads, kept, same_bits
 

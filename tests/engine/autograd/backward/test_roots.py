@@ -15,7 +15,6 @@ from engine.autograd.graph.provenance import Provenance
 from engine.autograd.graph.reading import read_graph
 from engine.autograd.graph.snapshot import graph_snapshots
 from engine.console.output import Output
-from engine.errors import LabError
 from engine.handlers import backward as handlers
 from engine.handlers.models import start_forward
 from engine.handlers.node_detail import node_detail
@@ -38,6 +37,7 @@ from engine.protocol import (
     join_graph,
 )
 from engine.recording.light.light_recorder import LightRecorder
+from engine.system.errors import LabError
 
 TEMPLATES = sorted((Path(__file__).parents[4] / "assets" / "templates").glob("*.tlab"))
 

@@ -26,8 +26,8 @@ from engine.autograd.derivatives.functions import (
 from engine.autograd.derivatives.gradient_check import gradcheck
 from engine.autograd.derivatives.gradient_flow import BINS, alive_units, histogram_of, verdicts
 from engine.autograd.derivatives.precision import in_precision
-from engine.errors import LabError
 from engine.protocol import DerivativeCommand, GradcheckCommand
+from engine.system.errors import LabError
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from torch import nn
 from engine.autograd.derivatives.differences import compare, numerical, numerical_entry
 from engine.autograd.derivatives.functions import Kind, at_point, derivative
 from engine.autograd.derivatives.gradient_check import gradcheck
-from engine.errors import LabError
+from engine.system.errors import LabError
 
 
 class OldGelu(torch.autograd.Function):

@@ -31,7 +31,7 @@ from engine.protocol import (
     InitialiseCommand,
     ReadFlowCommand,
 )
-from engine.session import Session
+from engine.server.session import Session
 from engine.training.components.losses import make_loss
 from engine.training.components.optimizers import make_optimizer
 

@@ -13,12 +13,12 @@ from engine.autograd.graph.forward_values import ForwardValues
 from engine.autograd.graph.hooks import hooks_on
 from engine.autograd.graph.inputs import above, wanted_from
 from engine.autograd.graph.large_snapshots import in_parts
-from engine.autograd.graph.made_by import made_by
 from engine.autograd.graph.missing import MissingGradients, why_of_itself
 from engine.autograd.graph.provenance import Provenance
 from engine.autograd.graph.snapshot import graph_snapshots, title
 from engine.autograd.graph.without_collection import without_collection
 from engine.protocol import GraphCut, SourceLine
+from engine.tensors.made_by import made_by
 
 # -- what made a tensor ----------------------------------------------------------------------------
 

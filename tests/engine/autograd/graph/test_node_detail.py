@@ -19,7 +19,7 @@ from engine.protocol import (
     StartBackwardCommand,
     join_graph,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 
 class Detailed:

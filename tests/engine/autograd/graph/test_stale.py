@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from engine.autograd import read_graph
 from engine.autograd.graph.stale import MAX_LISTED, stale_saves, stale_tensors
 from engine.protocol import RunCellCommand, SourceLine, WrittenBy
-from engine.session import Session
+from engine.server.session import Session
 
 
 class Product(torch.autograd.Function):

@@ -13,7 +13,6 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.handlers import trace as trace_handlers
 from engine.handlers.backward import move_backward, start_backward
 from engine.handlers.models import start_forward
@@ -40,7 +39,8 @@ from engine.protocol import (
     join_trace,
 )
 from engine.recording.recorder import Recorder
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 
 TEMPLATES = sorted((Path(__file__).parents[4] / "assets" / "templates").glob("*.tlab"))
 

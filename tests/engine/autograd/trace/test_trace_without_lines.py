@@ -15,11 +15,11 @@ from torch.nn import functional as F
 from engine.autograd.trace.roots import root_over
 from engine.autograd.trace.texts import MAX_TEXT
 from engine.autograd.trace.trace import MAX_SOURCE, Trace
-from engine.errors import LabError
 from engine.protocol import TraceCall, TraceStepSnapshot, join_trace
 from engine.recording.argument_values import Keeper
 from engine.recording.recorder import Recorder
 from engine.recording.statement_counts import StatementCounts
+from engine.system.errors import LabError
 
 
 def traced(run: Callable[[], Any], *, max_bytes: int = 1 << 20, **options: Any) -> Trace:

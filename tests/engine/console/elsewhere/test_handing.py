@@ -8,8 +8,8 @@ import torch
 from engine.console.elsewhere.handing import handed, names_of, take
 from engine.console.namespace import Namespace
 from engine.console.output import Output
-from engine.control import Control
-from engine.errors import LabError
+from engine.system.control import Control
+from engine.system.errors import LabError
 
 CELLS = [
     "from torch.utils.data import Dataset, DataLoader\nimport math as m",

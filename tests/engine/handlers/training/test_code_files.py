@@ -18,7 +18,7 @@ from engine.project.document import DataSetup, Loading, Model, TrainingSetup
 from engine.project.subject import CanvasSubject, ConsoleSubject, FileSubject, Objective
 from engine.protocol import RunFileCommand, TrainCommand
 from engine.runs.record import CodeFile, changed
-from engine.session import handler_of
+from engine.server.session import handler_of
 
 
 def wanted(subject: Any = None, objective: Objective | None = None, **data: Any) -> TrainCommand:

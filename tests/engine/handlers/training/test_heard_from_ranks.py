@@ -12,7 +12,6 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from engine.errors import LabError
 from engine.handlers.training import as_rank, ranks
 from engine.lab import Lab
 from engine.project.document import HoldWhen, Loading, Project
@@ -30,6 +29,7 @@ from engine.protocol import (
 )
 from engine.runs.record import load, save
 from engine.runs.writer import RunWriter
+from engine.system.errors import LabError
 from engine.training.distributed.launch import WEIGHTS
 from engine.training.distributed.rank_files import RANKS, RankFailure, log_of
 

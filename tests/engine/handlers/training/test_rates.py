@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.project.document import DataSetup, Model, Schedule, TrainingSetup
 from engine.project.subject import ConsoleSubject, Objective
 from engine.protocol import PreviewRatesCommand, RatesSnapshot
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 
 STEPS = Schedule("lr_scheduler.ExponentialLR", {"gamma": 0.5}, "step")
 

@@ -11,7 +11,6 @@ import pytest
 from torch import nn
 
 from app.templates import load_template
-from engine.errors import LabError
 from engine.handlers import flow
 from engine.handlers.training import repeating
 from engine.handlers.training.pictures import landscape
@@ -41,7 +40,8 @@ from engine.protocol import (
     TraceRootSnapshot,
     TrainCommand,
 )
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.errors import LabError
 
 MLP = load_template("mlp")
 OF_MLP: dict[str, Any] = {"model": MLP.model, "training": MLP.training}

@@ -14,7 +14,6 @@ import pytest
 
 from app import templates
 from app.commands.runs import list_runs
-from engine.errors import LabError
 from engine.handlers.training import events, run_script, runs
 from engine.handlers.training.ranks import RanksRun
 from engine.lab import Lab
@@ -38,7 +37,8 @@ from engine.protocol import (
 from engine.protocol.codec import decode_snapshot, encode_snapshot
 from engine.runs.record import MAX_NOTE_CHARS, Writer, load, save
 from engine.runs.writer import RunWriter
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from widgets.runs.run_words import tips
 
 PROJECT = Project(training=TrainingSetup(epochs=3))

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from engine.errors import LabError
 from engine.handlers.training.as_rank import begin_as_rank
 from engine.project.document import Model, TrainingSetup, replace
 from engine.project.subject import ConsoleSubject, Objective
@@ -21,6 +20,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
+from engine.system.errors import LabError
 from engine.training.distributed.ranks import Ranks
 from engine.training.objectives.code_objective import CodeObjective
 from engine.training.run import TrainingRun

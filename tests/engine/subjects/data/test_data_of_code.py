@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.project.document import Model, TrainingSetup
 from engine.project.subject import CodeSubject, ConsoleSubject, FileSubject, Objective
@@ -18,7 +17,8 @@ from engine.protocol import (
     RunFileCommand,
     TrainCommand,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from tests.engine.subjects.conftest import Ask, Write
 
 NET = """

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from app.templates import load_template
-from engine.errors import LabError
 from engine.handlers.subjects.canvas import SAMPLES, CanvasModel, example_inputs
 from engine.handlers.subjects.code import ConsoleModel, FileModel
 from engine.handlers.subjects.find import find_subject
@@ -25,6 +24,7 @@ from engine.protocol import (
     StartForwardCommand,
     WatchCommand,
 )
+from engine.system.errors import LabError
 from tests.engine.handlers.test_training_handlers import chain
 from tests.engine.subjects.conftest import Ask, Write
 

@@ -23,7 +23,7 @@ from engine.protocol import (
     TrainCommand,
     WriteStepCommand,
 )
-from engine.session import Session
+from engine.server.session import Session
 from engine.subjects import state as subject_state
 
 CELLS = """

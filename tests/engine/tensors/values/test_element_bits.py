@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.protocol import BitsCommand, BitsSnapshot, ErrorSnapshot, RunCellCommand
-from engine.session import Session
+from engine.server.session import Session
 from engine.tensors.values.bits import FORMATS, bits_of
 
 INTEGERS = {

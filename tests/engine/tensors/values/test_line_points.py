@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.protocol import LinesCommand, LinesSnapshot, RunCellCommand, encode_snapshot
-from engine.session import Session
+from engine.server.session import Session
 from engine.tensors.values import line_points as lines
 from engine.tensors.values import state
 from engine.tensors.values.line_points import MAX_BINS, LinePoints

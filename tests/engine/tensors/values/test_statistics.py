@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.protocol import RunCellCommand, StatisticsCommand, StatisticsSnapshot
-from engine.session import Session
+from engine.server.session import Session
 from engine.tensors.values import state
 from engine.tensors.values import statistics as module
 from engine.tensors.values.statistics import Statistics, pieces

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from engine.errors import LabError
 from engine.lab import Lab
 from engine.protocol import (
     BitsCommand,
@@ -16,7 +15,8 @@ from engine.protocol import (
     ReadValuesCommand,
     StatisticsCommand,
 )
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from engine.tensors.values import state
 
 

@@ -11,7 +11,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import LabError
 from engine.protocol import (
     BitsCommand,
     BitsSnapshot,
@@ -20,7 +19,8 @@ from engine.protocol import (
     ValuesSnapshot,
     encode_snapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
+from engine.system.errors import LabError
 from engine.tensors.texts import texts
 from engine.tensors.values.slices import parse_slice
 from engine.tensors.values.window import MAX_CELLS, cut_tensor, read_window, window_picture

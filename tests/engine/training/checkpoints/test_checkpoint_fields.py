@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.project.document import TrainingSetup
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_fields, checkpoint_files
 from engine.training.checkpoints.checkpoint_fields import FieldProblem
 from engine.training.components.optimizers import Group

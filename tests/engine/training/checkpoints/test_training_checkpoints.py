@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.project.document import Averaging, DataSetup, Schedule, TrainingSetup, replace
 from engine.runs import folders
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.checkpoints.checkpoint_fields import (
     Checkpoint,

@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
 from engine.protocol import Check, RateCurve
+from engine.system.errors import LabError
 from engine.training.checks import data_checks, model_checks
 from engine.training.checks import rates as rates_room
 from engine.training.checks.checking import KINDS, Checking

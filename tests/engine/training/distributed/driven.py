@@ -10,7 +10,7 @@ import torch
 
 from engine.project.document import Project
 from engine.protocol import Snapshot, TrainCommand, TrainingSnapshot
-from engine.session import Session
+from engine.server.session import Session
 
 
 class Driven:

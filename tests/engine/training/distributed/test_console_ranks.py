@@ -21,7 +21,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
-from engine.session import Session
+from engine.server.session import Session
 
 pytestmark = pytest.mark.timeout(600)
 MODEL = templates.load_template("mlp").model

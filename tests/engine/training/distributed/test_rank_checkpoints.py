@@ -13,8 +13,8 @@ import torch
 import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.checkpoints.checkpoint_fields import encode
 from engine.training.loop import TrainingLoop

@@ -12,7 +12,7 @@ from engine.handlers.training.ranks_read import LINES
 from engine.lab import Lab
 from engine.protocol import RanksSnapshot, ReadRanksCommand
 from engine.runs.record import Writer
-from engine.session import handler_of
+from engine.server.session import handler_of
 from engine.training.distributed.rank_files import (
     LOST,
     MAX_LINE_CHARS,

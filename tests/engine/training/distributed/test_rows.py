@@ -14,8 +14,8 @@ from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 from torch.utils.data import BatchSampler, DataLoader, Dataset, DistributedSampler, TensorDataset
 
-from engine.errors import LabError
 from engine.project.document import TrainingSetup
+from engine.system.errors import LabError
 from engine.training.distributed.ranks import Ranks, check_setup
 from engine.training.distributed.rows import RowsObjective
 from engine.training.objectives.code_objective import CodeObjective

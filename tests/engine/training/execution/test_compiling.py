@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import LabError
 from engine.project.document import DataSetup, TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.execution.compiling import compile_problem
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.code_objective import CodeObjective

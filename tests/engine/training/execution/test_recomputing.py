@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from engine.errors import LabError
 from engine.project.document import Averaging, DataSetup, TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.execution.recomputing import Recomputing, outermost
 from engine.training.loop import TrainingLoop
 from engine.training.memory.step_memory import measured, predicted

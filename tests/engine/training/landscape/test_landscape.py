@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from engine.errors import LabError
+from engine.system.errors import LabError
 from engine.training.landscape.directions import directions
 from engine.training.landscape.surface import Surface, multiples
 from engine.training.objectives.code_objective import CodeObjective

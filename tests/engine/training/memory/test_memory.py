@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.distributed._tools.mem_tracker import MemTracker
 
-from engine.errors import LabError
 from engine.project.document import TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.memory.one_step import OneStep
 from engine.training.memory.tracking import Tracker
 from engine.training.objectives.code_objective import CodeObjective

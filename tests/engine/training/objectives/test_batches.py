@@ -21,8 +21,8 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from engine.errors import LabError
 from engine.project.document import Loading
+from engine.system.errors import LabError
 from engine.training.objectives.batches import (
     as_columns,
     batches_of,

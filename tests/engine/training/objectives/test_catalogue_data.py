@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, SequentialSampler
 
 from engine.datasets.dataset import epoch_order
-from engine.errors import LabError
 from engine.project.document import DataSetup, Loading, TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.objectives import catalogue_data
 from engine.training.objectives.catalogue_data import CatalogueData
 from engine.training.objectives.loaders import Given

@@ -15,10 +15,10 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from engine.errors import LabError
 from engine.project import edits
 from engine.project.document import DataSetup, Loading, Project, TrainingSetup, replace
 from engine.project.edits import EditError
+from engine.system.errors import LabError
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.batches import batches_of, generators_of, in_order
 from engine.training.objectives.code_objective import CodeObjective

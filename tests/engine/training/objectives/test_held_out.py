@@ -11,8 +11,8 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from engine.errors import LabError
 from engine.project.document import DataSetup, replace
+from engine.system.errors import LabError
 from engine.training.objectives.code_data import CodeData
 from engine.training.objectives.held_out import rows_of
 

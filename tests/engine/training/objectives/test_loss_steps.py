@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.project import catalogue
 from engine.project.document import DataSetup, ParamValue
+from engine.system.errors import LabError
 from engine.training.objectives.code_objective import compile_step, outcome_of
 from engine.training.objectives.loss_steps import loss_step
 from engine.training.objectives.usual_steps import write_step

@@ -12,12 +12,12 @@ from torch.nn import functional as F
 
 from app import templates
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.handlers.training.pictures.predictions import read_predictions
 from engine.lab import Lab
 from engine.project import edits
 from engine.project.document import DataSetup, Project, TrainingSetup, Wire, replace
 from engine.protocol import PredictionsSnapshot, ReadPredictionsCommand, encode_snapshot
+from engine.system.errors import LabError
 from engine.training.predictions.plane import SIDE, bounds_of, predict_plane
 from engine.training.predictions.predictions import MAX_SAMPLES, predictions_of
 

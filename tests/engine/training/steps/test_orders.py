@@ -14,9 +14,9 @@ from torch.nn import utils
 
 from engine.datasets.dataset import epoch_order
 from engine.datasets.load import load_dataset
-from engine.errors import LabError
 from engine.project.document import TrainingSetup, replace
 from engine.project.steps.order import PHASES, order_problem, unusual_words
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.errors import LabError
 from engine.project.document import TrainingSetup, replace
+from engine.system.errors import LabError
 from engine.training.distributed.rows import Rows, RowsObjective
 from engine.training.objectives.code_objective import CodeObjective
 from engine.training.objectives.objective import Outcome

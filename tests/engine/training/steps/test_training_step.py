@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.errors import LabError
 from engine.project.document import TrainingSetup, replace
 from engine.project.steps.order import PHASES
+from engine.system.errors import LabError
 from engine.training.figures.metrics import Diverged
 from engine.training.looks.looks import StepLook
 from engine.training.objectives.epoch_metrics import EpochMetrics

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from app.templates import load_template
-from engine.errors import LabError
 from engine.handlers.subjects.find import find_subject
 from engine.handlers.training import run_script as run_script_room
 from engine.handlers.training.sweeps.trial import figure_of
@@ -35,7 +34,8 @@ from engine.protocol import (
 from engine.runs import folders, reading
 from engine.runs.record import load
 from engine.runs.summary import rows_in
-from engine.session import handler_of
+from engine.server.session import handler_of
+from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.study import WARM_UP_TRIALS
 from tests.scripts import run_script
