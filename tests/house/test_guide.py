@@ -24,7 +24,7 @@ from app.commands.parser import command_parser
 from engine.project import files
 from engine.project.document import Project, replace
 from engine.protocol import CellSnapshot, OutputSnapshot, RunCellCommand
-from engine.session import Session
+from engine.server.session import Session
 from widgets.guide.headings import headings_of
 
 ROOT = Path(__file__).parents[2]
