@@ -37,11 +37,10 @@ from ..tensors.reach import Reached, reach
 from ..tensors.storages import Storages
 from .breakpoint_calls import breakpoints_told
 from .journal import Journal
+from .left_by_cells import UsersModes, WorkingFolder
 from .output import Output
 from .resolve import resolve
 from .users_lab import UsersLab
-from .users_modes import UsersModes
-from .working_folder import WorkingFolder
 
 
 class Namespace:

@@ -20,7 +20,7 @@ from engine.console.elsewhere.statements import (
     statements_of,
     whole,
 )
-from engine.console.users_modes import UsersModes
+from engine.console.left_by_cells import UsersModes
 
 # -- modes -----------------------------------------------------------------------------------------
 

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from engine.console.left_by_cells import UsersModes, WorkingFolder
 from engine.console.resolve import UnknownName, resolve
 from engine.console.state import ConsoleState
-from engine.console.users_modes import UsersModes
-from engine.console.working_folder import WorkingFolder
 from engine.system.errors import LabError
 
 
