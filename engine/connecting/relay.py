@@ -23,7 +23,7 @@ def relay(address: str) -> None:
                     view = view[os.write(1, view) :]
         os._exit(0)  # the main thread waits for input that nobody wants any more
 
-    threading.Thread(target=back, daemon=True).start()
+    threading.Thread(target=back, name="relay", daemon=True).start()
     with suppress(ConnectionError):
         while data := os.read(0, CHUNK):
             end.sendall(data)
