@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from ..project.document import ParamValue, TrainingSetup
-from ..project.steps.order import PHASES, Phase, split_order
+from ..project.step_order import PHASES, Phase, split_order
 from ..training.components.expressions import VARIABLES
 from ..training.components.losses import loss_source, target_source
 from ..training.components.schedulers import SchedulerCall, scheduler_call

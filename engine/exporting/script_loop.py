@@ -10,7 +10,7 @@ from torch import nn
 
 from ..project.document import TrainingSetup
 from ..system.errors import LabError
-from ..training.steps.training_step import check_setup
+from ..training.optimization.training_step import check_setup
 from .data_lines import DataLines
 from .script_lines import (
     BatchLines,

@@ -19,7 +19,7 @@ from . import (
     limits,
     names,
     problems,
-    steps,
+    step_order,
     updates,
     wiring,
 )
@@ -35,7 +35,7 @@ __all__ = [
     "limits",
     "names",
     "problems",
-    "steps",
+    "step_order",
     "updates",
     "wiring",
 ]

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from .steps.order import PHASES, Phase
+from .step_order import PHASES, Phase
 from .subject import CanvasSubject, Objective, Subject
 
 FORMAT_VERSION = 4

@@ -14,7 +14,7 @@ from . import catalogue, limits
 from .document import Block, Model, ParamValue, Project, TrainingSetup, Transform, ViewState
 from .limits import HOLD_LIMITS, point_problem
 from .names import identifier_problem
-from .steps.order import order_problem
+from .step_order import order_problem
 from .subject import CanvasSubject, FileSubject, Subject
 
 Each = TypeVar("Each")

@@ -7,11 +7,11 @@ derive from `Command` or `Snapshot` are messages; this door alone lists the file
 """
 
 from .advice_snapshots import *  # noqa: F403
-from .artifacts.messages import *  # noqa: F403
+from .artifact_messages import *  # noqa: F403
 from .autograd_commands import *  # noqa: F403
 from .autograd_snapshots import *  # noqa: F403
 from .commands import *  # noqa: F403
-from .datasets.messages import *  # noqa: F403
+from .dataset_messages import *  # noqa: F403
 from .derivative_snapshots import *  # noqa: F403
 from .explanation_snapshots import *  # noqa: F403
 from .exporting.messages import *  # noqa: F403
@@ -22,7 +22,7 @@ from .rule_snapshots import *  # noqa: F403
 from .shape_snapshots import *  # noqa: F403
 from .snapshots import *  # noqa: F403
 from .stepping import *  # noqa: F403
-from .structures.commands import *  # noqa: F403
+from .structure_commands import *  # noqa: F403
 from .subject_commands import *  # noqa: F403
 from .tensor_commands import *  # noqa: F403
 from .trace_snapshots import *  # noqa: F403

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
-from ..project.steps.order import keeps_gradients
+from ..project.step_order import keeps_gradients
 from .loop import TrainingLoop
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..project.document import ADJUSTABLE, HoldWhen, TrainingSetup, replace
-from ..project.steps.order import keeps_gradients
+from ..project.step_order import keeps_gradients
 from ..project.subject import CanvasSubject, Subject
 from ..protocol import StepUnit
 from ..recording.compiled import has_compiled_parts
@@ -37,7 +37,7 @@ from .objectives.objective import CatalogueObjective, Objective
 from .objectives.seen_batches import SeenBatches
 from .optimization.averaging import AveragedWeights
 from .optimization.optimization import Optimization
-from .steps.training_step import Inside, TrainingStep, check_setup
+from .optimization.training_step import Inside, TrainingStep, check_setup
 from .watchpoints.holding import Holding
 
 

@@ -45,8 +45,8 @@ from engine.training.figures.pace import ALWAYS_MEASURED_STEPS
 from engine.training.looks import looks
 from engine.training.loop import TrainingLoop
 from engine.training.objectives.code_objective import CodeObjective, compile_step
+from engine.training.optimization import training_step
 from engine.training.run import TrainingRun
-from engine.training.steps import training_step
 from tests.bench.blocks import OwnTime, paced_by_cpu_time, ratio
 from tests.bench.loops.loop_models import GPT
 

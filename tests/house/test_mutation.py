@@ -123,7 +123,7 @@ def test_a_mutant_of_several_lines_is_python():
 
 
 def test_those_that_send_a_command_are_near_its_handler():
-    near = near_tests(ROOT, "engine/handlers/artifacts/files.py")
+    near = near_tests(ROOT, "engine/handlers/artifacts.py")
     assert "tests/engine/artifacts/test_values_of_files.py" in near
     assert "tests/engine/exporting/test_package.py" not in near
 

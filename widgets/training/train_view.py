@@ -21,14 +21,14 @@ from widgets.predictions.prediction_pane import PredictionPane
 from widgets.runs.run_pane import RunPane
 from widgets.theme import GRID
 from widgets.training.checks.check_pane import CheckPane
-from widgets.training.landscape.landscape_pane import LandscapePane
+from widgets.training.landscape_pane import LandscapePane
 from widgets.training.memory.memory_pane import MemoryPane
 from widgets.training.over_time.histogram_pane import HistogramPane
 from widgets.training.over_time.image_pane import ImagePane
 from widgets.training.over_time.module_pane import ModulePane
 from widgets.training.parameter_pane import ParameterPane
 from widgets.training.plot_board import PlotBoard
-from widgets.training.ranks.rank_pane import RankPane
+from widgets.training.rank_pane import RankPane
 from widgets.training.run_bar import Attached, EngineState, RunBar
 from widgets.training.settings.setup_form import SetupForm
 from widgets.training.settings.watch_form import LoopHold

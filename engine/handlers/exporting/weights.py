@@ -25,7 +25,7 @@ from ...protocol import (
     Snapshot,
     WeightsSnapshot,
 )
-from ..artifacts.files import reading
+from ..artifacts import reading
 from ..subjects.find import subject_of
 
 MAX_TOLD_KEYS = 100

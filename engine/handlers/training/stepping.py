@@ -24,8 +24,8 @@ from ...recording.recorder import Recorder
 from ...recording.recording import Recordings
 from ...system.user_files import is_user_file, keep_source
 from ...training.objectives.batches import tensors_in
+from ...training.optimization.training_step import TrainingStep
 from ...training.run import TrainingRun
-from ...training.steps.training_step import TrainingStep
 from ...training.watchpoints.seen_calls import Call, frame_of_call, seen_calls
 
 _MODEL = "model"

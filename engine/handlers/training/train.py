@@ -35,8 +35,8 @@ from ...training.checkpoints.checkpoint_match import check_match
 from ...training.distributed.torchrun import Place, join, own_place
 from ...training.failures import unordered
 from ...training.loop import TrainingLoop
+from ...training.optimization.training_step import check_setup
 from ...training.run import TrainingRun
-from ...training.steps.training_step import check_setup
 from ..subjects.find import subject_of
 from ..subjects.subject import Drawn
 from .as_rank import begin_as_rank, begin_together, follow

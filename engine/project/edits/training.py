@@ -24,7 +24,7 @@ from ..limits import (
     MAX_WORKERS,
     point_problem,
 )
-from ..steps.order import order_problem
+from ..step_order import order_problem
 from ..subject import Objective, Subject
 from .parameters import EditError, checked_params, one_of, parsed_params
 

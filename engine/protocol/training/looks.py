@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ..commands import Command
-from ..datasets.messages import SampleImage
+from ..dataset_messages import SampleImage
 from ..snapshots import Snapshot
 
 MAX_LINES = 12

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ...project.document import Model, TrainingSetup
-from ...project.steps.order import Phase
+from ...project.step_order import Phase
 from ...project.subject import CanvasSubject, Objective, Subject
 from ..commands import Command
 from ..snapshots import Snapshot

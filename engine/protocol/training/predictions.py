@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...project.document import Model, TrainingSetup
 from ...project.subject import CanvasSubject, Objective, Subject
 from ..commands import Command
-from ..datasets.messages import SampleImage
+from ..dataset_messages import SampleImage
 from ..snapshots import Snapshot
 
 MAX_MATRIX = 40

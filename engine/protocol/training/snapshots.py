@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from ...project.steps.order import PHASES, Phase
+from ...project.step_order import PHASES, Phase
 from ..snapshots import Snapshot
 from ..values import ErrorReport
 

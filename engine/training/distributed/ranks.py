@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ...project.document import TrainingSetup
-from ...project.steps.order import PHASES
+from ...project.step_order import PHASES
 from ...system.errors import LabError
 from ..figures.metrics import Diverged
 from ..objectives.objective import FIGURE_MEANS, Outcome

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from ...project.document import TrainingSetup
-from ...project.steps.order import split_order
+from ...project.step_order import split_order
 from ...system.errors import LabError
 from ..checks.untouched import untouched
 from ..components.devices import find_device
 from ..objectives.batches import moved, samples_in, tensors_in
 from ..objectives.objective import Objective
 from ..optimization.optimization import Optimization
-from ..steps.training_step import TrainingStep
+from ..optimization.training_step import TrainingStep
 from .tracking import Phase, Tracker
 
 

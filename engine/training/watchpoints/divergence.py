@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ...protocol import Hold
 from ...restoring.randomness import RandomStream
 from ..figures.metrics import Diverged
-from ..steps.training_step import TrainingStep
+from ..optimization.training_step import TrainingStep
 from .origin import Origin, is_finite, origin_of_gradient, origin_of_loss
 
 _UNKNOWN = Origin(

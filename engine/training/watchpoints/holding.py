@@ -9,7 +9,7 @@ from torch import nn
 from ...project.document import HoldWhen
 from ...protocol import Hold
 from ...restoring.randomness import RandomStream
-from ..steps.training_step import TrainingStep
+from ..optimization.training_step import TrainingStep
 from .divergence import Divergence
 from .watchpoints import Watchpoints
 

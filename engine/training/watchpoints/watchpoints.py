@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ...project.document import HoldWhen
 from ...protocol import Hold, WatchKind
-from ..steps.training_step import TrainingStep
+from ..optimization.training_step import TrainingStep
 from .dead_units import DeadUnits
 from .loss_spike import LossSpikes
 

@@ -11,7 +11,7 @@ import pytest
 
 from engine.artifacts.contents.artifact import Artifact, Entry
 from engine.artifacts.contents.shared_memory import Memory
-from engine.handlers.artifacts import files
+from engine.handlers import artifacts as files
 from engine.lab import Lab
 from engine.protocol import (
     ArtifactEntry,

@@ -12,7 +12,7 @@ import torch
 
 from engine.artifacts import state
 from engine.artifacts.contents.artifact import Artifact
-from engine.handlers.artifacts import files
+from engine.handlers import artifacts as files
 from engine.protocol import (
     ArtifactSnapshot,
     BitsCommand,

@@ -11,8 +11,8 @@ import torch
 
 from engine.datasets.load import load_dataset
 from engine.datasets.pictures import pictures_of
-from engine.handlers.datasets import describe
-from engine.handlers.datasets.describe import describe_data
+from engine.handlers import datasets as describe
+from engine.handlers.datasets import describe_data
 from engine.lab import Lab
 from engine.project import files
 from engine.project.document import Column, DataSetup, Project, TrainingSetup, Transform

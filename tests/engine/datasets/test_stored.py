@@ -19,7 +19,7 @@ from engine.datasets.load import load_dataset
 from engine.datasets.samples import DataProblem
 from engine.datasets.stored import rows
 from engine.datasets.stored.rows import StoredRows
-from engine.handlers.datasets.describe import describe_data
+from engine.handlers.datasets import describe_data
 from engine.lab import Lab
 from engine.project.document import DataSetup, Transform, replace
 from engine.protocol import DataSnapshot, DescribeDataCommand

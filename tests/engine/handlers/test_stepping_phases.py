@@ -12,7 +12,7 @@ from torch.nn import utils
 from engine.datasets.dataset import epoch_order
 from engine.datasets.load import load_dataset
 from engine.project.document import ParamGroup, TrainingSetup, replace
-from engine.project.steps.order import PHASES
+from engine.project.step_order import PHASES
 from engine.protocol import (
     AdjustTrainingCommand,
     ContinueTrainingCommand,

@@ -19,7 +19,7 @@ from engine.protocol import (
     TrainCommand,
     TrainingSnapshot,
 )
-from engine.protocol.structures.commands import CompareSubjectsCommand
+from engine.protocol.structure_commands import CompareSubjectsCommand
 
 USE = """
     import torch

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from engine.project.document import Averaging, ParamGroup, Schedule, TrainingSetup, replace
-from engine.project.steps.order import PHASES
+from engine.project.step_order import PHASES
 from engine.protocol import CODE_CHANGED, OTHER_BATCHES, UNORDERED, StepColumns
 from engine.system.errors import LabError
 from engine.training import run_files

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 from app import templates
 from app.selection.references import Parameter
 from engine.project.document import HoldWhen, replace
-from engine.project.steps.order import PHASES
+from engine.project.step_order import PHASES
 from engine.protocol import TrainingSnapshot
 from widgets.text import format_number
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 from engine.project.catalogue import Param
 from engine.project.document import HoldWhen, ParamValue, TrainingSetup, replace
 from engine.project.limits import HOLD_LIMITS
-from engine.project.steps.order import PHASES, Phase, unusual_words
+from engine.project.step_order import PHASES, Phase, unusual_words
 from widgets import make
 from widgets.forms import ParamForm
 from widgets.theme import GRID

@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QWidget
 
-from engine.project.steps.order import PHASES, Phase, unusual_words
+from engine.project.step_order import PHASES, Phase, unusual_words
 from engine.protocol import RunSnapshot, StepNumbers, StepUnit, TrainingSnapshot
 from widgets import make, theme
 from widgets.text import format_number

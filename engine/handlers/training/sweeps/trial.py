@@ -26,8 +26,8 @@ from ....runs.record import Trial
 from ....runs.writer import RunWriter
 from ....system.errors import LabError
 from ....training.loop import TrainingLoop
+from ....training.optimization.training_step import check_setup
 from ....training.run import TrainingRun
-from ....training.steps.training_step import check_setup
 from ...subjects.find import subject_of
 from ...subjects.subject import Drawn
 from ..code_files import files_that_ran

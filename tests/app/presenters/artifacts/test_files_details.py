@@ -19,7 +19,7 @@ from engine.protocol import (
     ProgramModule,
     ProgramNode,
 )
-from engine.protocol.artifacts.messages import ProgramGraph
+from engine.protocol.artifact_messages import ProgramGraph
 from tests.app.presenters.artifacts.test_files_presenter import OTHER, PATH, A, B, Desk, index
 from widgets.artifacts.file_view import FileView
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QToolButton
 
 from engine.project import edits
 from engine.project.document import HoldWhen, Project, TrainingSetup, replace
-from engine.project.steps.order import PHASES, unusual_words
+from engine.project.step_order import PHASES, unusual_words
 from widgets.forms import ParamForm
 from widgets.training.settings.watch_form import WatchForm
 

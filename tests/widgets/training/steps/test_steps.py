@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.project.steps.order import PHASES
+from engine.project.step_order import PHASES
 from engine.protocol import Hold, StepColumns, StepNumbers, TrainingSnapshot
 from tests.pictures import assert_same_picture
 from widgets import make, theme

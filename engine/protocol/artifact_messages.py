@@ -6,15 +6,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ..commands import Command
-from ..snapshots import Snapshot
-from ..values import Dim
+from .commands import Command
+from .snapshots import Snapshot
+from .values import Dim
 
 
 class OpenArtifactCommand(Command, frozen=True, kw_only=True):
     """Read the index of a file or folder -> ArtifactSnapshots, the parts of one index."""
 
-    handler = "artifacts.files:open_file"
+    handler = "artifacts:open_file"
     while_held = True
     path: str
 
@@ -23,7 +23,7 @@ class CompareArtifactsCommand(Command, frozen=True, kw_only=True):
     """Compare two files key by key -> ArtifactDifferenceSnapshots, the parts of one comparison;
     before them ones without rows, which say how far it is."""
 
-    handler = "artifacts.files:compare_files"
+    handler = "artifacts:compare_files"
     path: str
     other: str
 

@@ -10,12 +10,12 @@ from time import perf_counter
 import msgspec
 from msgspec.structs import replace
 
-from ...artifacts.comparing import compare, rows_in
-from ...artifacts.contents.artifact import Artifact, Entry
-from ...artifacts.contents.shared_memory import Memory, memory_of
-from ...artifacts.opening import open_artifact
-from ...lab import Lab
-from ...protocol import (
+from ..artifacts.comparing import compare, rows_in
+from ..artifacts.contents.artifact import Artifact, Entry
+from ..artifacts.contents.shared_memory import Memory, memory_of
+from ..artifacts.opening import open_artifact
+from ..lab import Lab
+from ..protocol import (
     MAX_SNAPSHOT_BYTES,
     ArtifactDifference,
     ArtifactDifferenceSnapshot,
@@ -29,7 +29,7 @@ from ...protocol import (
     ProgramNode,
     Snapshot,
 )
-from ...system.errors import LabError, sendable
+from ..system.errors import LabError, sendable
 
 MAX_READ_S = 30.0
 """The longest reading of a file's index, without its numbers. A call of C, such as parsing JSON or

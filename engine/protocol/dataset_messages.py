@@ -6,9 +6,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...project.document import Column, DataSetup
-from ..commands import Command
-from ..snapshots import Snapshot
+from ..project.document import Column, DataSetup
+from .commands import Command
+from .snapshots import Snapshot
 
 MAX_CLASSES = 100
 MAX_COLUMNS = 200
@@ -22,7 +22,7 @@ class DescribeDataCommand(Command, frozen=True, kw_only=True):
     """Read a data set and tell what is in it -> DataSnapshot. A file is read again only after it
     has changed."""
 
-    handler = "datasets.describe:describe_data"
+    handler = "datasets:describe_data"
     newest_only = True
     data: DataSetup
 

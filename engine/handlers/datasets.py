@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from ...datasets.dataset import Dataset
-from ...datasets.facts import facts_of
-from ...datasets.load import load_dataset
-from ...datasets.pictures import pictures_of
-from ...datasets.stored.rows import StoredRows, figures_of, limits_of
-from ...lab import Lab
-from ...protocol import (
+from ..datasets.dataset import Dataset
+from ..datasets.facts import facts_of
+from ..datasets.load import load_dataset
+from ..datasets.pictures import pictures_of
+from ..datasets.stored.rows import StoredRows, figures_of, limits_of
+from ..lab import Lab
+from ..protocol import (
     MAX_CLASSES,
     MAX_COLUMNS,
     MAX_IMAGE_SIDE,
@@ -26,7 +26,7 @@ from ...protocol import (
     DescribeDataCommand,
     NamedColumn,
 )
-from ...system.errors import sendable
+from ..system.errors import sendable
 
 
 def describe_data(lab: Lab, command: DescribeDataCommand) -> Iterator[DataSnapshot]:

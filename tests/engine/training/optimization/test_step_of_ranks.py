@@ -15,7 +15,7 @@ from engine.training.distributed.rows import Rows, RowsObjective
 from engine.training.objectives.code_objective import CodeObjective
 from engine.training.objectives.objective import Outcome
 from engine.training.optimization.optimization import Optimization
-from engine.training.steps.training_step import TrainingStep
+from engine.training.optimization.training_step import TrainingStep
 
 CPU = torch.device("cpu")
 ROWS = [torch.tensor([[1.0, 2.0], [3.0, -1.0]]), torch.tensor([[0.5, 4.0]])]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ...project.document import TrainingSetup
-from ...project.steps.order import PHASES, Phase, split_order
+from ...project.step_order import PHASES, Phase, split_order
 from ...protocol import StepNumbers
 from ...system.errors import LabError
 from ..distributed.ranks import Ranks
@@ -22,7 +22,7 @@ from ..figures.metrics import Diverged
 from ..looks.looks import StepLook
 from ..objectives.batches import tensors_in
 from ..objectives.objective import Objective, Outcome, joined
-from ..optimization.optimization import Optimization
+from .optimization import Optimization
 
 T = TypeVar("T")
 

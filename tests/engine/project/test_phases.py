@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from engine.project.steps.order import (
+from engine.project.step_order import (
     PHASES,
     Phase,
     keeps_gradients,

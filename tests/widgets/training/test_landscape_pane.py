@@ -10,7 +10,7 @@ from engine.protocol import LandscapeSnapshot
 from tests.labels import said
 from tests.pictures import assert_same_picture
 from widgets import theme
-from widgets.training.landscape.landscape_pane import LandscapePane
+from widgets.training.landscape_pane import LandscapePane
 
 ALONG = (-1.0, -0.5, 0.0, 0.5, 1.0)
 

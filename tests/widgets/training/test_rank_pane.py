@@ -9,7 +9,7 @@ from engine.protocol import RankRow, RanksSnapshot
 from tests.labels import said
 from tests.pictures import assert_same_picture
 from widgets import theme
-from widgets.training.ranks.rank_pane import RankPane
+from widgets.training.rank_pane import RankPane
 
 ROWS = (
     RankRow(0, 4100, "here", "running", "epoch 3: loss 0.42"),

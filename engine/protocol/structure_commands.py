@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ...project.document import Model, TrainingSetup
-from ...project.subject import CanvasSubject, CodeSubject, Objective, Subject
-from ..autograd_snapshots import GraphSnapshot
-from ..commands import Command
-from ..snapshots import Snapshot
-from ..values import ErrorReport
+from ..project.document import Model, TrainingSetup
+from ..project.subject import CanvasSubject, CodeSubject, Objective, Subject
+from .autograd_snapshots import GraphSnapshot
+from .commands import Command
+from .snapshots import Snapshot
+from .values import ErrorReport
 
 
 class ReadParametersCommand(Command, frozen=True, kw_only=True):

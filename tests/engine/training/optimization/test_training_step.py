@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.project.document import TrainingSetup, replace
-from engine.project.steps.order import PHASES
+from engine.project.step_order import PHASES
 from engine.system.errors import LabError
 from engine.training.figures.metrics import Diverged
 from engine.training.looks.looks import StepLook
 from engine.training.objectives.epoch_metrics import EpochMetrics
 from engine.training.objectives.objective import Outcome
 from engine.training.optimization.optimization import Optimization
-from engine.training.steps.training_step import TrainingStep, check_setup
+from engine.training.optimization.training_step import TrainingStep, check_setup
 
 CPU = torch.device("cpu")
 SGD = TrainingSetup(optimizer="optim.SGD", optimizer_params={"lr": 0.5})

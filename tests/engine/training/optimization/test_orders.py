@@ -15,7 +15,7 @@ from torch.nn import utils
 from engine.datasets.dataset import epoch_order
 from engine.datasets.load import load_dataset
 from engine.project.document import TrainingSetup, replace
-from engine.project.steps.order import PHASES, order_problem, unusual_words
+from engine.project.step_order import PHASES, order_problem, unusual_words
 from engine.system.errors import LabError
 from engine.training.checkpoints import checkpoint_files
 from engine.training.loop import TrainingLoop

@@ -1,4 +1,0 @@
-"""Answers about data sets.
-
-Not here: the forward pass of a batch (`handlers.models`), training (`handlers.training`).
-"""
