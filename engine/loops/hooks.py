@@ -377,7 +377,7 @@ def gradient_norms(optimizer: Optimizer) -> list[Tensor]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """In this context torch builds no graph, and the user's modes do not see what runs."""
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    with torch.DisableTorchFunction(), torch.no_grad():
         if torch._C._len_torch_dispatch_stack() == 0:
             yield
         else:
@@ -400,7 +400,7 @@ def is_out_of_reach() -> bool:
 def _without_graph(tensor: Tensor) -> Tensor:
     if type(tensor) is Tensor and not torch._C._len_torch_function_stack():  # pyright: ignore
         return tensor.detach()
-    with torch._C.DisableTorchFunction():
+    with torch.DisableTorchFunction():
         return tensor.detach()
 
 

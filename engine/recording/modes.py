@@ -111,7 +111,7 @@ class LightMode(TorchFunctionMode):
             first = next_sequence()
             result = func(*args)
             if isinstance(result, Tensor):
-                with torch._C.DisableTorchFunction():
+                with torch.DisableTorchFunction():
                     begun = recorder.begin_function(func, args, kwargs)._replace(first=first)
                     recorder.end_function(begun, func, args, result)
             return result
@@ -128,10 +128,10 @@ class LightMode(TorchFunctionMode):
             if func in self._told:
                 self._told[func](func, args, kwargs, result, self._modules)
             return result
-        with torch._C.DisableTorchFunction():  # another mode or class is not to see what we read
+        with torch.DisableTorchFunction():  # another mode or class is not to see what we read
             begun = recorder.begin_function(func, args, kwargs)
         result = func(*args, **kwargs)
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             recorder.end_function(begun, func, args, result)
             if func in self._told:
                 self._told[func](func, args, kwargs, result, self._modules)
@@ -209,14 +209,14 @@ def custom_functions(
         def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or threading.get_ident() != thread or unless():
                 return original.__func__(cls, *args, **kwargs)
-            with torch._C.DisableTorchFunction():
+            with torch.DisableTorchFunction():
                 begun = recorder.begin_function(cls.__name__, args, kwargs)
             try:
                 result = original.__func__(cls, *args, **kwargs)
             except BaseException as error:
                 recorder.fail_function(begun, error)
                 raise
-            with torch._C.DisableTorchFunction():
+            with torch.DisableTorchFunction():
                 recorder.end_function(begun, cls.__name__, args, result)
             return result
 

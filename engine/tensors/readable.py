@@ -55,7 +55,7 @@ def readable(t: torch.Tensor) -> Readable:
 
     Never raises for a tensor; `note` says what cannot be read.
     """
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         try:
             return _readable(t)
         except Exception as error:  # an unknown layout: the note shows the error

@@ -188,7 +188,7 @@ class LightRecorder:
     def learn(self, whole: Whole, module: nn.Module, result: object) -> None:
         dropped, count = whole.noted_before
         noted = self._noted[count:] if dropped == self.recording.dropped else None
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             path = self._paths.current
             self.repeats.learn(whole, module, path, noted, self._steps, result)
 
