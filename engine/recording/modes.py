@@ -12,11 +12,15 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..system.private_torch import (
+    TorchDispatchMode,
+    len_torch_function_stack,
+    next_sequence,
+    record_function_enter_new,
+)
 from .compiled import only_calls_compiled
 from .kernel_asserts import Check
-from .open_calls import next_sequence
 from .tensor_arguments import given_tensors
 from .writes import Given
 
@@ -115,7 +119,7 @@ class LightMode(TorchFunctionMode):
                     begun = recorder.begin_function(func, args, kwargs)._replace(first=first)
                     recorder.end_function(begun, func, args, result)
             return result
-        if types in _PLAIN and not _other_modes():
+        if types in _PLAIN and not len_torch_function_stack():
             if not kwargs and func not in self._told:
                 given = given_tensors(args, kwargs)
                 first = next_sequence()
@@ -142,13 +146,12 @@ _PLAIN = frozenset({(), (Tensor,), (nn.Parameter,), (Tensor, nn.Parameter), (nn.
 """Types of arguments that do nothing of their own when their attributes are read."""
 _NOTHING_TO_TELL = frozenset(
     {
-        torch.ops.profiler._record_function_enter_new,  # what each step of an optimizer begins with
+        record_function_enter_new,  # what each step of an optimizer begins with
         *(Tensor.size, Tensor.dim, Tensor.numel, Tensor.stride, Tensor.is_contiguous),
         *(Tensor.is_floating_point, Tensor.is_complex, Tensor.item, Tensor.__len__),
     }
 )
 """Functions that give no tensor and write to none. They are not recorded."""
-_other_modes: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
 
 WATCHING = frozenset(mode.__torch_function__.__code__ for mode in (FunctionMode, LightMode))
 """The codes of the frames under which every function of torch runs in a cell: their locals are

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from ..system.private_torch import next_sequence
 from ..system.user_files import UsersFrames, is_user_file
 from .argument_values import Keeper
 from .call_names import op_name
@@ -28,7 +29,7 @@ from .executed_lines import CUT_NOTE, LineRecorder
 from .gradient_cuts import GradientCuts
 from .modes import FunctionMode, OperatorMode, custom_functions
 from .module_paths import ModulePaths, NameOf
-from .open_calls import OpenCalls, next_sequence
+from .open_calls import OpenCalls
 from .recording import Call, Kind, Place, Recording, Slot
 from .statement_counts import StatementCounts
 from .tensor_arguments import (

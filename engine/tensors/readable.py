@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.parameter import is_lazy
+
+from ..system.private_torch import is_functorch_wrapped_tensor
 
 MAX_EXPANDED_ELEMENTS = 1 << 24
 """Up to this many elements, a sparse tensor is expanded to a dense copy; of a larger one, only the

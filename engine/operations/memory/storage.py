@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import msgspec
 import torch
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.parameter import is_lazy
 
 from ...protocol import Contiguity, StorageSnapshot
 from ...recording.writes import version_of
+from ...system.private_torch import is_functorch_wrapped_tensor
 from ...tensors.readable import dtype_name
 from ...tensors.texts import cell_text
 from .footprint import Footprint, explain_contiguity

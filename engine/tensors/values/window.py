@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from msgspec.structs import replace
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.parameter import is_lazy
 
 from ...protocol import DimCut, Picture
+from ...system.private_torch import is_functorch_wrapped_tensor
 from ..readable import MAX_EXPANDED_ELEMENTS, readable, storage_fault
 from ..summary import MAX_PICTURE_CELLS, fit_rows_columns, picture
 from ..texts import texts
