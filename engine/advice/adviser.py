@@ -222,7 +222,7 @@ class Adviser(Steps):
     def _sheltered(self) -> Iterator[None]:
         """Our code inside the user's: no mode sees it, and its errors end the advice only."""
         try:
-            with torch._C.DisableTorchFunction(), torch.no_grad():
+            with torch.DisableTorchFunction(), torch.no_grad():
                 yield
         except Exception:
             self._break()

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ..operations.failures.reading import ArgumentTexts
 from ..recording.modes import Running, Tell
 from ..recording.recording import Place
+from ..system.private_torch import DropoutNd
 from .notes import LOSSES, Notes, argument, counted, is_plain
 
 TOLD_AFTER = 3
@@ -109,7 +110,7 @@ class Modes:
         self, func: Callable, args: tuple, kwargs: dict[str, Any], result: Any, modules: Running
     ) -> None:
         layer = modules[-1] if modules else None
-        if isinstance(layer, nn.modules.dropout._DropoutNd):
+        if isinstance(layer, DropoutNd):
             if layer.p > 0:
                 self._ran("Dropout", layer.training, result, modules)
         elif layer is not None and not layer.training and kwargs.get("training") is True:

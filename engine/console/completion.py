@@ -186,7 +186,7 @@ def _described(name: str, value: object, otherwise: Kind) -> Completion:
 
 
 def _tensor_words(t: torch.Tensor) -> str:
-    with torch._C.DisableTorchFunctionSubclass():
+    with torch.DisableTorchFunctionSubclass():
         try:
             return f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}"
         except Exception:  # some kinds of tensors have no shape

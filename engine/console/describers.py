@@ -31,7 +31,7 @@ _TABLES = ("pandas", "polars")
 
 def words_of(value: object) -> str:
     """ "" if there is nothing to say. Raises what the value's own methods raise."""
-    with torch._C.DisableTorchFunctionSubclass():  # of tensors that it holds
+    with torch.DisableTorchFunctionSubclass():  # of tensors that it holds
         return next(words(value) for fits, words in DESCRIBERS if fits(value))
 
 

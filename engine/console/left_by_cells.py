@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from ..system.errors import LabError
+from ..system.private_torch import default_device
 
 
 class UsersModes:
@@ -52,10 +53,7 @@ class UsersModes:
 
     @staticmethod
     def _read() -> tuple[bool, torch.dtype, torch.device | None]:
-        # A default device that was set, also the CPU, slows every function of torch down.
-        context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
-        device = None if context is None else context.device
-        return torch.is_grad_enabled(), torch.get_default_dtype(), device
+        return torch.is_grad_enabled(), torch.get_default_dtype(), default_device()
 
     @classmethod
     def _write(cls, modes: tuple[bool, torch.dtype, torch.device | None]) -> None:

@@ -18,8 +18,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.overrides import _pop_mode, _push_mode
-from torch.utils._python_dispatch import _disable_current_modes
 
 from ..importing.console_modules import ConsoleModules
 from ..importing.folder_modules import OWNER
@@ -32,6 +30,12 @@ from ..recording.writes import Writes
 from ..restoring.random_states import torch_states_kept
 from ..system.control import Control
 from ..system.errors import CodeExit, LabError
+from ..system.private_torch import (
+    disable_current_modes,
+    len_torch_function_stack,
+    pop_torch_function_stack,
+    push_on_torch_function_stack,
+)
 from ..system.user_files import keep_source, own_name
 from ..tensors.reach import Reached, reach
 from ..tensors.storages import Storages
@@ -218,10 +222,10 @@ class Namespace:
     def suspended(self) -> Iterator[None]:
         """The engine's own work while a cell is held: in the engine's modes, seen by no mode of the
         cell's, and without a change to the random numbers that torch draws for it."""
-        modes = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+        modes = [pop_torch_function_stack() for _ in range(len_torch_function_stack())]
         try:
             with (
-                _disable_current_modes(),
+                disable_current_modes(),
                 torch.inference_mode(False),
                 self._modes.engines(),
                 torch_states_kept(),
@@ -229,7 +233,7 @@ class Namespace:
                 yield
         finally:
             for mode in reversed(modes):
-                _push_mode(mode)
+                push_on_torch_function_stack(mode)
 
     def execute(self, source: str, name: str, output: Output) -> None:
         """Run Python among the variables, with nothing around it."""

@@ -33,7 +33,7 @@ def report_tensors(tensors: Mapping[str, torch.Tensor]) -> dict[str, TensorRepor
 def report(t: torch.Tensor, storage_id: int | None = None) -> TensorReport:
     """The fields are those of `TensorReport`. Never raises: a field that this kind of tensor does
     not have is None."""
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         known = _known(t)
         strided = or_none(lambda: t.layout) == torch.strided
         return TensorReport(

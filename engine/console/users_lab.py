@@ -140,5 +140,5 @@ def _figure(name: str, value: Any) -> Tensor | float:
             f"lab.log({name}=...) takes a real number or a tensor of one element, not a tensor of"
             f" {value.dtype} with shape {shape}"
         )
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    with torch.DisableTorchFunction(), torch.no_grad():
         return value.detach().reshape(()).to(torch.float32, copy=True)

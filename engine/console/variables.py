@@ -122,7 +122,7 @@ def _kind(kind: type) -> VariableKind:
 
 
 def _tensor(name: str, t: torch.Tensor, storages: Storages) -> Variable:
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         # The elements of a large tensor are not read, only its metadata.
         known = readable(t) if _is_small(t) else None
         shape = known.shape if known else or_none(lambda: tuple(int(n) for n in t.shape)) or ()

@@ -14,6 +14,7 @@ from torch import nn
 from ..project.document import TrainingSetup
 from ..restoring.random_states import States
 from ..system.errors import LabError
+from ..system.private_torch import BatchNorm
 from ..training.execution.recomputing import recomputed
 from ..training.objectives.batches import generators_of, moved, samples_in, tensors_in
 from ..training.objectives.code_data import CodeData
@@ -104,7 +105,6 @@ def made():
     torch.manual_seed({seed})
     return {model}
 '''
-_NORM = nn.modules.batchnorm._BatchNorm
 _COUNTED = (
     'if "accuracy" in found:',
     '    right += float(found["accuracy"]) * samples_in(batch)',
@@ -161,7 +161,7 @@ def code_script_of(
     draws = bool(objective.generators)
     averages = setup.averaging.kind != "none"
     norms = setup.averaging.kind == "SWA" and any(
-        isinstance(module, _NORM) for module in subject.module.modules()
+        isinstance(module, BatchNorm) for module in subject.module.modules()
     )
     functions = [
         *map(inspect.getsource, (tensors_in, samples_in)),

@@ -31,7 +31,7 @@ def explain(lab: Lab, command: ExplainCommand) -> Iterator[Snapshot]:
     copies, and no random numbers are drawn."""
     namespace = lab.console.namespace
     source = command.source
-    with namespace.users_modes(), torch._C.DisableTorchFunctionSubclass():
+    with namespace.users_modes(), torch.DisableTorchFunctionSubclass():
         try:
             steps = read(source, namespace.variables)
         except NoRule as error:

@@ -29,7 +29,7 @@ from ..tensors.readable import dtype_name
 @contextmanager
 def _reading() -> Iterator[None]:
     """No graph is built in this context, and no code of the user's own tensor classes runs."""
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         yield
 
 

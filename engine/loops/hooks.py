@@ -19,9 +19,17 @@ from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
-from torch.utils._python_dispatch import _disable_current_modes
 
 from ..recording.compiled import never_compiled, only_calls_compiled
+from ..system.private_torch import (
+    current_graph_task_id,
+    disable_current_modes,
+    foreach_norm,
+    len_torch_dispatch_stack,
+    len_torch_function_stack,
+    next_sequence,
+    peek_interpreter_stack,
+)
 from .step_losses import Root, StepLosses, made
 
 
@@ -154,8 +162,6 @@ class _Now:
 
 
 _now = _Now()
-next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
-"""The number that the next node of this thread's graphs gets."""
 
 
 def is_stepping(optimizer: Optimizer) -> bool:
@@ -350,7 +356,7 @@ def steps_shown(
 def is_outermost() -> bool:
     """Whether a backward that begins now is the user's: it is not inside another, nor does torch
     compile it."""
-    return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() == -1
+    return not torch.compiler.is_compiling() and current_graph_task_id() == -1
 
 
 def gradient_norms(optimizer: Optimizer) -> list[Tensor]:
@@ -367,7 +373,7 @@ def gradient_norms(optimizer: Optimizer) -> list[Tensor]:
     if not gradients:
         return []
     try:
-        norms = list(torch._foreach_norm(gradients))
+        norms = list(foreach_norm(gradients))
         scale = getattr(optimizer, "grad_scale", None)  # a fused step unscales them itself
         return norms if scale is None else [norm / scale.to(norm.device) for norm in norms]
     except (RuntimeError, NotImplementedError, TypeError):  # a tensor subclass may have none
@@ -377,36 +383,32 @@ def gradient_norms(optimizer: Optimizer) -> list[Tensor]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """In this context torch builds no graph, and the user's modes do not see what runs."""
-    with torch._C.DisableTorchFunction(), torch.no_grad():
-        if torch._C._len_torch_dispatch_stack() == 0:
+    with torch.DisableTorchFunction(), torch.no_grad():
+        if len_torch_dispatch_stack() == 0:
             yield
         else:
-            with _disable_current_modes():
+            with disable_current_modes():
                 yield
-
-
-_transforms: Callable[[], object] = torch._C._functorch.peek_interpreter_stack  # pyright: ignore
 
 
 def is_out_of_reach() -> bool:
     """Whether torch compiles, transforms a function (vmap, grad), or captures a CUDA graph."""
     return (
         torch.compiler.is_compiling()
-        or _transforms() is not None
+        or peek_interpreter_stack() is not None
         or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
     )
 
 
 def _without_graph(tensor: Tensor) -> Tensor:
-    if type(tensor) is Tensor and not torch._C._len_torch_function_stack():  # pyright: ignore
+    if type(tensor) is Tensor and not len_torch_function_stack():
         return tensor.detach()
-    with torch._C.DisableTorchFunction():
+    with torch.DisableTorchFunction():
         return tensor.detach()
 
 
 def _has_modes() -> bool:
-    depth = torch._C._len_torch_function_stack()  # pyright: ignore[reportAttributeAccessIssue]
-    return bool(depth or torch._C._len_torch_dispatch_stack())
+    return bool(len_torch_function_stack() or len_torch_dispatch_stack())
 
 
 def _has(steps: Steps, name: str) -> bool:

@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 
 from ..protocol import ErrorReport, HeldAt, Hold, LoggedPoints, LoopSnapshot, TrainingState
 from ..system.control import Control
+from ..system.private_torch import next_sequence
 from ..training.figures.gpu import GpuUse
 from ..training.figures.memory import cuda_bytes, rss_bytes
 from ..training.figures.metrics import Measured, Metrics
@@ -29,7 +30,7 @@ from ..training.figures.pace import (
 )
 from ..training.figures.watch import Watch
 from ..training.objectives.objective import Outcome
-from .hooks import Passed, Steps, gradient_norms, next_sequence, quiet
+from .hooks import Passed, Steps, gradient_norms, quiet
 from .limits import LoopLimits
 from .logged_numbers import LoggedNumbers
 from .loss_lines import LossLines

@@ -16,6 +16,7 @@ from ..protocol import MAX_WATCHED, WATCHED_FIGURES, WHOLE_SUBJECT
 from ..recording.compiled import add_forward_hook, own_modules
 from ..restoring.module_kept import has_other_contents
 from ..system.errors import LabError
+from ..system.private_torch import current_graph_task_id, foreach_norm
 from ..training.objectives.batches import tensors_in
 from .hooks import quiet
 
@@ -184,7 +185,7 @@ def _is_real(tensor: Tensor) -> bool:
 
 
 def _is_inside_backward() -> bool:
-    return torch._C._current_graph_task_id() != -1
+    return current_graph_task_id() != -1
 
 
 def _numbers(tensor: Tensor) -> Tensor:
@@ -216,5 +217,5 @@ def _gradient_norm(module: nn.Module) -> Tensor | None:
     if not gradients:
         return None
     device = gradients[0].device
-    norms = [norm.to(device) for norm in torch._foreach_norm(gradients)]
+    norms = [norm.to(device) for norm in foreach_norm(gradients)]
     return torch.linalg.vector_norm(torch.stack(norms))

@@ -23,6 +23,7 @@ from ..recording.recording import Place, Recording
 from ..restoring.module_kept import ModuleState
 from ..restoring.randomness import RandomStream
 from ..system.errors import LabError
+from ..system.private_torch import next_sequence
 from ..tensors.readable import dtype_name
 from ..tensors.summary import shown_groups, summarise
 from . import problems
@@ -123,7 +124,7 @@ class ForwardPass:
         block_id = self.order[self.position]
         before = _StateBefore(self._random.state(), self._buffers_of(block_id))
         started_at = perf_counter()
-        first = torch.autograd._get_sequence_nr()
+        first = next_sequence()
         calls = len(self.recording.calls)
         self._recorder.place = self._lines.get(block_id)
         try:
@@ -141,7 +142,7 @@ class ForwardPass:
             self._undo(before, block_id)
             raise self._failure(block_id, error) from error
         elapsed_ms = (perf_counter() - started_at) * 1e3
-        self.sequence_ranges[block_id] = (first, torch.autograd._get_sequence_nr())
+        self.sequence_ranges[block_id] = (first, next_sequence())
         self.values[block_id] = outputs
         self._activations[block_id] = Activation(
             block_id, tuple(summarise(tensor) for tensor in outputs), elapsed_ms

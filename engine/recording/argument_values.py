@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor
 
+from ..system.private_torch import is_functorch_wrapped_tensor
 from ..tensors.readable import dtype_name, storage_fault
 from .writes import storage_of, version_of
 

@@ -5,14 +5,19 @@ Functions of ours that compiled code calls.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import nn
-from torch._C._dynamo import eval_frame
+
+from ..system.private_torch import (
+    FrameAction,
+    FrameExecStrategy,
+    is_dynamo_imported,
+    set_code_exec_strategy,
+)
 
 _WRAPPED = "_orig_mod"
 """What torch.compile calls a module inside its own."""
@@ -66,7 +71,7 @@ def own_modules(
 @contextmanager
 def uncompiled() -> Iterator[None]:
     """In this context compiled modules and functions run their own Python, call by call."""
-    if "torch._dynamo" not in sys.modules:  # nothing is compiled
+    if not is_dynamo_imported():  # nothing is compiled
         yield
         return
     with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
@@ -79,17 +84,17 @@ def never_compiled(function: Callable) -> Callable:
     calls it ends there, and another begins after it. (`torch.compiler.disable` does the same by a
     function around it, which takes longer than many a hook.)"""
     function._torchdynamo_disable = True  # pyright: ignore[reportFunctionMemberAccess]
-    return _run_by_python(function, eval_frame._FrameAction.SKIP)
+    return _run_by_python(function, FrameAction.SKIP)
 
 
 def only_calls_compiled(function: Callable) -> Callable:
     """Have torch compile what a function of ours calls, but not its frame, where it is called by
     Python. A compiled program that calls it goes on in it: what is not to be in there asks
     `torch.compiler.is_dynamo_compiling()`."""
-    return _run_by_python(function, eval_frame._FrameAction.DEFAULT)
+    return _run_by_python(function, FrameAction.DEFAULT)
 
 
-def _run_by_python(function: Callable, calls: eval_frame._FrameAction) -> Callable:
-    strategy = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, calls)
-    eval_frame.set_code_exec_strategy(function.__code__, strategy)
+def _run_by_python(function: Callable, calls: FrameAction) -> Callable:
+    strategy = FrameExecStrategy(FrameAction.SKIP, calls)
+    set_code_exec_strategy(function.__code__, strategy)
     return function

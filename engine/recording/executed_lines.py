@@ -81,7 +81,7 @@ class LineRecorder:
             return
         if self._recorder.is_full:
             return
-        with self._recorder.unseen(), torch._C.DisableTorchFunction():
+        with self._recorder.unseen(), torch.DisableTorchFunction():
             self._begin_around(frame.f_back)
             values = _values(frame, at)
             at.before = {name: (value, _stamp(value)) for name, value in values.items()}
@@ -144,7 +144,7 @@ class LineRecorder:
     def _end(self, frame: FrameType, at: FrameListener, more: dict[str, Any]) -> None:
         call, at.call = at.call, None
         before, at.before = at.before, {}
-        with self._recorder.unseen(), torch._C.DisableTorchFunction():
+        with self._recorder.unseen(), torch.DisableTorchFunction():
             keep = self._recorder.keeper.keep
             found = _changes(frame, at, before, not call.error) if before else {}
             shown = {name: glimpse(value, keep) for name, value in {**found, **more}.items()}

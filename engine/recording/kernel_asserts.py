@@ -144,6 +144,6 @@ def _limits_of(t: Tensor) -> tuple[float, float]:
 
 
 def _read_limits(t: Tensor) -> tuple[float, float]:
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    with torch.DisableTorchFunction(), torch.no_grad():
         least, most = torch.stack(torch.aminmax(t.detach())).tolist()
     return least, most

@@ -12,11 +12,15 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..system.private_torch import (
+    TorchDispatchMode,
+    len_torch_function_stack,
+    next_sequence,
+    record_function_enter_new,
+)
 from .compiled import only_calls_compiled
 from .kernel_asserts import Check
-from .open_calls import next_sequence
 from .tensor_arguments import given_tensors
 from .writes import Given
 
@@ -111,11 +115,11 @@ class LightMode(TorchFunctionMode):
             first = next_sequence()
             result = func(*args)
             if isinstance(result, Tensor):
-                with torch._C.DisableTorchFunction():
+                with torch.DisableTorchFunction():
                     begun = recorder.begin_function(func, args, kwargs)._replace(first=first)
                     recorder.end_function(begun, func, args, result)
             return result
-        if types in _PLAIN and not _other_modes():
+        if types in _PLAIN and not len_torch_function_stack():
             if not kwargs and func not in self._told:
                 given = given_tensors(args, kwargs)
                 first = next_sequence()
@@ -128,10 +132,10 @@ class LightMode(TorchFunctionMode):
             if func in self._told:
                 self._told[func](func, args, kwargs, result, self._modules)
             return result
-        with torch._C.DisableTorchFunction():  # another mode or class is not to see what we read
+        with torch.DisableTorchFunction():  # another mode or class is not to see what we read
             begun = recorder.begin_function(func, args, kwargs)
         result = func(*args, **kwargs)
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             recorder.end_function(begun, func, args, result)
             if func in self._told:
                 self._told[func](func, args, kwargs, result, self._modules)
@@ -142,13 +146,12 @@ _PLAIN = frozenset({(), (Tensor,), (nn.Parameter,), (Tensor, nn.Parameter), (nn.
 """Types of arguments that do nothing of their own when their attributes are read."""
 _NOTHING_TO_TELL = frozenset(
     {
-        torch.ops.profiler._record_function_enter_new,  # what each step of an optimizer begins with
+        record_function_enter_new,  # what each step of an optimizer begins with
         *(Tensor.size, Tensor.dim, Tensor.numel, Tensor.stride, Tensor.is_contiguous),
         *(Tensor.is_floating_point, Tensor.is_complex, Tensor.item, Tensor.__len__),
     }
 )
 """Functions that give no tensor and write to none. They are not recorded."""
-_other_modes: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
 
 WATCHING = frozenset(mode.__torch_function__.__code__ for mode in (FunctionMode, LightMode))
 """The codes of the frames under which every function of torch runs in a cell: their locals are
@@ -209,14 +212,14 @@ def custom_functions(
         def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or threading.get_ident() != thread or unless():
                 return original.__func__(cls, *args, **kwargs)
-            with torch._C.DisableTorchFunction():
+            with torch.DisableTorchFunction():
                 begun = recorder.begin_function(cls.__name__, args, kwargs)
             try:
                 result = original.__func__(cls, *args, **kwargs)
             except BaseException as error:
                 recorder.fail_function(begun, error)
                 raise
-            with torch._C.DisableTorchFunction():
+            with torch.DisableTorchFunction():
                 recorder.end_function(begun, cls.__name__, args, result)
             return result
 

@@ -13,9 +13,9 @@ import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from ..system.private_torch import cached_backends, next_sequence
 from ..system.user_files import UsersFrames, is_user_file, variables_of
 from .module_paths import ModulePaths
-from .open_calls import next_sequence
 from .recording import Call, Recording
 
 MAX_CALLS = 50_000
@@ -110,6 +110,4 @@ def _variable(frame: FrameType, module: nn.Module) -> str:
 
 
 def _has_compiled() -> bool:
-    dynamo = sys.modules.get("torch._dynamo.eval_frame")
-    backends = getattr(dynamo, "cached_backends", {})
-    return any(backend is not None for backend in backends.values())
+    return any(backend is not None for backend in cached_backends().values())

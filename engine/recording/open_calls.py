@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 import torch
 
+from ..system.private_torch import next_sequence
 from .recording import Call, Kind, Place, Recording
-
-next_sequence: Callable[[], int] = torch.autograd._get_sequence_nr  # pyright: ignore
-"""The number that the next node of this thread gets."""
 
 
 class OpenCalls:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from ..system.private_torch import next_sequence
 from ..system.user_files import UsersFrames, is_user_file
 from .argument_values import Keeper
 from .call_names import op_name
@@ -28,7 +29,7 @@ from .executed_lines import CUT_NOTE, LineRecorder
 from .gradient_cuts import GradientCuts
 from .modes import FunctionMode, OperatorMode, custom_functions
 from .module_paths import ModulePaths, NameOf
-from .open_calls import OpenCalls, next_sequence
+from .open_calls import OpenCalls
 from .recording import Call, Kind, Place, Recording, Slot
 from .statement_counts import StatementCounts
 from .tensor_arguments import (
@@ -153,7 +154,7 @@ class Recorder:
     def begin_function(self, name: str | Callable, args: tuple, kwargs: dict[str, Any]) -> _Begun:
         """`name` is the function, or its name where torch shows it to no mode."""
         self.quiet = True
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             ordered = in_order(getattr(name, "__name__", ""), kwargs) if kwargs else kwargs
             given = given_tensors(args, ordered or kwargs)
             title = name if isinstance(name, str) else op_name(name, args)
@@ -165,7 +166,7 @@ class Recorder:
         self, begun: _Begun, name: str | Callable, args: tuple, result: object
     ) -> None:
         self.quiet = True
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             if self._watch is not None and begun.given and not isinstance(name, str):
                 self._watch.after(name, args, begun.given, result)
             self._end(begun.call, result)
@@ -182,7 +183,7 @@ class Recorder:
 
     def begin_op(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Call | None:
         self.quiet = True
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             own = self._open.take_node(
                 lambda: (
                     torch.is_grad_enabled()
@@ -210,7 +211,7 @@ class Recorder:
         if call is None:
             return
         self.quiet = True
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             given: Given = [(t, None, t.requires_grad) for t in tensors_of(args, kwargs)]
             self._note_cuts(func.name().split(".")[0], given, result)
             self._end(call, result)
@@ -260,7 +261,7 @@ class Recorder:
         if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
             return
         self.quiet = True
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             self._paths.enter(module)
             self._begin("module", type(module).__name__, None, args, {})
         self.quiet = False
@@ -270,7 +271,7 @@ class Recorder:
             return
         self._paths.leave(module)
         self.quiet = True
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             call = self._open.innermost
             while call is not None and call.kind != "module":
                 self._open.end(call)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Parameter
 
+from ..system.private_torch import OpOverloadPacket
 from .writes import Given, version_of
 
 
@@ -56,7 +57,7 @@ def in_order(name: str, kwargs: Mapping[str, Any]) -> Mapping[str, Any] | None:
 @lru_cache(maxsize=1_024)
 def _order(name: str, keywords: frozenset[str]) -> tuple[str, ...] | None:
     packet = getattr(torch.ops.aten, name, None)
-    if not isinstance(packet, torch._ops.OpOverloadPacket):
+    if not isinstance(packet, OpOverloadPacket):
         return None
     for overload in packet.overloads():
         arguments = [each.name for each in getattr(packet, overload)._schema.arguments]

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ..system.private_torch import next_sequence
 from .compiled import only_calls_compiled
-from .open_calls import next_sequence
 
 _lock = threading.Lock()
 _taken = 0

@@ -108,7 +108,7 @@ class Writes:
         try:
             yield Watch(self, cell)
         finally:
-            with torch._C.DisableTorchFunction():
+            with torch.DisableTorchFunction():
                 self._look_at_steps()
                 self._look_at_repeats()
                 for t in tensors():
@@ -117,7 +117,7 @@ class Writes:
 
     def last_write(self, t: Tensor) -> WrittenBy | None:
         """The last write to the storage under `t`; None where there was none since it was made."""
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             storage = storage_of(t)
         seen = self._seen.get(storage)
         return None if seen is None or seen.written_at is None else seen.written_at.as_written_by()

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..system.private_torch import default_mps_generator
+
 NUMPY, PYTHON = "numpy", "python"
 
 
@@ -43,7 +45,7 @@ class RandomStream:
             torch.cuda.init()  # makes the default generators
             of_torch["cuda"] = torch.cuda.default_generators[device.index or 0]
         elif device.type == "mps":
-            of_torch["mps"] = torch.mps._get_default_mps_generator()
+            of_torch["mps"] = default_mps_generator()
         self._generators: dict[str, Generator] = {**of_torch}
         self._active = False
         self._inactive = {  # the states that the generators do not have now

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
-from torch.utils._pytree import tree_map_only
 
 from ..protocol import ModuleDifference, OutputDifference, WeightDifference
 from ..recording.compiled import (
@@ -22,6 +21,7 @@ from ..recording.compiled import (
 )
 from ..restoring.module_kept import ModuleState, module_kept
 from ..restoring.random_states import torch_states_kept
+from ..system.private_torch import tree_map_only
 from ..tensors.readable import dtype_name
 from ..training.objectives.batches import tensors_in
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import torch
 from torch import nn
-from torch.utils._sympy import functions as _sympy_functions
 
 from ..project.other_files import model_in
 from ..system.errors import LabError
+from ..system.private_torch import functions_of_sizes
 
 _WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 _OPERATORS = ("torch.ops.", "_operator.", "math.", "torch.sym_")
@@ -31,7 +31,7 @@ _SIZES = (
 _FUNCTIONS = {
     "Symbol", "Integer", "Float", "Rational", "Add", "Mul", "Pow", "Abs", "Max", "Min", "Mod",
     "And", "Or", "Not", "Eq", "Ne", "Ge", "Gt", "Le", "Lt", "Equality", "Unequality",
-    "GreaterThan", "StrictGreaterThan", "LessThan", "StrictLessThan", *_sympy_functions.__all__,
+    "GreaterThan", "StrictGreaterThan", "LessThan", "StrictLessThan",
 }  # fmt: skip
 _NAME_OR_NUMBER = re.compile(r"\w+|-?\d+(\.\d+)?(e[+-]?\d+)?")
 _HINT = "Ask its author for the Python source and a state_dict."
@@ -116,9 +116,13 @@ def _is_size(text: str) -> bool:
     texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
     return (
         all(isinstance(node, _SIZES) for node in nodes)
-        and all(isinstance(called, ast.Name) and called.id in _FUNCTIONS for called in calls)
+        and all(isinstance(called, ast.Name) and _is_of_sizes(called.id) for called in calls)
         and all(_NAME_OR_NUMBER.fullmatch(text) for text in texts if isinstance(text, str))
     )
+
+
+def _is_of_sizes(function: str) -> bool:
+    return function in _FUNCTIONS or function in functions_of_sizes()
 
 
 def _refused(path: Path, why: str) -> LabError:

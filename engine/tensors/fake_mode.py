@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from functools import cache
 
-from torch._subclasses.fake_tensor import FakeTensorMode
+from ..system.private_torch import FakeTensorMode
 
 # Its logger prints a traceback for each operation that fails.
-logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
+logging.getLogger(FakeTensorMode.__module__).setLevel(logging.CRITICAL)
 
 
 @cache

@@ -55,7 +55,7 @@ def reach(variables: Mapping[str, object]) -> Reached:
         if isinstance(name, str) and not name.startswith("_")
     )
     looked_at = 0
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), torch.DisableTorchFunction():
         while waiting:
             if looked_at == MAX_LOOKED_AT:
                 cut = f"Only the first {MAX_LOOKED_AT:,} objects were looked through."

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.parameter import is_lazy
+
+from ..system.private_torch import is_functorch_wrapped_tensor
 
 MAX_EXPANDED_ELEMENTS = 1 << 24
 """Up to this many elements, a sparse tensor is expanded to a dense copy; of a larger one, only the
@@ -55,7 +56,7 @@ def readable(t: torch.Tensor) -> Readable:
 
     Never raises for a tensor; `note` says what cannot be read.
     """
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         try:
             return _readable(t)
         except Exception as error:  # an unknown layout: the note shows the error

@@ -126,7 +126,7 @@ def _owner(value: Held) -> torch.UntypedStorage | np.ndarray | None:
         while isinstance(value.base, np.ndarray):
             value = value.base
         return value
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         try:
             return value.untyped_storage()
         except Exception:  # layouts without a storage raise errors of several types

@@ -19,8 +19,8 @@ def started() -> Iterator[tuple[Path, str]]:
                 continue
             name = NAMED_BY.get(getattr(call.func, "attr", getattr(call.func, "id", "")))
             if name is not None:
-                given = (each.value for each in call.keywords if each.arg == name)
-                yield path, next((v.value for v in given if isinstance(v, ast.Constant)), "")
+                given = [ast.unparse(each.value) for each in call.keywords if each.arg == name]
+                yield path, "".join(given).strip("'")
 
 
 def test_each_thread_is_in_the_table():

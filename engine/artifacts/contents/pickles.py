@@ -10,9 +10,9 @@ from io import BytesIO
 from typing import Any
 
 import torch
-from torch._weights_only_unpickler import _get_allowed_globals
 
 from ...system.errors import LabError
+from ...system.private_torch import get_allowed_globals
 from .constructors import CALLS, JAGGED, pairs
 from .descriptions import Global, NotAPickle, OtherObject, StorageOf
 
@@ -82,7 +82,7 @@ def _words(error: Exception) -> str:
 
 @lru_cache(maxsize=1)
 def _torch_allows() -> dict[str, Any]:
-    return _get_allowed_globals()
+    return get_allowed_globals()
 
 
 class _Counted(dict):

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import torch
 
-from ...recording.open_calls import next_sequence
+from ...system.private_torch import current_graph_task_id, next_sequence
 from ..graph.engine_run import Gradients
 from ..graph.reading import Node
 from .stepping import Step, SteppedPass
@@ -218,7 +218,7 @@ class BreakMode(SteppedPass):
             self._count_step(node)
 
     def _before(self, node: Node, grads: Gradients) -> Gradients | None:
-        task = torch._C._current_graph_task_id()  # type: ignore[attr-defined]
+        task = current_graph_task_id()
         if self._task is None:
             self._task = task
         if task != self._task:
@@ -244,7 +244,7 @@ class BreakMode(SteppedPass):
         return self._replacement
 
     def _after(self, node: Node, grad_inputs: Gradients, grad_outputs: Gradients) -> None:
-        if torch._C._current_graph_task_id() != self._task:  # type: ignore[attr-defined]
+        if current_graph_task_id() != self._task:
             return
         outgoing = () if node.is_leaf else tuple(grad_inputs)
         if node.variable is not None:

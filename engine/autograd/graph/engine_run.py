@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge
 
+from ...system.private_torch import current_graph_task_execution_order, current_graph_task_id
 from .reading import AccumulateGrad
 
 Gradients = tuple[torch.Tensor | None, ...]
@@ -111,7 +112,7 @@ def run_nodes(
 
     def begins(place: int, _: Gradients) -> None:
         nonlocal task
-        current = torch._C._current_graph_task_id()  # type: ignore[attr-defined]
+        current = current_graph_task_id()
         if task is None:
             task = current
         if current != task:
@@ -123,7 +124,7 @@ def run_nodes(
 
     def ends(place: int, grad_inputs: Gradients, grad_outputs: Gradients) -> None:
         nonlocal next_place
-        if torch._C._current_graph_task_id() != task:  # type: ignore[attr-defined]
+        if current_graph_task_id() != task:
             return
         if _is_refused(grad_inputs):
             return
@@ -180,7 +181,7 @@ def execution_order(roots: Sequence[torch.Tensor]) -> list[Any]:
     plan: list[Any] = []
 
     def ask(_: Gradients) -> None:
-        plan.extend(torch._C._current_graph_task_execution_order())  # type: ignore[attr-defined]
+        plan.extend(current_graph_task_execution_order())
         raise _Stop
 
     with torch.enable_grad():

@@ -13,9 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_leaves
 
+from ...system.private_torch import TorchDispatchMode, disable_current_modes, tree_leaves
 from ..graph.engine_run import Gradients, run_node
 from ..graph.reading import Node
 
@@ -131,7 +130,7 @@ class _Watch(TorchDispatchMode):
 def _text(t: Tensor) -> str:
     if t.layout != torch.strided or t.numel() > MAX_TEXT_ELEMENTS:
         return ""
-    with _disable_current_modes():
+    with disable_current_modes():
         numbers = t.detach().reshape(-1).tolist()
     return ", ".join(f"{n:.4g}" if isinstance(n, float) else str(n) for n in numbers)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ...recording.argument_values import KeptTensor, OtherArgument
 from ...recording.recording import Call
+from ...system.private_torch import OpOverload
 from ..graph.reading import Node
 
 
@@ -105,7 +106,7 @@ def operation_of(node: Node, call: Call | None) -> Operation:
         )
     if node.is_custom:
         return _CustomFunction(call, type(node.fn)._forward_cls)
-    if call.kind != "op" or not isinstance(call.func, torch._ops.OpOverload):
+    if call.kind != "op" or not isinstance(call.func, OpOverload):
         raise CannotCheck(
             f"{call.name} is not a single operator of torch, so it cannot be run again alone.",
             "Check a Python function with gradcheck in the tab Derivatives.",

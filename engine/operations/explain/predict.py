@@ -13,8 +13,8 @@ from itertools import dropwhile
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from ...system.private_torch import FAKE_TENSORS, TorchDispatchMode
 from ...tensors.fake_mode import fake_mode
 from .indices import check_ranges, fake_arguments
 from .layout import Ints, Layout, layout_of
@@ -220,7 +220,7 @@ def _is_unknown(error: Exception | None) -> bool:
     if "all tensors to be on the same device" in str(error):
         return False
     no_rule = isinstance(error, NotImplementedError) and "'Meta' backend" in str(error)
-    return no_rule or type(error).__module__.startswith("torch._subclasses")
+    return no_rule or type(error).__module__.startswith(FAKE_TENSORS)
 
 
 def _as_raised(refusal: Refusal, error: Exception) -> Refusal:

@@ -9,6 +9,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from ...system.errors import LabError
+from ...system.private_torch import neg_view
 from ...tensors.readable import readable
 
 MAX_COPIED_BYTES = 1 << 28
@@ -57,7 +58,7 @@ class StandIns:
                 self._storages[key], t.storage_offset(), t.shape, t.stride()
             )
             made = made.conj() if t.is_conj() else made
-            return torch._neg_view(made) if t.is_neg() else made
+            return neg_view(made) if t.is_neg() else made
 
 
 def fake_storage(t: torch.Tensor) -> torch.UntypedStorage:

@@ -52,7 +52,7 @@ def raised_operands(
         return None
     frame, caller_frame, instruction = found
     given = frame.f_locals
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    with torch.DisableTorchFunction(), torch.no_grad():
         call = _call(given, ArgumentTexts(caller_frame, instruction, given["args"]), str(error))
         return failed_operands(call)
 

@@ -26,7 +26,7 @@ def read_aliases(namespace: Namespace) -> AliasesSnapshot:
     """The console's tensors and arrays by storage. Those inside modules, lists and dicts are listed
     only if they share memory; tensors without a storage of their own (sparse, nested) never.
     Reads no element."""
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), torch.DisableTorchFunction():
         return _Forest(namespace).snapshot()
 
 

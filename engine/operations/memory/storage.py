@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import msgspec
 import torch
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.parameter import is_lazy
 
 from ...protocol import Contiguity, StorageSnapshot
 from ...recording.writes import version_of
+from ...system.private_torch import is_functorch_wrapped_tensor
 from ...tensors.readable import dtype_name
 from ...tensors.texts import cell_text
 from .footprint import Footprint, explain_contiguity
@@ -59,7 +59,7 @@ class Placement:
 def placement_of(t: Tensor) -> Placement | str:
     """The storage under a tensor, or the reason why there is none to show. Never raises for a
     tensor, reads no element, and changes no graph, version or RNG."""
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), torch.DisableTorchFunction():
         try:
             return _ground(t)
         except Exception as error:  # an unknown layout: the error is shown
@@ -154,7 +154,7 @@ def read_window(expression: str, t: Tensor, first: int | None, count: int) -> St
 
 def _contiguity(t: Tensor, placement: Placement) -> Contiguity:
     found = explain_contiguity(placement.footprint, placement.element_bytes)
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), torch.DisableTorchFunction():
         if found.is_contiguous or t.dim() != 4:
             return found
         if not t.is_contiguous(memory_format=torch.channels_last):
@@ -166,7 +166,7 @@ def _contiguity(t: Tensor, placement: Placement) -> Contiguity:
 def _texts(placement: Placement, window: range) -> tuple[str, ...]:
     if not placement.has_data or not window:
         return ("",) * len(window)
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), torch.DisableTorchFunction():
         dtype = _STORED_AS.get(placement.dtype, placement.dtype)
         flat = torch.empty(0, dtype=dtype, device=placement.storage.device)
         cells = flat.set_(placement.storage)[window.start : window.stop]  # pyright: ignore

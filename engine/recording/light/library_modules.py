@@ -13,20 +13,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn import Parameter
-from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 
+from ...system.private_torch import (
+    global_backward_hooks,
+    global_backward_pre_hooks,
+    global_forward_hooks,
+    global_forward_pre_hooks,
+    len_torch_function_stack,
+    next_sequence,
+    pop_torch_function_stack,
+    push_on_torch_function_stack,
+    wrapped_call_impl,
+)
 from ...system.user_files import UsersFrames
 from ..compiled import only_calls_compiled
 from ..kernel_asserts import Check
 from ..modes import replaced
-from ..open_calls import next_sequence
 from .patterns import Alike
 from .repeats import Repeats, Whole
-
-_pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack  # pyright: ignore
-_push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
-_depth: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
 
 ONE_FUNCTION: dict[type[nn.Module], tuple[Callable, tuple[str, ...]]] = {
     nn.Linear: (F.linear, ("weight", "bias")),
@@ -103,7 +108,7 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
     checks, place = recorder.checks, recorder.frames.place
 
     def make(original: Callable) -> Callable:
-        is_torchs = original is nn.Module._wrapped_call_impl
+        is_torchs = original is wrapped_call_impl
 
         @only_calls_compiled
         @wraps(original)
@@ -122,9 +127,9 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
             if is_compiling() or get_ident() != thread:
                 return original(self, *args, **kwargs)
             known = ONE_FUNCTION.get(type(self))
-            is_off = _depth() == 1
-            if is_off and (top := _pop()) is not mode:
-                _push(top)
+            is_off = len_torch_function_stack() == 1
+            if is_off and (top := pop_torch_function_stack()) is not mode:
+                push_on_torch_function_stack(top)
                 is_off = False
             if known is not None and not kwargs and is_off and _is_plain(self, args):
                 func, names = known
@@ -140,7 +145,7 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
                 except Exception:  # it is run again below, where the mode sees what raises
                     pass
                 finally:
-                    _push(mode)
+                    push_on_torch_function_stack(mode)
                 is_off = False
             whole: Whole | None = None
             if is_off:
@@ -157,10 +162,10 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
                             return result
                         whole = recorder.begin_whole(alike, given)
                 finally:
-                    if _depth():
+                    if len_torch_function_stack():
                         _put_under(mode)
                     else:
-                        _push(mode)
+                        push_on_torch_function_stack(mode)
             recorder.enter_module(self)
             try:
                 result = original(self, *args, **kwargs)
@@ -177,24 +182,29 @@ def module_calls(recorder: ModuleCalls, mode: TorchFunctionMode) -> AbstractCont
 
 def _may_run_again(module: nn.Module, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether a call inside one that is not looked into is known to do nothing of the user's."""
-    return type(module) in ONE_FUNCTION and not kwargs and not _depth() and _is_plain(module, args)
+    return (
+        type(module) in ONE_FUNCTION
+        and not kwargs
+        and not len_torch_function_stack()
+        and _is_plain(module, args)
+    )
 
 
 @contextmanager
 def _pushed(mode: TorchFunctionMode) -> Iterator[None]:
-    _push(mode)
+    push_on_torch_function_stack(mode)
     try:
         yield
     finally:
-        _pop()
+        pop_torch_function_stack()
 
 
 def _put_under(mode: TorchFunctionMode) -> None:
     """Under those modes that the user's code has left on."""
-    above = [_pop() for _ in range(_depth())]
-    _push(mode)
+    above = [pop_torch_function_stack() for _ in range(len_torch_function_stack())]
+    push_on_torch_function_stack(mode)
     for each in reversed(above):
-        _push(each)
+        push_on_torch_function_stack(each)
 
 
 def _is_plain(module: nn.Module, args: tuple) -> bool:
@@ -205,10 +215,10 @@ def _is_plain(module: nn.Module, args: tuple) -> bool:
         or own["_forward_hooks"]
         or own["_backward_hooks"]
         or own["_backward_pre_hooks"]
-        or hooks._global_forward_pre_hooks
-        or hooks._global_forward_hooks
-        or hooks._global_backward_hooks
-        or hooks._global_backward_pre_hooks
+        or global_forward_pre_hooks
+        or global_forward_hooks
+        or global_backward_hooks
+        or global_backward_pre_hooks
         or "forward" in own
     ):
         return False

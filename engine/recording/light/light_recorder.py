@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ...system.private_torch import next_sequence
 from ...system.user_files import UsersFrames, is_user_file
 from ..argument_values import TINY_ELEMENTS, tiny_values
 from ..call_names import op_name
@@ -23,7 +24,6 @@ from ..gradient_cuts import GradientCuts
 from ..kernel_asserts import checks
 from ..modes import LightMode, Told, custom_functions
 from ..module_paths import ModulePaths, NameOf
-from ..open_calls import next_sequence
 from ..recording import Place, Slot
 from ..tensor_arguments import Given, given_tensors, in_order, is_tensor, statistics
 from ..writes import SHARING, Watch, version_of
@@ -188,7 +188,7 @@ class LightRecorder:
     def learn(self, whole: Whole, module: nn.Module, result: object) -> None:
         dropped, count = whole.noted_before
         noted = self._noted[count:] if dropped == self.recording.dropped else None
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             path = self._paths.current
             self.repeats.learn(whole, module, path, noted, self._steps, result)
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from operator import attrgetter, itemgetter
 
-from ..open_calls import next_sequence
+from ...system.private_torch import next_sequence
 from ..recording import Call, Place
 from .patterns import Noted, Repeat, call_noted
 

@@ -11,21 +11,23 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import profiler
 from torch.autograd.profiler import record_function
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 from torch.profiler import ExecutionTraceObserver
 
+from ...system.private_torch import (
+    get_function_stack_at,
+    is_profiler_enabled,
+    len_torch_dispatch_stack,
+    len_torch_function_stack,
+    pop_torch_function_stack,
+    profiler_enabled,
+    push_on_torch_function_stack,
+)
 from ..compiled import never_compiled, only_calls_compiled
 from ..modes import replaced
 
-_depth: Callable[[], int] = torch._C._len_torch_function_stack  # pyright: ignore
-_push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
-_pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack
-_at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at  # pyright: ignore
-_operator_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
-_is_profiled: Callable[[], bool] = torch.autograd._profiler_enabled  # pyright: ignore
 _is_compiling: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 
 
@@ -56,8 +58,9 @@ def training_unseen(
 
         def __del__(self) -> None:
             nonlocal depth
-            if depth >= 0 and _depth() == depth and threading.get_ident() == thread:
-                _push(mode)
+            is_here = depth >= 0 and threading.get_ident() == thread
+            if is_here and len_torch_function_stack() == depth:
+                push_on_torch_function_stack(mode)
                 depth = -1
 
     def before_step(optimizer: Optimizer, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -67,12 +70,12 @@ def training_unseen(
         if is_users is None:
             code = inspect.unwrap(kind.step).__code__
             is_users = users[kind] = is_user_file(code.co_filename)
-        around = _depth()
+        around = len_torch_function_stack()
         if is_users or len(args) > 1 or (kwargs and any(kwargs.values())) or not around:
             return None
-        top = _pop()
+        top = pop_torch_function_stack()
         if top is not mode:
-            _push(top)
+            push_on_torch_function_stack(top)
             return None
         depth = around - 1
         stepped(optimizer)
@@ -91,7 +94,7 @@ def training_unseen(
     finally:
         before.remove()
         if depth >= 0:  # a step has raised, and the error ended the cell
-            _push(mode)
+            push_on_torch_function_stack(mode)
             depth = -1
 
 
@@ -119,9 +122,13 @@ def _unlabelled(enter: Callable, mode: TorchFunctionMode) -> Callable:
     def __enter__(label: record_function) -> record_function:
         if _is_compiling():
             return enter(label)
-        depth = _depth()
-        has_other_mode = depth > 1 or (depth == 1 and _at(0) is not mode) or _operator_modes()
-        is_told = has_other_mode or profiler._is_profiler_enabled or _is_profiled() or _traced
+        depth = len_torch_function_stack()
+        has_other_mode = (
+            depth > 1
+            or (depth == 1 and get_function_stack_at(0) is not mode)
+            or len_torch_dispatch_stack()
+        )
+        is_told = has_other_mode or is_profiler_enabled() or profiler_enabled() or _traced
         if is_told or not label.name.startswith(_LABELS):
             return unseen(label)
         label.run_callbacks_on_exit = False  # then its `__exit__` tells nothing either
@@ -136,19 +143,19 @@ def _unseen(func: Callable, mode: TorchFunctionMode | None) -> Callable:
     def method(*args: Any, **kwargs: Any) -> Any:
         if _is_compiling():
             return func(*args, **kwargs)
-        depth = _depth()
+        depth = len_torch_function_stack()
         # With arguments it may write (set_to_none=False) or make nodes (create_graph=True).
         if not depth or len(args) != 1 or kwargs:
             return func(*args, **kwargs)
-        top = _pop()
+        top = pop_torch_function_stack()
         if top is not mode:
-            _push(top)
+            push_on_torch_function_stack(top)
             return func(*args)
         try:
             return func(*args)
         finally:
-            if _depth() == depth - 1:
-                _push(top)
+            if len_torch_function_stack() == depth - 1:
+                push_on_torch_function_stack(top)
 
     return method
 

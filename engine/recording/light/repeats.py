@@ -16,9 +16,9 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor, nn
 
+from ...system.private_torch import next_sequence
 from ..argument_values import TINY_ELEMENTS, tiny_values
 from ..gradient_cuts import GradientCuts
-from ..open_calls import next_sequence
 from ..recording import Place
 from ..remembered import Remembered
 from ..writes import Making, Watch, Written, version_of

@@ -50,7 +50,7 @@ class LinePoints:
         if piece is None:
             return False
         row, left, right = piece
-        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        with torch.no_grad(), torch.DisableTorchFunctionSubclass():
             numbers, present = self._read(row, left, right)
             if numbers is None:  # the tensor's memory was released
                 self.total = self.done

@@ -123,7 +123,7 @@ class _Bins:
 
 def pieces(t: Tensor) -> Iterator[Tensor]:
     """Views of `t` of at most CHUNK elements, in the order of memory."""
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         t = t.detach()
     waiting = [t]
     while waiting:
@@ -132,7 +132,7 @@ def pieces(t: Tensor) -> Iterator[Tensor]:
             if part.numel():
                 yield part
             continue
-        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        with torch.no_grad(), torch.DisableTorchFunctionSubclass():
             strides = part.stride()
             dim = max((d for d in range(part.ndim) if part.shape[d] > 1), key=lambda d: strides[d])
             per_entry = part.numel() // part.shape[dim]

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from msgspec.structs import replace
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.parameter import is_lazy
 
 from ...protocol import DimCut, Picture
+from ...system.private_torch import is_functorch_wrapped_tensor
 from ..readable import MAX_EXPANDED_ELEMENTS, readable, storage_fault
 from ..summary import MAX_PICTURE_CELLS, fit_rows_columns, picture
 from ..texts import texts
@@ -57,7 +57,7 @@ class Cut:
 
 def cut_tensor(t: Tensor, slice_text: str, expression: str = "x") -> Cut:
     """`t` under a typed slice. Raises LabError only for a slice that does not fit."""
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         if _can_be_sliced(t):
             dims = parse_slice(slice_text, expression, tuple(t.shape))
             try:
@@ -90,7 +90,7 @@ def read_window(
         return ()
     last = min(last, first + max(1, MAX_CELLS // (right - left)))
     right = min(right, left + MAX_CELLS)
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         width = right - left
         shown = _plain(rows_of(cut.data, cut.shape, first, last, left, right))
         if shown is None:
@@ -106,7 +106,7 @@ def why_unreadable(cut: Cut) -> str:
     """Why the numbers cannot be read, or "". It is tried on the first number."""
     if cut.data is None:
         return cut.note
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         fault = "" if cut.data.device.type == "meta" else storage_fault(cut.data)
         if fault:
             return fault
@@ -121,7 +121,7 @@ def window_picture(cut: Cut) -> tuple[Picture | None, tuple[int, int]]:
     """
     if cut.data is None or cut.present is not None or 0 in cut.shape or why_unreadable(cut):
         return None, (1, 1)
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), torch.DisableTorchFunctionSubclass():
         data = cut.data if cut.data.ndim > 1 else cut.data.reshape(1, -1)
         high, wide = data.shape[-2:]
         rows, columns = fit_rows_columns(high, wide, MAX_PICTURE_CELLS)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ...project.document import TrainingSetup
 from ...protocol import Check
 from ...recording.compiled import add_forward_hook
+from ...system.private_torch import DropoutNd, NormBase
 from ..components.optimizers import make_optimizer
 from ..objectives.batches import tensors_in
 from ..objectives.objective import Objective
@@ -126,7 +127,7 @@ def modes(model: nn.Module, objective: Objective, batch: Any) -> Check:
         {
             f"{type(m).__name__}(p={m.p:g})" if hasattr(m, "p") else type(m).__name__
             for m in model.modules()
-            if isinstance(m, nn.modules.dropout._DropoutNd | nn.modules.batchnorm._NormBase)
+            if isinstance(m, DropoutNd | NormBase)
         }
     )
     first = next(iter(tensors_in(trained)), None)

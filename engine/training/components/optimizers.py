@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.autograd import profiler
-from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from ...project import catalogue
 from ...project.document import ParamValue
 from ...system.errors import LabError
+from ...system.private_torch import (
+    global_optimizer_post_hooks,
+    global_optimizer_pre_hooks,
+    is_profiler_enabled,
+)
 from .arguments import checked
 
 _SAME_BITS = (torch.optim.Adam, torch.optim.AdamW)
@@ -84,13 +87,13 @@ def step(optimizer: torch.optim.Optimizer) -> None:
     """`optimizer.step()`. Where neither hooks nor torch's profiler nor a scheduler want to know of
     it, they are not told: that takes a fifth of a small model's step."""
     hooks = (
-        _global_optimizer_pre_hooks,
-        _global_optimizer_post_hooks,
+        global_optimizer_pre_hooks,
+        global_optimizer_post_hooks,
         optimizer._optimizer_step_pre_hooks,
         optimizer._optimizer_step_post_hooks,
     )
     plain = getattr(type(optimizer).step, "__wrapped__", None)
-    if plain is None or any(hooks) or "step" in vars(optimizer) or profiler._is_profiler_enabled:
+    if plain is None or any(hooks) or "step" in vars(optimizer) or is_profiler_enabled():
         optimizer.step()
     else:
         plain(optimizer)

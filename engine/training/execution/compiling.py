@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from ...system.errors import LabError
+from ...system.private_torch import COMPILERS, dynamo_config, dynamo_counters
 
 OPTIONS: dict[str, str | int | bool | Any] = {"fallback_random": True}
 """Dropout draws the numbers that it draws uncompiled."""
@@ -21,11 +22,9 @@ class Compiled(AbstractContextManager[None]):
     which it would silently go back to Python raises."""
 
     def __init__(self, model: nn.Module) -> None:
-        import torch._dynamo as dynamo
-
         self._model = model
         self._call = torch.compile(_called(model), options=OPTIONS)
-        self._strict = dynamo.config.patch(fail_on_recompile_limit_hit=True)
+        self._strict = dynamo_config().patch(fail_on_recompile_limit_hit=True)
         self._before = _counts()
 
     def __enter__(self) -> None:
@@ -57,8 +56,7 @@ def _called(model: nn.Module) -> Callable[..., Any]:
 
 def _counts() -> tuple[int, int]:
     """How many graphs torch has compiled in this process, and how many breaks there were."""
-    from torch._dynamo.utils import counters
-
+    counters = dynamo_counters()
     breaks: Counter = counters["graph_break"]
     return counters["stats"]["unique_graphs"], sum(breaks.values())
 
@@ -66,7 +64,7 @@ def _counts() -> tuple[int, int]:
 def compile_problem(error: Exception) -> LabError | None:
     """Words for an error of torch.compile's own; None for any other."""
     kind = type(error)
-    if not kind.__module__.startswith(("torch._dynamo", "torch._inductor")):
+    if not kind.__module__.startswith(COMPILERS):
         return None
     text = str(error).strip().partition("\n")[0]
     inner = getattr(error, "inner_exception", None) or error.__cause__

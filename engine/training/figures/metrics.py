@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ...protocol import EpochRow, StepColumns
+from ...system.private_torch import foreach_norm
 from ..objectives.objective import PERPLEXITY, RMSE, Outcome
 
 ACCURACY = "accuracy"
@@ -290,7 +291,7 @@ class Metrics:
             row = step.step, step.samples, tuple(of_step), of_epoch, measured, count
             steps.append(row)
         if gradients:
-            parts.append(torch.stack(torch._foreach_norm(gradients)).float())
+            parts.append(torch.stack(foreach_norm(gradients)).float())
         self._reduced.append(ReducedSteps(steps, bool(scores), torch.cat(parts)))
 
     def end_epoch(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ...runs.parameter_figures import Histogram, Kind, Look, ParameterRow
+from ...system.private_torch import foreach_norm, foreach_sub
 from .histograms import histogram
 
 SHARE = 0.003
@@ -119,7 +120,7 @@ class StepLook:
         started = self._now()
         now = [p.detach() for p in self._named.values()]
         before, self._before = self._before, []
-        moved = torch._foreach_sub(now, before) if before else []
+        moved = foreach_sub(now, before) if before else []
         self._update_norms = norms_of(moved) or [nan] * len(now)
         for name, weight in zip(self._named, now, strict=True):
             self._count(name, "weights", weight, 1.0)
@@ -155,7 +156,7 @@ def norms_of(tensors: Iterable[Tensor]) -> list[float]:
     known = list(tensors)
     if not known:
         return []
-    norms = torch._foreach_norm(known)
+    norms = foreach_norm(known)
     return torch.stack([norm.to(norms[0].device, torch.float32) for norm in norms]).tolist()
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map_only
 
 from ...project.document import TrainingSetup
 from ...project.step_order import split_order
 from ...system.errors import LabError
+from ...system.private_torch import tree_map_only
 from ..checks.untouched import untouched
 from ..components.devices import find_device
 from ..objectives.batches import moved, samples_in, tensors_in

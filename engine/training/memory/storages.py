@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+
+from ...system.private_torch import TorchDispatchMode, tree_leaves
 
 T = TypeVar("T")
 

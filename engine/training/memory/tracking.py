@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
+from ...system.private_torch import current_autograd_node, next_sequence
 from ..watchpoints.seen_calls import place_of_call, running_modules
 from .allocator import Segment, read_allocator
 from .storages import LivingStorages, plain_tensors
@@ -144,14 +145,14 @@ class Tracker(LivingStorages[Block]):
     ) -> Any:
         if func.namespace == "profiler":
             return func(*args, **(kwargs or {}))
-        node = torch._C._current_autograd_node()
+        node = current_autograd_node()
         frame = sys._getframe(1)
         result = super().__torch_dispatch__(func, types, args, kwargs)
         if node is None:
             module = self._running[-1] if self._running else None
             place = Place(module, *place_of_call(frame, self._outermost))
             # The node of this operation, if it has one, is the newest.
-            self._of_node.setdefault(torch.autograd._get_sequence_nr() - 1, place)
+            self._of_node.setdefault(next_sequence() - 1, place)
         else:
             place = self._of_node.get(node._sequence_nr(), Place())
         self.ops.append(Op(str(func), self.phase, place))

@@ -11,8 +11,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from ...project.document import Averaging
 from ...system.errors import LabError
+from ...system.private_torch import BatchNorm
 
-_NORM = nn.modules.batchnorm._BatchNorm
 _EPOCH = "last_epoch"
 
 
@@ -57,13 +57,13 @@ class AveragedWeights:
         if epoch > self._last_epoch:
             self._averaged.update_parameters(self._model)
             self._last_epoch = epoch
-        return any(isinstance(module, _NORM) for module in self._averaged.modules())
+        return any(isinstance(module, BatchNorm) for module in self._averaged.modules())
 
     @contextmanager
     def norms_reset(self) -> Iterator[None]:
         """As torch's update_bn begins and ends: in this context, batches that the model sees
         `in_use` give the averaged weights the statistics of BatchNorm, from the first on."""
-        norms = [module for module in self._model.modules() if isinstance(module, _NORM)]
+        norms = [module for module in self._model.modules() if isinstance(module, BatchNorm)]
         momenta = [module.momentum for module in norms]
         with self.in_use():
             for module in norms:

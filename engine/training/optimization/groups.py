@@ -7,10 +7,11 @@ from torch import nn
 from ...project import catalogue
 from ...project.document import ParamGroup, ParamValue, TrainingSetup
 from ...system.errors import LabError
+from ...system.private_torch import NormBase
 from ..components.optimizers import Group
 
 _NORMS = (
-    nn.modules.batchnorm._NormBase,
+    NormBase,
     nn.LayerNorm,
     nn.GroupNorm,
     nn.RMSNorm,

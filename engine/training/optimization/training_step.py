@@ -17,6 +17,7 @@ from ...project.document import TrainingSetup
 from ...project.step_order import PHASES, Phase, split_order
 from ...protocol import StepNumbers
 from ...system.errors import LabError
+from ...system.private_torch import foreach_norm, foreach_sub
 from ..distributed.ranks import Ranks
 from ..figures.metrics import Diverged
 from ..looks.looks import StepLook
@@ -258,7 +259,7 @@ class TrainingStep:
         before = [p.detach().clone() for p in parameters]
         self.optimization.step(closure)
         now = [p.detach() for p in parameters]
-        self._update_norm = float(_norm(list(torch._foreach_sub(now, before))))
+        self._update_norm = float(_norm(list(foreach_sub(now, before))))
 
     def _measure(self, gradients: Callable[[], list[Tensor]]) -> None:
         """Keep the norm of the gradients, if there are any. They are not kept: the next step's take
@@ -336,7 +337,7 @@ class TrainingStep:
 def _norm(tensors: list[Tensor]) -> Tensor:
     """Their 2-norm together, as `utils.get_total_norm` has it, for tensors on one device: it takes
     half the time."""
-    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors)))
+    return torch.linalg.vector_norm(torch.stack(foreach_norm(tensors)))
 
 
 @lru_cache(maxsize=16)

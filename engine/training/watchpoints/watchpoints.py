@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ...project.document import HoldWhen
 from ...protocol import Hold, WatchKind
+from ...system.private_torch import foreach_norm, foreach_sub
 from ..optimization.training_step import TrainingStep
 from .dead_units import DeadUnits
 from .loss_spike import LossSpikes
@@ -124,10 +125,8 @@ class Watchpoints:
         if not self._ratios:
             return
         before, self._before = self._before, []
-        lengths = torch._foreach_norm(before)
-        steps = torch._foreach_norm(
-            torch._foreach_sub([p.detach() for _, p in self._named], before)
-        )
+        lengths = foreach_norm(before)
+        steps = foreach_norm(foreach_sub([p.detach() for _, p in self._named], before))
         pairs = zip(torch.stack(steps).tolist(), torch.stack(lengths).tolist(), strict=True)
         ratios = {
             name: moved / length

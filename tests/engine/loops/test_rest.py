@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
 from engine.loops import hooks, own_loop, rest
-from engine.loops.hooks import Passed, Steps, next_sequence, steps_shown
+from engine.loops.hooks import Passed, Steps, steps_shown
 from engine.loops.own_loop import OwnLoop
 from engine.loops.rest import MAX_KNOWN, Rest
 from engine.protocol import LoopSnapshot
 from engine.system.control import Control
+from engine.system.private_torch import next_sequence
 from engine.training.figures import pace
 from engine.training.figures.pace import FREE_STEPS
 

@@ -16,7 +16,7 @@ from engine.recording.gradient_cuts import GradientCuts
 from engine.recording.light.light_recording import LightRecording
 from engine.recording.light.patterns import Alike, Noted, Pattern, Repeat
 from engine.recording.light.repeats import Repeats
-from engine.recording.open_calls import next_sequence
+from engine.system.private_torch import next_sequence
 
 PLACE = ("<cell 1>", 4)
 

@@ -400,7 +400,7 @@ def test_a_leaf_is_told_with_the_facts_that_autograd_has(kind: str) -> None:
         "nested": lambda: torch.nested.nested_tensor([x, x[:1]], requires_grad=True),
         "sparse": lambda: x.to_sparse().requires_grad_(),
     }[kind]()
-    with torch._C.DisableTorchFunction():
+    with torch.DisableTorchFunction():
         graph = read_graph(leaf.clone())
     (told,) = graph_snapshots(graph, graph.nodes, Provenance())
     facts = [(node.outputs, node.device) for node in graph.nodes]
