@@ -14,14 +14,18 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from app.commands.failures import BAD_ARGUMENTS, FAILED, CommandFailure
 
 if TYPE_CHECKING:
+    from app.commands.export import ExportOptions
+    from app.commands.projects import TrainOptions
+    from app.commands.sweep import SweepOptions
     from app.commands.target import Target
     from engine.connecting.dialing import Call
 
+Options = TypeVar("Options", "ExportOptions", "SweepOptions", "TrainOptions")
 COMMANDS = {
     "attach": "open the window on a script that runs and says `tensorlab.watch(model)`",
     "train": "train a project or a module of your code, and write its weights",
@@ -145,16 +149,8 @@ def _train(options: argparse.Namespace) -> None:
     from app.commands.runs import require_new, target_of_run
 
     rank = own_rank()
-    chosen = TrainOptions(
-        options.epochs,
-        options.device,
-        options.seed,
-        options.out,
-        options.begin_from or "weights",
-        options.script,
-        options.run_folder,
-        options.nproc_per_node if rank is None else processes_here(options.nproc_per_node),
-    )
+    if rank is not None:
+        options.nproc_per_node = processes_here(options.nproc_per_node)
     is_resumed = options.begin_from == "checkpoint"
     if options.run_folder is not None and not (is_resumed or rank):
         require_new(options.run_folder)
@@ -168,24 +164,31 @@ def _train(options: argparse.Namespace) -> None:
         raise CommandFailure(
             "train: which SUBJECT? Only --run DIR --resume has one.", BAD_ARGUMENTS
         )
+    chosen = _given(TrainOptions, options)
     if rank:
         follow(target, chosen)
     else:
         train(target, chosen, options.json)
 
 
+def _given(kind: type[Options], options: argparse.Namespace) -> Options:
+    """The options that a command takes, each under the name of its field."""
+    from dataclasses import fields
+
+    return kind(**{field.name: getattr(options, field.name) for field in fields(kind)})
+
+
 def _target_of(options: argparse.Namespace) -> Target:
     from app.commands.objective import with_objective
     from app.commands.target import target_of
 
-    settings = getattr(options, "settings", None)
     target = target_of(
         options.subject,
-        options.data,
-        options.validation,
-        settings,
-        options.dataset,
-        options.run_cells,
+        data=options.data,
+        validation=options.validation,
+        settings=getattr(options, "settings", None),
+        dataset=options.dataset,
+        run_cells=options.run_cells,
     )
     hold_out, loss = (getattr(options, name, None) for name in ("hold_out", "loss"))
     return with_objective(target, hold_out, loss)
@@ -194,17 +197,7 @@ def _target_of(options: argparse.Namespace) -> Target:
 def _sweep(options: argparse.Namespace) -> None:
     from app.commands.sweep import SweepOptions, sweep
 
-    chosen = SweepOptions(
-        tuple(options.choices),
-        options.trials,
-        options.sampler_seed,
-        options.metric,
-        options.prune,
-        options.runs_folder,
-        options.epochs,
-        options.device,
-    )
-    sweep(_target_of(options), chosen, options.json)
+    sweep(_target_of(options), _given(SweepOptions, options), options.json)
 
 
 def _runs(options: argparse.Namespace) -> None:
@@ -216,10 +209,7 @@ def _runs(options: argparse.Namespace) -> None:
 def _export(options: argparse.Namespace) -> None:
     from app.commands.export import ExportOptions, export
 
-    chosen = ExportOptions(
-        options.out, options.format, options.weights, options.dtype, options.opset
-    )
-    export(_target_of(options), chosen, options.json)
+    export(_target_of(options), _given(ExportOptions, options), options.json)
 
 
 def _inspect(options: argparse.Namespace) -> None:

@@ -24,7 +24,7 @@ BY_SUFFIX: tuple[Format, ...] = ("pt", "safetensors", "py", "onnx", "pt2", "zip"
 """The formats that the suffix of a file names."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExportOptions:
     """`format` None: by the suffix of `out`. `weights` None: those beside the project, without
     these the initial ones. `opset` 0: torch's own."""

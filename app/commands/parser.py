@@ -102,7 +102,7 @@ def _train(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     begins = parser.add_mutually_exclusive_group()
     begins.add_argument(
-        "--fresh", dest="begin_from", action="store_const", const="fresh",
+        "--fresh", dest="begin_from", action="store_const", const="fresh", default="weights",
         help="begin with fresh weights (default: those saved beside the project, if any)",
     )  # fmt: skip
     begins.add_argument(

@@ -31,6 +31,8 @@ from engine.protocol import (
 )
 from engine.protocol.exporting.formats import Format
 
+_WEIGHTS: tuple[Format, ...] = ("pt", "safetensors")
+
 
 def require_data(target: Target) -> None:
     """Check that there is something to train on."""
@@ -44,18 +46,18 @@ def require_data(target: Target) -> None:
         raise CommandFailure(f"{target.text}: which data? {way}", BAD_ARGUMENTS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainOptions:
     """Options of the command line that replace the project's; None keeps the project's."""
 
     epochs: int | None = None
     device: str | None = None
     seed: int | None = None
-    out: Path | None = None
+    nproc_per_node: int | None = None
     begin_from: BeginFrom = "weights"
+    run_folder: Path | None = None
+    out: Path | None = None
     script: Path | None = None
-    run: Path | None = None
-    processes: int | None = None
 
     def applied_to(self, setup: TrainingSetup) -> TrainingSetup:
         """The set-up with these options. Nothing holds the run: nobody would let it go on."""
@@ -63,7 +65,7 @@ class TrainOptions:
             "epochs": self.epochs,
             "device": self.device,
             "seed": self.seed,
-            "processes": self.processes,
+            "processes": self.nproc_per_node,
         }
         return msgspec.structs.replace(
             setup,
@@ -73,62 +75,35 @@ class TrainOptions:
 
 
 def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
-    """Train a subject, a project from the weights saved beside it if there are any; report, and
-    write the weights. Ctrl+C, SIGTERM and SIGHUP stop at the next step, and the weights so far are
-    written. Raises CommandFailure."""
-    path, project = target.path, target.project
+    """Train a subject, and report.
+
+    - A project begins from the weights saved beside it, if there are any.
+    - What cannot be written is refused before the engine starts.
+    - Ctrl+C, SIGTERM and SIGHUP stop at the next step, and the weights so far are written.
+
+    Raises CommandFailure, also for a run that was stopped."""
     require_data(target)
-    weights_format = format_of(options.out, ("pt", "safetensors")) if options.out else None
-    if options.out is not None:
-        require_folder_of(options.out)
-    if options.run is not None:
-        require_utf8(options.run, "--run")
-    if options.script is not None:
-        _check_script(target, options, options.script)
-    setup = options.applied_to(project.training)
+    _check_paths(options)
+    setup = options.applied_to(target.project.training)
     started_s = time.monotonic()
     progress = Progress(sys.stderr)
-    findings: list[Finding] = []
+    weights = None
     try:
         with Conversation("training") as engine:
-            _require_device(setup.device, [d.name for d in engine.ready().devices], options, path)
+            _require_device(engine, target, setup, options)
             run_code(engine, target)
-            beginning = begin(engine, target, setup, options.begin_from, options.run)
+            beginning = begin(engine, target, setup, options.begin_from, options.run_folder)
             if options.script is not None:
-                script = _export_command(target, setup, "script", options.script)
-                exported(engine, script, options.script)
-            command = TrainCommand(
-                model=project.model,
-                training=setup,
-                checkpoint=beginning.path if beginning.kind == "checkpoint" else "",
-                subject=target.subject,
-                objective=target.objective,
-                runs=runs_beside(target),
-                folder=str(options.run.absolute()) if options.run else "",
-            )
-            for snapshot in engine.ask(command):
-                show_output(snapshot)
-                if isinstance(snapshot, ErrorSnapshot):
-                    raise failure(path, snapshot)
-                if isinstance(snapshot, FindingSnapshot):
-                    findings.append(snapshot.finding)
-                    progress.say(_finding_words(snapshot.finding))
-                if isinstance(snapshot, TrainingSnapshot):
-                    progress.show(snapshot)
-            progress.end()
-            run = progress.last
-            if run is None or run.state == "failed":
-                message = run.error.message if run and run.error else "training did not start"
-                hint = f"\n{run.error.hint}" if run and run.error and run.error.hint else ""
-                raise CommandFailure(f"{path}: {message}{hint}")
-            weights = None
-            if options.out is not None and weights_format is not None:
-                command = _export_command(target, setup, weights_format, options.out)
-                weights = exported(engine, command, options.out)
+                _written(engine, target, setup, options.script)
+            command = _train_command(target, setup, beginning, options.run_folder)
+            findings = _follow(engine, target, command, progress)
+            run = _require_run(target, progress.last)
+            if options.out is not None:
+                weights = _written(engine, target, setup, options.out)
     except EngineEnded as end:
         progress.end()
-        way_on = _way_on(end.checkpoint_step, _resuming(target, options.run))
-        raise CommandFailure(f"{path}: {end}\n{way_on}") from None
+        way_on = _way_on(end.checkpoint_step, _resuming(target, options.run_folder))
+        raise CommandFailure(f"{target.path}: {end}\n{way_on}") from None
     report = _training_report(target, setup, beginning, run, progress.last_epoch, weights)
     report["findings"] = msgspec.to_builtins(findings)
     report["seconds"] = round(time.monotonic() - started_s, 3)
@@ -137,34 +112,100 @@ def train(target: Target, options: TrainOptions, json_out: str | None) -> None:
     else:
         write_report(report, json_out)
     if run.state == "stopped":
-        resume = _resuming(target, options.run) or "--resume"
-        way_on = f" Go on with {resume}." if run.checkpoint else ""
-        of = f" of {run.total_steps:,}" if run.total_steps else ""
-        raise CommandFailure(f"{path}: stopped after {run.step:,}{of} steps.{way_on}")
+        raise _stopped(target, run, options.run_folder)
 
 
-def _check_script(target: Target, options: TrainOptions, script: Path) -> None:
-    format_of(script, ("py",), "--script")
-    require_folder_of(script, "--script")
-    if options.begin_from == "checkpoint":
-        message = "--script: a script begins at the first step, and --resume in the middle."
-        raise CommandFailure(message, BAD_ARGUMENTS)
+def _check_paths(options: TrainOptions) -> None:
+    """Raises CommandFailure."""
+    if options.out is not None:
+        format_of(options.out, _WEIGHTS)
+        require_folder_of(options.out)
+    if options.run_folder is not None:
+        require_utf8(options.run_folder, "--run")
+    if options.script is not None:
+        format_of(options.script, ("py",), "--script")
+        require_folder_of(options.script, "--script")
+        if options.begin_from == "checkpoint":
+            message = "--script: a script begins at the first step, and --resume in the middle."
+            raise CommandFailure(message, BAD_ARGUMENTS)
 
 
-def _export_command(
-    target: Target, setup: TrainingSetup, format_: Format, path: Path
-) -> ExportCommand:
-    """Exports what was trained from the engine that trained it, which also compares it: no fresh
-    process reads it back."""
-    return ExportCommand(
+def _require_device(
+    engine: Conversation, target: Target, setup: TrainingSetup, options: TrainOptions
+) -> None:
+    known = [device.name for device in engine.ready().devices]
+    if setup.device in known:
+        return
+    has = ", ".join(known)
+    message = f"there is no device “{setup.device}” on this machine; it has: {has}."
+    if options.device is not None:
+        raise CommandFailure(f"--device: {message}", BAD_ARGUMENTS)
+    raise CommandFailure(f"{target.path}: training.device: {message} Choose one with --device.")
+
+
+def _train_command(
+    target: Target, setup: TrainingSetup, beginning: Beginning, folder: Path | None
+) -> TrainCommand:
+    return TrainCommand(
         model=target.project.model,
         training=setup,
-        format=format_,
+        checkpoint=beginning.path if beginning.kind == "checkpoint" else "",
+        subject=target.subject,
+        objective=target.objective,
+        runs=runs_beside(target),
+        folder=str(folder.absolute()) if folder else "",
+    )
+
+
+def _follow(
+    engine: Conversation, target: Target, command: TrainCommand, progress: Progress
+) -> list[Finding]:
+    """Show the run to its end, and give what was found in the loop. Raises CommandFailure and
+    EngineEnded."""
+    findings: list[Finding] = []
+    for snapshot in engine.ask(command):
+        show_output(snapshot)
+        if isinstance(snapshot, ErrorSnapshot):
+            raise failure(target.path, snapshot)
+        if isinstance(snapshot, FindingSnapshot):
+            findings.append(snapshot.finding)
+            progress.say(_finding_words(snapshot.finding))
+        if isinstance(snapshot, TrainingSnapshot):
+            progress.show(snapshot)
+    progress.end()
+    return findings
+
+
+def _require_run(target: Target, run: TrainingSnapshot | None) -> TrainingSnapshot:
+    if run is not None and run.state != "failed":
+        return run
+    error = run.error if run else None
+    message = error.message if error else "training did not start"
+    hint = f"\n{error.hint}" if error and error.hint else ""
+    raise CommandFailure(f"{target.path}: {message}{hint}")
+
+
+def _stopped(target: Target, run: TrainingSnapshot, folder: Path | None) -> CommandFailure:
+    resume = _resuming(target, folder) or "--resume"
+    way_on = f" Go on with {resume}." if run.checkpoint else ""
+    of = f" of {run.total_steps:,}" if run.total_steps else ""
+    return CommandFailure(f"{target.path}: stopped after {run.step:,}{of} steps.{way_on}")
+
+
+def _written(engine: Conversation, target: Target, setup: TrainingSetup, path: Path) -> dict:
+    """The report on what is trained as a script, or on its weights, written by the engine that
+    trains it, which also compares it: no fresh process reads it back. Raises CommandFailure and
+    EngineEnded."""
+    command = ExportCommand(
+        model=target.project.model,
+        training=setup,
+        format="script" if path.suffix == ".py" else format_of(path, _WEIGHTS),
         path=str(path.absolute()),
         subject=target.subject,
         objective=target.objective,
         verify=False,
     )
+    return exported(engine, command, path)
 
 
 def _resuming(target: Target, run: Path | None) -> str:
@@ -180,15 +221,6 @@ def _way_on(checkpoint_step: int | None, resuming: str) -> str:
         return "Train again: the run had written no checkpoint yet."
     way = f"`tensorlab train {resuming}`" if resuming else "the same command and --resume"
     return f"The run's last checkpoint is step {checkpoint_step:,}. Go on from it with {way}."
-
-
-def _require_device(device: str, known: list[str], options: TrainOptions, path: Path) -> None:
-    if device in known:
-        return
-    message = f"there is no device “{device}” on this machine; it has: {', '.join(known)}."
-    if options.device is not None:
-        raise CommandFailure(f"--device: {message}", BAD_ARGUMENTS)
-    raise CommandFailure(f"{path}: training.device: {message} Choose one with --device.")
 
 
 def _training_report(

@@ -25,16 +25,16 @@ from engine.protocol import ErrorSnapshot, RunRow, SweepCommand, TrainingSnapsho
 from engine.runs.summary import rows_in
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SweepOptions:
     """Options of the command line; None keeps the project's, or the usual."""
 
-    choices: tuple[str, ...]
+    choices: Sequence[str]
     trials: int
-    seed: int
+    sampler_seed: int
     metric: str
     prune: bool
-    runs: Path | None = None
+    runs_folder: Path | None = None
     epochs: int | None = None
     device: str | None = None
 
@@ -52,15 +52,15 @@ def sweep(target: Target, options: SweepOptions, json_out: str | None) -> None:
         check_sweep(wanted, project)
     except SweepProblem as problem:
         raise CommandFailure(f"--set: {problem}", BAD_ARGUMENTS) from None
-    if options.runs is not None:
-        require_utf8(options.runs, "--runs")
-    runs = str(options.runs.absolute()) if options.runs else runs_beside(target)
+    folder = options.runs_folder
+    if folder is not None:
+        require_utf8(folder, "--runs")
     command = SweepCommand(
         model=project.model,
         training=setup,
         subject=target.subject,
         objective=target.objective,
-        runs=runs,
+        runs=str(folder.absolute()) if folder else runs_beside(target),
         sweep=wanted,
     )
     started_s = time.monotonic()
@@ -100,7 +100,9 @@ def _sweep_of(options: SweepOptions) -> Sweep:
         raise CommandFailure(message, BAD_ARGUMENTS)
     figure = figure.replace("_", " ") if figure.startswith(("validation_", "train_")) else figure
     maximise = direction == "max" or (not direction and "accuracy" in figure)
-    return Sweep(tuple(choices), options.trials, options.seed, figure, maximise, options.prune)
+    return Sweep(
+        tuple(choices), options.trials, options.sampler_seed, figure, maximise, options.prune
+    )
 
 
 def _trained(target: Target, command: SweepCommand) -> list[RunRow]:

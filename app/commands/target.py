@@ -71,6 +71,7 @@ class Target(NamedTuple):
 
 def target_of(
     text: str,
+    *,
     data: str | None = None,
     validation: str | None = None,
     settings: Path | None = None,

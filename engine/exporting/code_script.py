@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,9 +139,6 @@ def code_script_of(
     """The text of the script that lies at `path`. The generators that the data draws from were in
     the states `before` it was made, and all of them in those of `then` when training begins. Raises
     LabError for what no script can have."""
-    loaded = objective.loaded
-    has_own = isinstance(loaded, CodeData)
-    pads = has_own and setup.data.loading.padding != "none"
     validates = subject.named.validation is not None or bool(objective.validation_samples)
     counted = counted_part(setup, validates)
     if counted and objective.metrics.has_any:
@@ -150,45 +148,21 @@ def code_script_of(
         )
     model = names.expression(*subject.expression)
     lines, main, loaders = data_of_code(
-        subject.named, loaded, setup, names, before, then, names.saved
+        subject.named, objective.loaded, setup, names, before, then, names.saved
     )
-    written, file = "", subject.expression.file
-    if subject.step_takes:
-        step = names.expression("step", file)
-        step += "(batch)" if subject.step_takes == 1 else "(model, batch)"
-    else:
-        step, written = "step(batch)", names.step(objective.source, file)
-    draws = bool(objective.generators)
-    averages = setup.averaging.kind != "none"
+    step, written = _step_of(subject, objective, names)
     norms = setup.averaging.kind == "SWA" and any(
         isinstance(module, BatchNorm) for module in subject.module.modules()
     )
     functions = [
-        *map(inspect.getsource, (tensors_in, samples_in)),
-        *([inspect.getsource(moved)] if has_own else []),
-        *([inspect.getsource(pad_batch)] if pads else []),
-        *([inspect.getsource(generators_of)] if draws else []),
-        *([inspect.getsource(recomputed)] if setup.recomputed else []),
-        *([_ASIDE.format(seed=setup.seed)] if validates or norms else []),
-        *([_IN_USE] if averages else []),
-        *([_UPDATE_NORMS.format(autocast=autocast_of(setup))] if norms else []),
+        *_helpers(setup, objective, validates, norms),
         *([written] if written else []),
         _STEP.format(step=step, seed=setup.seed, model=f"{model}()" if subject.makes else model),
         *lines.functions,
     ]
-    generators = f"generators_of({loaders})" if draws else "()"
+    generators = f"generators_of({loaders})" if objective.generators else "()"
     parts = LoopParts(
-        batch=BatchLines(
-            names="batch",
-            forward="",
-            loss="found = figures_of(batch)",
-            whole="found = figures_of(batch)",
-            size="samples_in(batch)",
-            then=('loss = found["loss"].reshape(())',),
-            counted=_COUNTED if counted == "train" else (),
-            before=("if not model.training:", "    model.train()"),
-            tally="trained",
-        ),
+        batch=_batch_of(counted),
         data=lines,
         functions="\n\n".join(functions),
         main="    global model\n",
@@ -208,6 +182,7 @@ def code_script_of(
         repeats=objective.repeats,
     )
     users, loop = names.source(), loop_of(setup, subject.module, parts)
+    has_own = isinstance(objective.loaded, CodeData)
     head = _HEAD.format(
         title=f"`{subject.title}`",
         imports=_imports(users + loop),
@@ -219,6 +194,53 @@ def code_script_of(
     own = _defined(head + (loop.replace(written, "") if written else loop))
     names.check({*own, "samples", "whole"}, subject.expression.text.strip())
     script = f"{head}{users}\n\n{loop}"
+    _require_python(script)
+    return script
+
+
+def _step_of(subject: CodeSubject, objective: CodeObjective, names: CodeNames) -> tuple[str, str]:
+    """The call of the step, and its source where it is a written one. Raises LabError."""
+    file = subject.expression.file
+    if not subject.step_takes:
+        return "step(batch)", names.step(objective.source, file)
+    arguments = "batch" if subject.step_takes == 1 else "model, batch"
+    return f"{names.expression('step', file)}({arguments})", ""
+
+
+def _helpers(
+    setup: TrainingSetup, objective: CodeObjective, validates: bool, norms: bool
+) -> Iterator[str]:
+    """The functions that the loop and the data use."""
+    has_own = isinstance(objective.loaded, CodeData)
+    functions: list[Callable] = [tensors_in, samples_in]
+    functions += [moved] if has_own else []
+    functions += [pad_batch] if has_own and setup.data.loading.padding != "none" else []
+    functions += [generators_of] if objective.generators else []
+    functions += [recomputed] if setup.recomputed else []
+    yield from map(inspect.getsource, functions)
+    if validates or norms:
+        yield _ASIDE.format(seed=setup.seed)
+    if setup.averaging.kind != "none":
+        yield _IN_USE
+    if norms:
+        yield _UPDATE_NORMS.format(autocast=autocast_of(setup))
+
+
+def _batch_of(counted: str) -> BatchLines:
+    return BatchLines(
+        names="batch",
+        forward="",
+        loss="found = figures_of(batch)",
+        whole="found = figures_of(batch)",
+        size="samples_in(batch)",
+        then=('loss = found["loss"].reshape(())',),
+        counted=_COUNTED if counted == "train" else (),
+        before=("if not model.training:", "    model.train()"),
+        tally="trained",
+    )
+
+
+def _require_python(script: str) -> None:
     try:
         ast.parse(script)
     except SyntaxError as error:
@@ -226,7 +248,6 @@ def code_script_of(
             f"Your code in line {error.lineno} of the script is not Python there: {error.msg}.",
             hint="Write it in a Python file, and choose the module of the file.",
         ) from error
-    return script
 
 
 def _imports(source: str) -> str:

@@ -55,6 +55,29 @@ class RunPane(QWidget):
         make.named(self, "run_pane", "Runs of this project")
         self.runs: tuple[RunRow, ...] = ()
         """All runs of the list, also those that the filter hides."""
+        self._make_table()
+        self._make_finders()
+        self._make_actions()
+        self._lay_out()
+        self.show_place("")
+        self.show_runs(RunsSnapshot(folder=""))
+
+    def _make_table(self) -> None:
+        """The list, what stands for it when it is empty, and what is told beside it."""
+        self.table = RunTable()
+        self.table.itemSelectionChanged.connect(self._show_buttons)
+        self.table.opened.connect(self.open_requested)
+        self.table.delete_asked.connect(self._delete)
+        self.empty = make.empty(_EMPTY, "runs_empty")
+        self.told = make.text("runs_told", wrap=True, width="own")
+        self.place = make.text("runs_place", "muted", wrap=True, width="own")
+        self.difference = RunDifference()
+        self.difference.closed.connect(self._close_difference)
+        self.sweeps = SweepPane()
+        self.sweeps.hide()
+
+    def _make_finders(self) -> None:
+        """What chooses the runs that are listed, or makes more."""
         self.search = make.field(
             "runs_search",
             "Filter the runs",
@@ -64,6 +87,33 @@ class RunPane(QWidget):
         self.search.setClearButtonEnabled(True)
         self.search.setFixedWidth(17 * GRID)  # else its button to clear it would move the others
         self.search.textChanged.connect(self._show_rows)
+        self.folder = make.button(
+            "runs_folder",
+            "Open folder…",
+            "mdi6.folder-search-outline",
+            self.folder_requested,
+            tip="Show the runs of another folder, or one run: also while another program or another"
+            " machine writes them, and TensorBoard's event files. Tick a run to draw its curves;"
+            " they go on as it does.",
+        )
+        self.home = make.button(
+            "runs_home",
+            "Project's runs",
+            "mdi6.home-outline",
+            self.home_requested,
+            tip="Show the runs of this project again.",
+        )
+        self.sweep = make.tool_button(
+            "runs_sweep",
+            "mdi6.tune-variant",
+            "Train with other settings again and again, and find the best: each trial is a run.",
+            text="Sweep",
+            framed=True,
+            toggled=self._show_sweep,
+        )
+
+    def _make_actions(self) -> None:
+        """What can be done with the runs that are selected, or taken back, or stopped."""
         self.open = make.button(
             "runs_open",
             "Open",
@@ -89,16 +139,6 @@ class RunPane(QWidget):
             " nothing else. Undo brings yours back.",
             accessible="Use the settings of the selected run",
         )
-        self.sweep = make.tool_button(
-            "runs_sweep",
-            "mdi6.tune-variant",
-            "Train with other settings again and again, and find the best: each trial is a run.",
-            text="Sweep",
-            framed=True,
-            toggled=self._show_sweep,
-        )
-        self.sweeps = SweepPane()
-        self.sweeps.hide()
         self.compare = make.button(
             "runs_compare",
             "Compare settings",
@@ -121,22 +161,6 @@ class RunPane(QWidget):
             self.restore_requested,
             tip="Bring the deleted runs back.",
         )
-        self.folder = make.button(
-            "runs_folder",
-            "Open folder…",
-            "mdi6.folder-search-outline",
-            self.folder_requested,
-            tip="Show the runs of another folder, or one run: also while another program or another"
-            " machine writes them, and TensorBoard's event files. Tick a run to draw its curves;"
-            " they go on as it does.",
-        )
-        self.home = make.button(
-            "runs_home",
-            "Project's runs",
-            "mdi6.home-outline",
-            self.home_requested,
-            tip="Show the runs of this project again.",
-        )
         self.events = make.button(
             "runs_events",
             "TensorBoard…",
@@ -153,15 +177,8 @@ class RunPane(QWidget):
             self.stop_requested,
             tip="Stop writing event files, or copying runs. Those that are complete stay.",
         )
-        self.table = RunTable()
-        self.table.itemSelectionChanged.connect(self._show_buttons)
-        self.table.opened.connect(self.open_requested)
-        self.table.delete_asked.connect(self._delete)
-        self.empty = make.empty(_EMPTY, "runs_empty")
-        self.told = make.text("runs_told", wrap=True, width="own")
-        self.place = make.text("runs_place", "muted", wrap=True, width="own")
-        self.difference = RunDifference()
-        self.difference.closed.connect(self._close_difference)
+
+    def _lay_out(self) -> None:
         self.buttons = FoldingRow(
             "runs_more",
             "More to do with runs",
@@ -179,8 +196,6 @@ class RunPane(QWidget):
         self.lists = make.splitter(self.table, self.difference, sizes=(720, 400), shares=(2, 1))
         parts = (self.sweeps, self.place, self.told, (self.empty, 1), (self.lists, 1))
         make.column(self.buttons, *parts, on=self, gap=GRID // 2, margins=(0, GRID, 0, 0))
-        self.show_place("")
-        self.show_runs(RunsSnapshot(folder=""))
 
     def minimumSizeHint(self) -> QSize:
         """Also all rows of the form of a sweep, as many as its width makes them."""

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import (
-    QFrame,
-    QProgressBar,
-    QSpinBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QProgressBar, QSpinBox, QWidget
 
 from engine.protocol import EpochRow, HeldSnapshot, LoopSnapshot, RunSnapshot, TrainingSnapshot
 from widgets import make
@@ -66,7 +61,14 @@ class RunBar(QFrame):
         self._shown_step = -1
         self.setProperty("role", "card")
         self.setObjectName("run_bar")
+        self._make_buttons()
+        self._make_places()
+        self._make_switches()
+        self._lay_out()
+        self._show()
 
+    def _make_buttons(self) -> None:
+        """What goes on with a run, or ends it, and what it leaves."""
         self.train = make.button("train_button", "Train", "mdi6.play", self._train, primary=True)
         self.weights = StartWeights()
         self.pause = make.button("pause_button", "Pause", "mdi6.pause", self.pause_requested)
@@ -80,16 +82,6 @@ class RunBar(QFrame):
             " From there the run goes on with the settings at the left; several processes"
             " start again there."
         )
-        self.to_step = make.spin(
-            "to_step",
-            "Go to step",
-            "Go to this optimizer step of the run, back or on (Enter). From there the run goes on"
-            " with the settings at the left.",
-        )
-        self.to_step.setPrefix("step ")
-        self.to_step.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
-        self.to_step.setKeyboardTracking(False)
-        self.to_step.lineEdit().returnPressed.connect(self._go_to_step)
         self.line = make.button(
             "line_button", "Next line", "mdi6.arrow-down-bold-outline", self.line_requested
         )
@@ -106,9 +98,7 @@ class RunBar(QFrame):
             "export_button", "Export…", "mdi6.export-variant", self.export_requested
         )
         self.export.setToolTip("Write the weights to a file, or the model as a program (Ctrl+E)")
-
         self.best = make.button("best_button", "", "mdi6.star-outline", self._choose_weights_of)
-
         self.averaged = make.button(
             "averaged_button",
             "Averaged weights",
@@ -116,32 +106,33 @@ class RunBar(QFrame):
             lambda: self.weights_requested.emit("averaged"),
             tip="Load the averaged weights: what the validation of this run is of",
         )
-
-        self._progress = make.named(QProgressBar(), "train_progress", "Progress of the run")
-        self._progress.setTextVisible(False)
-        self._progress.setFixedHeight(GRID)
-        self._line = WrappedWords("train_line")  # else plots would move as its numbers change
-        self._result = make.text("train_result", wrap=True, width="own")
         self.own_backward = make.check(
             "run_own_backward",
             "Step my backward",
             "While this is on, each loss.backward() of the loop opens in Autograd at its root and"
             " waits: step it, then let it go on. The weights become what they would have become.",
         )
-        buttons = (  # those that come and go stand after the others: Stop is never where Step was
-            self.train,
-            self.pause,
-            self.step,
-            self.stop,
-            self.weights.box,
-            self.back,
-            self.line,
-            self.own_backward,
-            self.resume,
-            self.best,
-            self.averaged,
-            self.export,
+
+    def _make_places(self) -> None:
+        """How far the run is, where it can go, and what came of it."""
+        self.to_step = make.spin(
+            "to_step",
+            "Go to step",
+            "Go to this optimizer step of the run, back or on (Enter). From there the run goes on"
+            " with the settings at the left.",
         )
+        self.to_step.setPrefix("step ")
+        self.to_step.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
+        self.to_step.setKeyboardTracking(False)
+        self.to_step.lineEdit().returnPressed.connect(self._go_to_step)
+        self._progress = make.named(QProgressBar(), "train_progress", "Progress of the run")
+        self._progress.setTextVisible(False)
+        self._progress.setFixedHeight(GRID)
+        self._line = WrappedWords("train_line")  # else plots would move as its numbers change
+        self._result = make.text("train_result", wrap=True, width="own")
+
+    def _make_switches(self) -> None:
+        """What opens beside the plots, and the check before training."""
         self.parameters = make.tool_button(
             "run_parameters",
             "mdi6.table",
@@ -160,7 +151,6 @@ class RunBar(QFrame):
             self.check_requested,
             text="Check",
         )
-        place = make.row((self._progress, 1), self.to_step)
         self.runs = make.tool_button(
             "run_list",
             "mdi6.format-list-bulleted",
@@ -177,14 +167,21 @@ class RunBar(QFrame):
             text="Predictions",
             toggled=self.predictions_toggled.emit,
         )
+
+    def _lay_out(self) -> None:
+        """Buttons that come and go stand after the others: Stop is never where Step was."""
         row = FlowLayout(GRID, even=False)
-        for button in (*buttons, self.check):
+        for button in (
+            *(self.train, self.pause, self.step, self.stop, self.weights.box),
+            *(self.back, self.line, self.own_backward, self.resume),
+            *(self.best, self.averaged, self.export, self.check),
+        ):
             row.addWidget(button)
+        place = make.row((self._progress, 1), self.to_step)
         panes = (self.parameters, self.predictions, self.runs)
         told = make.row((self._line, 1), *panes, gap=GRID)
         words = make.column(told, self._result, gap=GRID // 2)
         make.column(row, place, words, on=self, margins=GRID)
-        self._show()
 
     def _train(self) -> None:
         paused = self._snapshot is not None and self._snapshot.state == "paused"
@@ -312,16 +309,22 @@ class RunBar(QFrame):
         self.line.setVisible(held and not in_run)  # there the strip has what goes on by less
         self.own_backward.setVisible((held and not in_run) or is_loop)
         self.stop.setEnabled(going)
-        run = None if self._other else snapshot
-        kept = bool(self._offer if run is None else checkpoint_text(run))
-        early = isinstance(run, TrainingSnapshot) and run.stopped_early
-        can_resume = state != "finished" or early
-        self.resume.setVisible(ready and kept and not going and can_resume)
+        self._show_kept(going)
         self._show_best()
-        self.export.setVisible(run is not None and not going and not is_loop)
-        self.export.setEnabled(ready)
         self._show_for_script(paused)
         self._show_text()
+
+    def _show_kept(self, going: bool) -> None:
+        """Offer what a run that does not go on leaves: its checkpoint, and its weights."""
+        run = None if self._other else self._snapshot
+        ready = self._engine == "ready"
+        kept = self._offer if run is None else checkpoint_text(run)
+        early = isinstance(run, TrainingSnapshot) and run.stopped_early
+        can_resume = run is None or run.state != "finished" or early
+        self.resume.setVisible(ready and bool(kept) and not going and can_resume)
+        is_loop = isinstance(run, LoopSnapshot)
+        self.export.setVisible(run is not None and not going and not is_loop)
+        self.export.setEnabled(ready)
 
     def _show_for_script(self, paused: bool) -> None:
         """A script of the user's begins and ends its loop itself."""
@@ -332,7 +335,6 @@ class RunBar(QFrame):
         self.own_backward.setEnabled(self._attached != "watch")
         if not is_own:
             self.weights.box.hide()
-            pass
         if self._attached == "watch":
             for steering in (self.train, self.pause, self.step, self.line):
                 steering.setEnabled(False)

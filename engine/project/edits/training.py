@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from .. import catalogue
-from ..document import Project, SchedulePart, TrainingSetup, replace
+from ..document import (
+    DataSetup,
+    ParamGroup,
+    Project,
+    Schedule,
+    SchedulePart,
+    TrainingSetup,
+    replace,
+)
 from ..limits import (
     HOLD_LIMITS,
     MAX_ACCUMULATE,
@@ -27,6 +37,8 @@ from ..limits import (
 from ..step_order import order_problem
 from ..subject import Objective, Subject
 from .parameters import EditError, checked_params, one_of, parsed_params
+
+Part = TypeVar("Part", Schedule, SchedulePart)
 
 
 def set_subject(project: Project, subject: Subject) -> Project:
@@ -52,14 +64,29 @@ def set_objective(project: Project, objective: Objective) -> Project:
 
 
 def set_training(project: Project, setup: TrainingSetup) -> Project:
-    """Replace the training set-up after checking every field.
+    """Replace the training set-up.
 
-    Parameters that the chosen data set or optimizer does not have are refused, and values equal
-    to the default are left out.
+    - Every field is checked: kinds are of the catalogue, numbers and texts within their limits.
+    - Parameters that a kind does not have are refused; values equal to the default are left out.
+
+    Raises EditError.
     """
     data_kind = one_of("data set", setup.data.kind, catalogue.datasets())
     optimizer = one_of("optimizer", setup.optimizer, catalogue.optimizers())
     loss = one_of("loss", setup.loss, {**catalogue.losses(), **catalogue.other_losses()})
+    _check_limits(setup)
+    setup = replace(
+        setup,
+        data=_checked_data(setup.data, data_kind.params),
+        loss_params=checked_params(loss.params, setup.loss_params),
+        optimizer_params=checked_params(optimizer, setup.optimizer_params),
+        groups=_checked_groups(setup.groups, optimizer),
+    )
+    _check_recomputed(setup.recomputed)
+    return replace(project, training=replace(setup, schedule=_checked_schedule(setup.schedule)))
+
+
+def _check_limits(setup: TrainingSetup) -> None:
     if not 0.0 < setup.data.validation_fraction < 1.0:
         raise EditError("The validation fraction must be between 0 and 1, such as 0.2.")
     for name, value, least, most in (
@@ -100,47 +127,46 @@ def set_training(project: Project, setup: TrainingSetup) -> Project:
     for point in setup.data.points:
         if problem := point_problem(point):
             raise EditError(problem)
-    kinds = [one_of("transform", t.kind, catalogue.transforms()) for t in setup.data.transforms]
-    data = replace(
-        setup.data,
-        params=checked_params(data_kind.params, setup.data.params),
+
+
+def _checked_data(data: DataSetup, known: tuple[catalogue.Param, ...]) -> DataSetup:
+    kinds = [one_of("transform", each.kind, catalogue.transforms()) for each in data.transforms]
+    return replace(
+        data,
+        params=checked_params(known, data.params),
         transforms=tuple(
             replace(transform, params=checked_params(kind.params, transform.params))
-            for transform, kind in zip(setup.data.transforms, kinds, strict=True)
+            for transform, kind in zip(data.transforms, kinds, strict=True)
         ),
     )
-    loss_params = checked_params(loss.params, setup.loss_params)
-    optimizer_params = checked_params(optimizer, setup.optimizer_params)
-    groups = tuple(
-        replace(group, params=parsed_params(optimizer, group.params)) for group in setup.groups
+
+
+def _checked_groups(
+    groups: tuple[ParamGroup, ...], optimizer: tuple[catalogue.Param, ...]
+) -> tuple[ParamGroup, ...]:
+    checked = tuple(
+        replace(group, params=parsed_params(optimizer, group.params)) for group in groups
     )
     if len({group.module for group in groups}) < len(groups):
         raise EditError("A module has its own options already: change them there.")
-    if len(set(setup.recomputed)) < len(setup.recomputed):
+    return checked
+
+
+def _check_recomputed(modules: tuple[str, ...]) -> None:
+    if len(set(modules)) < len(modules):
         raise EditError("This module's activations are computed again already.")
-    if len(setup.recomputed) > MAX_RECOMPUTED:
+    if len(modules) > MAX_RECOMPUTED:
         raise EditError(f"At most {MAX_RECOMPUTED:,} modules can be computed again.")
-    schedule = setup.schedule
+
+
+def _checked_schedule(schedule: Schedule) -> Schedule:
     if schedule.kind:
-        scheduler = one_of("scheduler", schedule.kind, catalogue.schedulers())
-        schedule = replace(
-            schedule,
-            params=checked_params(scheduler, schedule.params),
-            parts=tuple(map(_checked_part, schedule.parts)),
-        )
+        schedule = replace(_checked_part(schedule), parts=tuple(map(_checked_part, schedule.parts)))
     if problem := schedule.problem:
         raise EditError(problem)
-    checked = replace(
-        setup,
-        data=data,
-        loss_params=loss_params,
-        optimizer_params=optimizer_params,
-        groups=groups,
-        schedule=schedule,
-    )
-    return replace(project, training=checked)
+    return schedule
 
 
-def _checked_part(part: SchedulePart) -> SchedulePart:
+def _checked_part(part: Part) -> Part:
     known = one_of("scheduler", part.kind, catalogue.schedulers())
     return replace(part, params=checked_params(known, part.params))

@@ -86,7 +86,7 @@ def target(tmp_path: Path) -> Target:
 
 def test_the_format_is_that_of_the_suffix_or_the_one_given(engine, target, tmp_path, capsys):
     told = engine(PRINTED, STAGE, done())
-    export(target, ExportOptions(tmp_path / "w.onnx", opset=18), None)
+    export(target, ExportOptions(out=tmp_path / "w.onnx", opset=18), None)
     command = told.command
     assert (command.format, command.path) == ("onnx", str(tmp_path / "w.onnx"))
     assert (command.opset, command.dtype, command.weights) == (18, "", "")
@@ -95,7 +95,7 @@ def test_the_format_is_that_of_the_suffix_or_the_one_given(engine, target, tmp_p
     assert said.err == "printed\n"  # stages are for a terminal
     assert said.out.startswith("wrote /w.pt: 9 bytes, SHA-256 ab\nloaded back and compared: ")
     told = engine(done())
-    export(target, ExportOptions(tmp_path / "w", "pt", dtype="float16"), "-")
+    export(target, ExportOptions(out=tmp_path / "w", format="pt", dtype="float16"), "-")
     assert (told.command.format, told.command.dtype) == ("pt", "float16")
     assert json.loads(capsys.readouterr().out)["sha256"] == "ab"
 
@@ -103,7 +103,7 @@ def test_the_format_is_that_of_the_suffix_or_the_one_given(engine, target, tmp_p
 def test_stages_are_told_on_a_terminal(engine, target, tmp_path, capsys, monkeypatch):
     engine(STAGE, done())
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    export(target, ExportOptions(tmp_path / "w.pt"), None)
+    export(target, ExportOptions(out=tmp_path / "w.pt"), None)
     assert capsys.readouterr().err == "Writing …\n"
 
 
@@ -113,11 +113,11 @@ def test_weights_are_those_given_or_those_beside_the_project(engine, target, tmp
         path.write_bytes(b"weights")
     code = target._replace(subject=FileSubject("net.py", "Net()"))
     for of, options, weights in (
-        (target, ExportOptions(tmp_path / "w.pt"), str(beside)),
-        (target, ExportOptions(tmp_path / "w.pt", weights=other), str(other)),
-        (target, ExportOptions(tmp_path / "w.py"), ""),  # Python has no weights
-        (target, ExportOptions(tmp_path / "w.py", weights=other), str(other)),
-        (code, ExportOptions(tmp_path / "w.pt"), ""),
+        (target, ExportOptions(out=tmp_path / "w.pt"), str(beside)),
+        (target, ExportOptions(out=tmp_path / "w.pt", weights=other), str(other)),
+        (target, ExportOptions(out=tmp_path / "w.py"), ""),  # Python has no weights
+        (target, ExportOptions(out=tmp_path / "w.py", weights=other), str(other)),
+        (code, ExportOptions(out=tmp_path / "w.pt"), ""),
     ):
         told = engine(done())
         export(of, options, None)
@@ -145,7 +145,7 @@ def test_an_export_that_ends_otherwise_says_so(
     out = tmp_path / "w.pt"
     engine(*answers, interrupted=interrupted)
     with pytest.raises(CommandFailure) as failed:
-        export(target, ExportOptions(out), None)
+        export(target, ExportOptions(out=out), None)
     assert str(failed.value) == words.format(path=target.path, out=out)
     assert failed.value.exit_code == 1
 
@@ -154,14 +154,14 @@ def test_what_cannot_be_written_is_refused_before(engine, target, tmp_path):
     told = engine(done())
     missing = tmp_path / "no.pt"
     for options, words in (
-        (ExportOptions(tmp_path / "w.pt", weights=missing), f"--weights {missing}: there is no"),
-        (ExportOptions(tmp_path / "w.h5"), f"--out {tmp_path / 'w.h5'}: the name must end in .pt"),
-        (ExportOptions(tmp_path, "pt"), f"--out {tmp_path}: this is a folder."),
-        (ExportOptions(tmp_path / "no" / "w.pt"), f"--out {tmp_path / 'no' / 'w.pt'}: the folder"),
+        ({"out": tmp_path / "w.pt", "weights": missing}, f"--weights {missing}: there is no"),
+        ({"out": tmp_path / "w.h5"}, f"--out {tmp_path / 'w.h5'}: the name must end in .pt"),
+        ({"out": tmp_path, "format": "pt"}, f"--out {tmp_path}: this is a folder."),
+        ({"out": tmp_path / "no" / "w.pt"}, f"--out {tmp_path / 'no' / 'w.pt'}: the folder"),
     ):
         with pytest.raises(CommandFailure) as failed:
-            export(target, options, None)
+            export(target, ExportOptions(**options), None)
         assert str(failed.value).startswith(words) and failed.value.exit_code == BAD_ARGUMENTS
     assert told.asked == []
-    export(target, ExportOptions(tmp_path, "hf"), None)  # that is a folder
+    export(target, ExportOptions(out=tmp_path, format="hf"), None)  # that is a folder
     assert told.command.format == "hf"

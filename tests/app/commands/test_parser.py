@@ -29,7 +29,7 @@ LEAST: dict[str, dict[str, Any]] = {
                "json": None},
     "train": {**OF_CODE, "subject": None, "settings": None, "run_folder": None, "epochs": None,
               "device": None, "seed": None, "out": None, "script": None, "nproc_per_node": None,
-              "begin_from": None, "json": None},
+              "begin_from": "weights", "json": None},
     "sweep net.py:N --set a=1": {
         **OF_CODE, "subject": "net.py:N", "choices": ["a=1"], "trials": 20,
         "metric": "validation loss", "sampler_seed": 0, "prune": True,
@@ -161,22 +161,26 @@ TARGET = object()
 GIVEN: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "export a --weights w.pt --format onnx --out o --dtype float16 --opset 18 --json": (
         "export", "export",
-        (TARGET, ExportOptions(Path("o"), "onnx", Path("w.pt"), "float16", 18), "-"),
+        (TARGET, ExportOptions(out=Path("o"), format="onnx", weights=Path("w.pt"), dtype="float16",
+                               opset=18), "-"),
     ),
     "sweep a --set b=1 --trials 7 --sampler-seed 3 --metric m --no-prune --runs r"
     " --epochs 5 --device cpu --json": (
         "sweep", "sweep",
-        (TARGET, SweepOptions(("b=1",), 7, 3, "m", False, Path("r"), 5, "cpu"), "-"),
+        (TARGET, SweepOptions(choices=["b=1"], trials=7, sampler_seed=3, metric="m", prune=False,
+                              runs_folder=Path("r"), epochs=5, device="cpu"), "-"),
     ),
     "train a --epochs 5 --device cpu --seed 3 --out w.pt --resume --script s.py --run r"
     " --nproc-per-node 2 --json": (
         "projects", "train",
-        (TARGET, TrainOptions(5, "cpu", 3, Path("w.pt"), "checkpoint", Path("s.py"), Path("r"), 2),
+        (TARGET, TrainOptions(epochs=5, device="cpu", seed=3, out=Path("w.pt"),
+                              begin_from="checkpoint", script=Path("s.py"),
+                              run_folder=Path("r"), nproc_per_node=2),
          "-"),
     ),
     "train a": (
         "projects", "train",
-        (TARGET, TrainOptions(None, None, None, None, "weights", None, None, None), None),
+        (TARGET, TrainOptions(begin_from="weights"), None),
     ),
     "runs r --tensorboard t --json j": ("runs", "list_runs", (Path("r"), "j", Path("t"))),
     "diff a b --json j": ("inspect_file", "diff", (Path("a"), Path("b"), "j")),
@@ -210,20 +214,22 @@ def test_a_command_gives_its_options_on(line: str, monkeypatch: pytest.MonkeyPat
     ("line", "given"),
     [
         ("train s --data d --validation v --dataset c --run-cells --settings t.tlab",
-         ("s", "d", "v", Path("t.tlab"), "c", True)),
-        ("inspect s --data d", ("s", "d", None, None, None, False)),
+         {"data": "d", "validation": "v", "settings": Path("t.tlab"), "dataset": "c",
+          "run_cells": True}),
+        ("inspect s --data d", {"data": "d", "validation": None, "settings": None, "dataset": None,
+                                "run_cells": False}),
     ],
 )  # fmt: skip
 def test_a_target_has_the_objective_that_is_asked_for(
-    line: str, given: tuple, monkeypatch: pytest.MonkeyPatch
+    line: str, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from app.commands import objective, target
 
-    found: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(target, "target_of", lambda *asked: found.append(asked))
+    found: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(target, "target_of", lambda text, **asked: found.append((text, asked)))
     monkeypatch.setattr(objective, "with_objective", lambda _, *asked: asked)
     options = parser().parse_args(line.split())
-    assert cli._target_of(options) == (None, None) and found == [given]
+    assert cli._target_of(options) == (None, None) and found == [("s", given)]
     if "train" in line:
         options = parser().parse_args([*line.split(), "--hold-out", "0.5", "--loss", "L"])
         assert cli._target_of(options) == (0.5, "L")
@@ -252,7 +258,7 @@ def test_a_run_that_goes_on_has_its_target_and_nothing_else_has(
     assert cli.main(["train", "--run", folder, "--resume", "--loss", "L", "--data", "d"]) == 0
     (target, options, json_out) = found.pop()
     assert target == (tmp_path, False, "d", None, None, None, None, "L")
-    assert (options.begin_from, options.run, json_out) == ("checkpoint", tmp_path, None)
+    assert (options.begin_from, options.run_folder, json_out) == ("checkpoint", tmp_path, None)
     for line in (["train"], ["train", "--resume"], ["train", "--run", f"{folder}/new"]):
         assert cli.main(line) == 2
         assert "Only --run DIR --resume has one." in capsys.readouterr().err

@@ -32,8 +32,13 @@ from engine.protocol import (
 from engine.protocol.training.runs import KeptState, TrialRow
 
 
+def replace_options(**changes: Any) -> SweepOptions:
+    return SweepOptions(**{"choices": ("seed=1,2",), "trials": 7, "sampler_seed": 3,
+                           "metric": "loss", "prune": True, **changes})  # fmt: skip
+
+
 def options(metric: str, *choices: str) -> SweepOptions:
-    return SweepOptions(choices or ("seed=1,2",), 7, 3, metric, True)
+    return replace_options(metric=metric, choices=choices or ("seed=1,2",))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +127,7 @@ def sent(monkeypatch) -> list[SweepCommand]:
 
 def test_a_sweep_is_of_the_target_with_the_options(sent, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    given = replace_options(trials=2, runs=Path("runs"), epochs=3, device="cpu")
+    given = replace_options(trials=2, runs_folder=Path("runs"), epochs=3, device="cpu")
     module.sweep(CODE, given, None)
     (command,) = sent
     assert (command.model, command.subject, command.objective) == (
@@ -133,11 +138,6 @@ def test_a_sweep_is_of_the_target_with_the_options(sent, tmp_path, monkeypatch, 
     assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["2", "1"]
     module.sweep(CODE, replace_options(trials=2), None)
     assert sent[1].training == CODE.project.training and sent[1].runs == ""
-
-
-def replace_options(**changes: Any) -> SweepOptions:
-    return SweepOptions(**{"choices": ("seed=1,2",), "trials": 7, "seed": 3, "metric": "loss",
-                           "prune": True, **changes})  # fmt: skip
 
 
 def test_the_report_of_a_sweep_has_the_best_trial_first(sent, tmp_path) -> None:
@@ -163,7 +163,7 @@ def test_trials_that_are_missing_are_told_after_the_others(sent, capsys) -> None
         (CODE, {"choices": ("no_such=1,2",)}, "--set: "),
         (
             CODE,
-            {"runs": Path(os.fsdecode(b"/\xff"))},
+            {"runs_folder": Path(os.fsdecode(b"/\xff"))},
             "--runs /\ufffd: the name is not valid UTF-8",
         ),
     ],

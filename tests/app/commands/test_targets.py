@@ -28,9 +28,9 @@ def saved(folder: Path, project: Project, name: str = "p") -> Path:
     return path
 
 
-def refused(*given: Any, **options: Any) -> str:
+def refused(text: str, **options: Any) -> str:
     with pytest.raises(CommandFailure) as caught:
-        target_of(*given, **options)
+        target_of(text, **options)
     assert caught.value.exit_code == BAD_ARGUMENTS
     return str(caught.value)
 
@@ -95,11 +95,11 @@ def test_a_file_that_is_not_there_or_is_damaged_is_named(tmp_path: Path) -> None
 
 def test_a_module_of_a_file_is_a_target_by_its_whole_path(net: str, monkeypatch) -> None:
     monkeypatch.chdir(Path(net).parent)
-    target = target_of("net.py:Net(3)", "data", "held")
+    target = target_of("net.py:Net(3)", data="data", validation="held")
     assert target.subject == FileSubject(net, "Net(3)") and target.path == Path("net.py")
     assert target.objective == Objective("data", "held") and target.project.name == "net"
     assert target.is_code and not target.has_folder and target.cells == ()
-    both = target_of("net.py:Net", "net.py:a", "net.py:b").objective
+    both = target_of("net.py:Net", data="net.py:a", validation="net.py:b").objective
     assert (both.data, both.validation) == (f"{net}:a", f"{net}:b")
 
 
@@ -107,7 +107,7 @@ def test_what_no_code_can_be_is_said(net: str, tmp_path: Path) -> None:
     assert "which module of the file?" in refused(net)
     gone = tmp_path / "gone.py"
     assert refused(f"{gone}:Net") == f"{gone}: there is no such file."
-    assert refused(f"{net}:Net", f"{gone}:data") == f"{gone}: there is no such file."
+    assert refused(f"{net}:Net", data=f"{gone}:data") == f"{gone}: there is no such file."
     assert refused(f"{net}:Net", run_cells=True).startswith("--run-cells is for a project")
     for given in ({"data": "d"}, {"validation": "d"}):
         assert "leave --data and --validation off" in refused(f"{net}:N", dataset="iris", **given)
@@ -116,7 +116,7 @@ def test_what_no_code_can_be_is_said(net: str, tmp_path: Path) -> None:
 def test_a_model_in_a_file_is_a_target(tmp_path: Path) -> None:
     path = tmp_path / "net.pt2"
     path.write_bytes(b"")
-    assert target_of(str(path), "data").subject == FileSubject(str(path), "model")
+    assert target_of(str(path), data="data").subject == FileSubject(str(path), "model")
 
 
 def test_code_is_trained_as_the_settings_say(net: str, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_code_is_trained_as_the_settings_say(net: str, tmp_path: Path) -> None:
     canvas = saved(tmp_path, replace(Project(), training=training), "canvas")
     target = target_of(f"{net}:Net", settings=canvas)
     assert target.project.training == training and target.objective.of_setup
-    with_data = target_of(f"{net}:Net", "data", settings=canvas)
+    with_data = target_of(f"{net}:Net", data="data", settings=canvas)
     assert with_data.objective == Objective("data") and with_data.project.training == training
     own = Objective("loader", step="def step(b): ...", loss_of_setup=True)
     code = replace(Project(), subject=FileSubject(net, "Other"), objective=own)

@@ -126,7 +126,10 @@ def test_options_replace_those_of_the_project_and_nothing_holds_the_run(engine, 
         "", "",
     )  # fmt: skip
     told = engine(run())
-    options = TrainOptions(3, "cuda:0", 9, begin_from="fresh", run=Path("r"), processes=2)
+    options = TrainOptions(
+        epochs=3, device="cuda:0", seed=9, begin_from="fresh", run_folder=Path("r"),
+        nproc_per_node=2,
+    )  # fmt: skip
     train(target(tmp_path, project=held), options, None)
     (command,) = told.asked
     setup = command.training
@@ -208,7 +211,7 @@ ENDED = ExitReason("The engine crashed", "It was training.", "")
         ((run("stopped"),), {}, "stopped after 1,200 of 2,400 steps."),
         ((run("stopped", total_steps=0, checkpoint="/c"),), {},
          "stopped after 1,200 steps. Go on with --resume."),
-        ((run("stopped", checkpoint="/c"),), {"run": Path("r")},
+        ((run("stopped", checkpoint="/c"),), {"run_folder": Path("r")},
          "stopped after 1,200 of 2,400 steps. Go on with --run r --resume."),
         ((EngineEnded(ENDED, None),), {},
          "The engine crashed. It was training.\nTrain again: the run had written no checkpoint"
@@ -216,7 +219,7 @@ ENDED = ExitReason("The engine crashed", "It was training.", "")
         ((EngineEnded(ENDED, 1_200),), {},
          "The engine crashed. It was training.\nThe run's last checkpoint is step 1,200. Go on from"
          " it with the same command and --resume."),
-        ((EngineEnded(ENDED, 0),), {"run": Path("r")},
+        ((EngineEnded(ENDED, 0),), {"run_folder": Path("r")},
          "The engine crashed. It was training.\nThe run's last checkpoint is step 0. Go on from it"
          " with `tensorlab train --run r --resume`."),
         ((ErrorSnapshot(command="T", error=ErrorReport("LabError", "No model.")),), {},
