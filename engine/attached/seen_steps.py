@@ -94,6 +94,7 @@ class SeenSteps(Steps):
         if self._is_awake:  # the step that has just ended was looked at
             loop.spend(self._spent_s)
         self.reach()
+        loop.end_unseen()
         self._modules.begin_step(gate.steps + 1)
         gate.is_shut = True  # before anything is asked: who comes later opens it
         self._is_awake = bool(

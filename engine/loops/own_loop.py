@@ -170,6 +170,11 @@ class OwnLoop(Steps):
         self._made, self._has_begun = passed.made, passed.has_begun
         self._ended_s = nan
 
+    def end_unseen(self) -> None:
+        """A step has ended, also one that was not shown: its backward may have been seen, if the
+        gate was opened in the middle of it."""
+        self._made, self._has_begun = next_sequence(), False
+
     def begin_step(self) -> None:
         self._ended_s = perf_counter()
 

@@ -39,6 +39,7 @@ from engine.protocol import (
 )
 from engine.system.program import version
 from tests.engine.attaching import Window
+from tests.engine.drawn import drawn
 from tests.engine.processes import WAIT_S
 
 
@@ -209,6 +210,27 @@ def test_figures_that_are_logged_are_told_and_can_be_read(script: Script) -> Non
             points = each.logged["half"]
             logged |= dict(zip(points.steps, points.values, strict=True))
     assert logged == {1: 0.0, 2: 0.5, 3: 1.0}
+    script.windows.clear()
+    window.close()
+
+
+def test_a_step_in_which_a_question_comes_has_its_own_figures(script: Script) -> None:
+    watching = script.watch()
+    window = script.attach()
+    while not watching._gate.is_shut:  # the first steps are all looked at
+        script.step()
+        script_calls.log(each=float(watching.steps))
+    shut_after = watching.steps
+    loss = script.net(torch.ones(3, 2)).square().mean()
+    watching._gate.open()  # as the thread of a window does
+    loss.backward()
+    script.sgd.step()
+    watching.is_awake = True
+    script_calls.log(each=float(watching.steps))
+    watching.close()
+    logged = drawn(window.to_end(), "each")
+    assert max(logged) == shut_after + 1
+    assert logged == {step: step for step in logged}
     script.windows.clear()
     window.close()
 
