@@ -10,7 +10,7 @@ is read when it is asked for; what takes long to import is imported by a functio
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -76,8 +76,8 @@ unsafe_preserve_version_counter: Callable[[tuple[Tensor, ...]], AbstractContextM
 # -- one operation on many tensors. (`torch.nn.utils.get_total_norm` gives the norm of all together
 # only, and in twice the time.)
 
-foreach_norm: Callable[[Sequence[Tensor]], tuple[Tensor, ...]] = torch._foreach_norm
-foreach_sub: Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Tensor, ...]] = torch._foreach_sub
+foreach_norm = torch._foreach_norm
+foreach_sub = torch._foreach_sub
 
 # -- operators: what `torch.ops` holds, a view whose numbers are negated (`Tensor.is_neg` asks for
 # it, nothing public makes it), and the label that each step of an optimizer begins with. (The
