@@ -316,8 +316,11 @@ class OwnLoop(Steps):
             has_loss=loss is not None,
         )
         self.metrics.add(self.step, Outcome(shown, 1, None, watched), measured)
-        if learned is not None and learned.line:
-            self._line_of_step[self.step] = learned.line
+        line = 0 if learned is None else learned.line
+        if learned is None and optimizer is not None and len(self._lines):
+            line = self._line_of(optimizer)  # only its loss is not known
+        if line:
+            self._line_of_step[self.step] = line
 
     def _flush(self) -> None:
         """Read the figures until now; waits for the device."""

@@ -237,11 +237,14 @@ class StepLosses:
         return StepLoss(0, 0, tuple(each.losses)).total
 
     def last(self) -> StepLoss | None:
-        """The step that has ended last, if nobody has taken it yet."""
-        return self._ended[-1] if self.is_on and self._ended else None
+        """The step that has ended last, if nobody has taken it yet. None if they are asked for anew
+        since: it was another's then."""
+        return self._ended[-1] if self.is_on and self._names() and self._ended else None
 
     def take(self) -> list[StepLoss]:
-        """The steps that have ended since it was last called."""
+        """The steps that have ended since it was last called, or since they are asked for anew."""
+        if self.is_on:
+            self._names()
         ended, self._ended = self._ended, []
         return ended
 

@@ -13,7 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from engine.loops.hooks import steps_shown
 from engine.loops.loss_lines import LossLines
+from engine.loops.own_loop import OwnLoop
 from engine.loops.step_losses import Root, StepLosses
 from engine.protocol import (
     LOSS_PART,
@@ -21,6 +23,7 @@ from engine.protocol import (
     RunFileCommand,
     Snapshot,
 )
+from engine.system.control import Control
 from tests.engine.attaching import Script
 from tests.engine.loops.test_loop_looks import histograms, lines
 from tests.engine.loops.test_own_loops import Desk
@@ -404,6 +407,41 @@ def test_steps_before_the_first_that_is_followed_may_have_been_the_first_bad_one
     shown.add(losses.take(), 0)
     (line,) = shown.lines()
     assert (line.bad_from, line.first_bad, line.bad_steps, line.bad_since) == (1, 501, 3, 501)
+
+
+def test_a_step_that_another_has_followed_is_not_the_last_of_who_asks_anew() -> None:
+    """A window may come between the end of a step and what is drawn of it: the thread of the loop
+    has not followed that step, and the one before was followed for a window that has gone."""
+    losses = StepLosses(is_begun_inside=True)
+    sgd = torch.optim.SGD([nn.Parameter(torch.ones(1))])
+    losses.begin(lambda root: "", lambda optimizer: 0)
+    losses.end_step(sgd, 1)
+    assert losses.last() is not None
+    losses.end()
+    assert losses.last() is None
+    losses.begin(lambda root: "", lambda optimizer: 0)
+    assert losses.last() is None and losses.take() == []
+    losses.end_step(sgd, 3)
+    last = losses.last()
+    assert last is not None and last.step == 3 and losses.take() == [last]
+
+
+def test_a_step_whose_loss_is_not_known_is_on_the_line_of_its_optimizer() -> None:
+    sent: list[LoopSnapshot] = []
+    loop = OwnLoop("loop", Control(), sent.append, name_of=lambda thing: names[id(thing)])
+    optimizers = [torch.optim.SGD([nn.Parameter(torch.ones(1))]) for _ in range(2)]
+    names = dict(zip(map(id, optimizers), ("first", "second"), strict=True))
+    with steps_shown(loop, losses=loop.losses):
+        for step in range(1, 7):
+            for optimizer in optimizers:
+                (parameter,) = optimizer.param_groups[0]["params"]
+                parameter.square().sum().backward()
+                loop.losses.is_on = step != 4
+                optimizer.step()
+        last = loop.last(None, None)
+    assert last is not None and [line.optimizer for line in last.lines] == ["first", "second"]
+    rows = {step: row for each in (*sent, last) for step, row in each.line_of_step.items()}
+    assert rows == {step: 1 for step in (2, 4, 6, 8, 10, 12)}
 
 
 def _root(scalar: torch.Tensor) -> Any:
