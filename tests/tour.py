@@ -244,6 +244,8 @@ class Tour:
         readers = {reader.expression: reader.elements for reader in where.readers}
         assert readers == {"y": ((0, 1),), "x": ((1, 2),)}, f"the cell is read by {readers}"
         self.report["cell_read_by"] = sorted(readers)
+        until(lambda: not self.bench.link.busy, "the readers of the element")
+        self.window.statusBar().clearMessage()  # of the export
         self.picture("storage")
         page.tabs.setCurrentWidget(page.aliases)
         self.picture("aliases")
