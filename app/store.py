@@ -83,10 +83,12 @@ class Store(QObject):
     """`revision` counts the changes that matter to the engine; moving a block does not.
 
     Signals: `project_changed(old, new)`, then `revision_changed(revision)` if it has changed.
+    `agreed()`: the user has agreed to the document's Python; ask again what was refused for it.
     """
 
     project_changed = Signal(object, object)
     revision_changed = Signal(int)
+    agreed = Signal()
 
     def __init__(self, project: Project | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -114,11 +116,12 @@ class Store(QObject):
         return not self.unagreed.isdisjoint(expressions_of(self._project))
 
     def agree(self) -> None:
-        """The user agrees to the document's Python: what was refused is asked again."""
+        """The user agrees to the document's Python."""
         was_unagreed, self.unagreed = self.is_unagreed, frozenset()
         if was_unagreed:
             self._revision += 1
             self.revision_changed.emit(self._revision)
+            self.agreed.emit()
 
     def set_project(self, project: Project) -> None:
         old = self._project

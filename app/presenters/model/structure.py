@@ -95,6 +95,7 @@ class StructurePresenter(QObject):
         view.bar.preview_ended.connect(self._end_preview)
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.on((VariablesSnapshot, FileSnapshot, TrainingSnapshot), self._on_news)
+        bench.store.agreed.connect(self._let_read)
         bench.link.state_changed.connect(self._on_engine_state)
         self._on_engine_state(bench.link.state)
 

@@ -33,6 +33,7 @@ class DataPresenter(QObject):
         bench.store.project_changed.connect(self._on_project_changed)
         bench.store.on(VariablesSnapshot, self._offer_names)
         bench.store.on(CellSnapshot, self._look_again)
+        bench.store.agreed.connect(self._ask)
         bench.link.became_ready.connect(self._ask)
         self._ask()
 

@@ -38,6 +38,7 @@ class ObjectivePresenter(QObject):
         bench.store.on(VariablesSnapshot, lambda _: self._offer_names())
         bench.store.on(CellSnapshot, self._on_cell)
         bench.store.on(FileSnapshot, self._on_file)
+        bench.store.agreed.connect(self._ask)
         bench.link.became_ready.connect(self._ask)
         self._show()
 

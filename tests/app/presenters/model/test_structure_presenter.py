@@ -186,6 +186,13 @@ def test_a_gradient_that_a_pass_has_yet_to_give_is_no_fault(desk, bench, link):
         assert color() == expected
 
 
+def test_it_is_read_again_once_its_python_is_agreed_to(desk, bench, link):
+    bench.store.unagreed = frozenset({"model"})
+    link.fail("“model” stands in the file that was opened.")
+    bench.store.agree()
+    assert not desk.wait_for(ReadStructureCommand, 2).unagreed
+
+
 def test_it_is_read_again_once_for_several_changes(shown, bench):
     bench.store.take(VariablesSnapshot(variables=()))
     bench.store.take(FileSnapshot(path="/x/net.py", digest="0", objects=()))

@@ -53,6 +53,14 @@ def test_data_of_a_file_is_asked_for_at_once_and_its_faults_are_told(form, bench
     assert said(form, "data_problem") == "" and "Targets are numbers." in said(form, "data_facts")
 
 
+def test_data_is_asked_for_again_once_its_python_is_agreed_to(form, bench, link):
+    bench.store.unagreed = frozenset({"pairs"})
+    use(bench, DataSetup("console", path="pairs"))
+    assert [each.unagreed for each in link.sent] == [True]
+    bench.store.agree()
+    assert [each.unagreed for each in link.sent] == [True, False]
+
+
 def test_data_is_described_for_code_that_trains_on_it(form, bench, link):
     subject = FileSubject("/work/net.py", "Net()")
     bench.store.set_project(edits.set_subject(bench.project, subject))
